@@ -1,0 +1,51 @@
+/**
+ * What the HTTP surfaces read through: the store's six questions, answered with an entry and with how it came about.
+ * Without a cache behind it every read is a miss.
+ */
+import type {
+  DealInsightsRecord,
+  EvaluationPage,
+  EvaluationRecord,
+  ScorecardRecord,
+  ScoredCardRecord,
+  TranscriptRecord,
+} from '../domain/records.ts';
+import type { ListQuery } from '../upstream/store.ts';
+import type { Entry } from './entry.ts';
+
+/**
+ * How a read was answered (RFC 9211):
+ * - `hit`: from the cache, fresh
+ * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs behind
+ * - `stale-if-error`: from the cache, past its freshness, because the store failed or took too long
+ * - `miss`: the store was asked for this reader
+ * - `collapsed`: the reader waited for a call to the store that another had begun
+ */
+export type ReadOutcome = 'hit' | 'stale-while-revalidate' | 'stale-if-error' | 'miss' | 'collapsed';
+
+export interface CacheRead<T> {
+  readonly entry: Entry<T>;
+  readonly outcome: ReadOutcome;
+  /** Where the entry was found; null on a miss. */
+  readonly tier: 'memory' | 'redis' | null;
+  /** How long the entry is still fresh; negative since when it is not. */
+  readonly ttlMs: number;
+  readonly ageMs: number;
+  /** Whether the store's answer was kept: RFC 9211 `stored`. False without a cache. */
+  readonly stored: boolean;
+}
+
+export interface ReadContext {
+  readonly requestId: string;
+  readonly traceparent?: string;
+}
+
+/** Every method rejects with a StoreError and nothing else. */
+export interface EvaluationReader {
+  list(query: ListQuery, context: ReadContext): Promise<CacheRead<EvaluationPage>>;
+  evaluation(id: string, context: ReadContext): Promise<CacheRead<EvaluationRecord>>;
+  transcript(id: string, context: ReadContext): Promise<CacheRead<TranscriptRecord>>;
+  scorecard(id: string, context: ReadContext): Promise<CacheRead<ScoredCardRecord>>;
+  dealInsights(id: string, context: ReadContext): Promise<CacheRead<DealInsightsRecord>>;
+  rubric(scorecardId: string, context: ReadContext): Promise<CacheRead<ScorecardRecord>>;
+}

@@ -1,0 +1,34 @@
+/** The exact quota of a key: two sliding windows, all-or-nothing. */
+
+export const WINDOW_NAMES = ['minute', 'hour'] as const;
+export type WindowName = (typeof WINDOW_NAMES)[number];
+
+/** One window as it stands after the decision. Times are Unix microseconds of the clock that decided. */
+export interface WindowState {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When the window is empty again if no more requests come. */
+  readonly emptyAtMicros: number;
+  /** When the next request in it leaves it. */
+  readonly nextFreeAtMicros: number;
+}
+
+export interface QuotaDecision {
+  readonly admitted: boolean;
+  /** The time of the decision. */
+  readonly nowMicros: number;
+  readonly minute: WindowState;
+  readonly hour: WindowState;
+  /** Where refused: the earliest time at which one request is admitted if no others come. */
+  readonly retryAtMicros: number | null;
+}
+
+export interface QuotaLimits {
+  readonly perMinute: number;
+  readonly perHour: number;
+}
+
+/** Decides whether one more request of `quotaId` is admitted now, and counts it only if so. Rejects with nothing. */
+export interface Quota {
+  take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
+}

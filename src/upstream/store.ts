@@ -1,0 +1,118 @@
+/**
+ * The one interface to the store of evaluations. The HTTP client implements it; whatever protects the store (a cap, a
+ * breaker) wraps it and implements it too; the cache reads through it. Leave a wrapper out and the rest still runs.
+ */
+import type {
+  DealInsightsRecord,
+  EvaluationPage,
+  EvaluationRecord,
+  ScorecardRecord,
+  ScoredCardRecord,
+  TranscriptRecord,
+} from '../domain/records.ts';
+
+/** What a list depends on, and nothing else: two equal queries have equal answers. Only completed evaluations are asked for. */
+export interface ListQuery {
+  /** Lower-case UUIDs, sorted, without repeats; at least one. */
+  readonly workspaceIds: readonly string[];
+  readonly search: string | null;
+  readonly scorecardId: string | null;
+  readonly offset: number;
+  /** 1 to 100. */
+  readonly limit: number;
+}
+
+/** Who asks and how long the answer is of use. */
+export interface FetchOptions {
+  readonly requestId: string;
+  /** W3C trace context to pass on. */
+  readonly traceparent?: string;
+  /** The ETag of a copy held: the store may answer `not-modified`. */
+  readonly ifNoneMatch?: string;
+  /** Aborts the call; the promise then rejects with a StoreError of kind `aborted`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Found<T> {
+  readonly kind: 'found';
+  readonly record: T;
+  /** The store's own validator, as it was sent. */
+  readonly etag: string | null;
+  /** Size of the decoded answer, for those who keep it. */
+  readonly bytes: number;
+}
+export interface NotModified {
+  readonly kind: 'not-modified';
+}
+/** The store says that there is no such thing (`NOT_FOUND`), or not yet (`NOT_READY`). */
+export interface Absent {
+  readonly kind: 'absent';
+  readonly code: 'NOT_FOUND' | 'NOT_READY';
+}
+/** `NotModified` is only ever given to a call with `ifNoneMatch`. */
+export type StoreAnswer<T> = Found<T> | NotModified | Absent;
+
+/** Every method rejects with a StoreError and nothing else. Ids match ID_PATTERN: the caller has checked them. */
+export interface EvaluationStore {
+  list(query: ListQuery, options: FetchOptions): Promise<StoreAnswer<EvaluationPage>>;
+  evaluation(id: string, options: FetchOptions): Promise<StoreAnswer<EvaluationRecord>>;
+  transcript(id: string, options: FetchOptions): Promise<StoreAnswer<TranscriptRecord>>;
+  scorecard(id: string, options: FetchOptions): Promise<StoreAnswer<ScoredCardRecord>>;
+  dealInsights(id: string, options: FetchOptions): Promise<StoreAnswer<DealInsightsRecord>>;
+  rubric(scorecardId: string, options: FetchOptions): Promise<StoreAnswer<ScorecardRecord>>;
+}
+
+/** `list` of the cache classes and of the store's methods alike. */
+export type ResourceKind = keyof EvaluationStore;
+
+/**
+ * - `timeout`: no whole answer in time
+ * - `unreachable`: no connection, or it broke
+ * - `refused`: the store answered with a status that is a failure (401, 429, 5xx, a redirect, a 404 without a known code)
+ * - `garbled`: it answered 200 with something that is no answer of the interface at all (HTML, cut off, too large, too deep)
+ * - `malformed`: the answer is not the record asked for (a required member is missing or of the wrong type, another id)
+ * - `overloaded`: the gateway itself didn't send the call, to shield the store
+ * - `aborted`: the caller's signal
+ */
+export type StoreErrorKind = 'timeout' | 'unreachable' | 'refused' | 'garbled' | 'malformed' | 'overloaded' | 'aborted';
+
+/** What a consumer may read of each kind: no address, no id, no stack. */
+const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
+  timeout: 'The evaluation store did not answer in time. Try again later.',
+  unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
+  refused: 'The evaluation store is failing at the moment. Try again later.',
+  garbled: 'The evaluation store sent an answer that cannot be read. Try again later.',
+  malformed: 'The evaluation store sent an answer that cannot be used.',
+  overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
+  aborted: 'The request was abandoned before the evaluation store answered.',
+};
+
+/** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly kind: StoreErrorKind;
+  /** When trying again may help: the store's own `Retry-After`, else null. */
+  readonly retryAfterMs: number | null;
+  /** The store's HTTP status, where there was one. */
+  readonly status: number | null;
+
+  constructor(
+    kind: StoreErrorKind,
+    privateMessage: string,
+    details: { retryAfterMs?: number | null; status?: number | null; cause?: unknown } = {},
+  ) {
+    super(privateMessage, { cause: details.cause });
+    this.kind = kind;
+    this.retryAfterMs = details.retryAfterMs ?? null;
+    this.status = details.status ?? null;
+  }
+
+  get publicMessage(): string {
+    return PUBLIC_MESSAGES[this.kind];
+  }
+
+  /** Whether a later try of the same call can be expected to go better. */
+  get isTransient(): boolean {
+    return this.kind !== 'malformed';
+  }
+}
