@@ -1,0 +1,119 @@
+/** The resources that are asked for by id. Each record is checked to be of the id that was asked. */
+import {
+  apiKeySchema,
+  dealInsightsSchema,
+  evaluationSchema,
+  ID_PATTERN,
+  scorecardSchema,
+  scoredCardSchema,
+  transcriptSchema,
+  type ApiKeyRecord,
+  type DealInsightsRecord,
+  type EvaluationRecord,
+  type ScorecardRecord,
+  type ScoredCardRecord,
+  type TranscriptRecord,
+} from '../domain/records.ts';
+import { withoutInternalMembers } from './open-objects.ts';
+import { ROOT_PATH, type Question, type StoreResource } from './question.ts';
+import { StoreError, type Absent } from './store.ts';
+import { validatorOf, type Validation } from './validate.ts';
+
+const WHOLE: readonly Absent['code'][] = ['NOT_FOUND'];
+/** Parts of an evaluation may not be there yet. */
+const PART: readonly Absent['code'][] = ['NOT_FOUND', 'NOT_READY'];
+const KEY_HASH_PATTERN = /^[0-9a-f]{64}$/;
+
+interface Single<T> {
+  readonly resource: StoreResource;
+  readonly pathOf: (id: string) => string;
+  readonly absentCodes: readonly Absent['code'][];
+  readonly validate: (value: unknown) => Validation<T>;
+  /** The member that holds the id asked for, and its value. */
+  readonly ownId: (record: T) => { readonly path: string; readonly id: string };
+  /** What is done to a valid record before it is passed on. */
+  readonly finish?: (record: T) => T;
+}
+
+/** Each throws a TypeError for an id that the caller should have refused; nothing is sent then. */
+export const evaluationQuestion = questionOf<EvaluationRecord>({
+  resource: 'evaluation',
+  pathOf: (id) => `/evaluations/${id}`,
+  absentCodes: WHOLE,
+  validate: validatorOf(evaluationSchema),
+  ownId: (record) => ({ path: '_id', id: record['_id'] }),
+});
+
+export const transcriptQuestion = questionOf<TranscriptRecord>({
+  resource: 'transcript',
+  pathOf: (id) => `/evaluations/${id}/transcript`,
+  absentCodes: PART,
+  validate: validatorOf(transcriptSchema),
+  ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
+});
+
+export const scoredCardQuestion = questionOf<ScoredCardRecord>({
+  resource: 'scorecard',
+  pathOf: (id) => `/evaluations/${id}/scorecard`,
+  absentCodes: PART,
+  validate: validatorOf(scoredCardSchema),
+  ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
+});
+
+export const dealInsightsQuestion = questionOf<DealInsightsRecord>({
+  resource: 'dealInsights',
+  pathOf: (id) => `/evaluations/${id}/deal-insights`,
+  absentCodes: PART,
+  validate: validatorOf(dealInsightsSchema),
+  ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
+  finish: (record) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
+});
+
+export const rubricQuestion = questionOf<ScorecardRecord>({
+  resource: 'rubric',
+  pathOf: (id) => `/scorecards/${id}`,
+  absentCodes: WHOLE,
+  validate: validatorOf(scorecardSchema),
+  ownId: (record) => ({ path: '_id', id: record['_id'] }),
+  finish: (record) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
+});
+
+const validateApiKey = validatorOf(apiKeySchema);
+
+/** The record names no hash, so that it is the one asked for can't be checked. Messages leave the hash out. */
+export function apiKeyQuestion(hash: string): Question<ApiKeyRecord> {
+  if (!KEY_HASH_PATTERN.test(hash)) throw new TypeError('an API key is asked for by its lower-case hex SHA-256');
+  return {
+    resource: 'apiKey',
+    path: `${ROOT_PATH}/api-keys/${hash}`,
+    absentCodes: WHOLE,
+    read: (value) => recordOf(validateApiKey(value), 'API key'),
+  };
+}
+
+function questionOf<T>(single: Single<T>): (id: string) => Question<T> {
+  return (id) => {
+    if (!ID_PATTERN.test(id)) throw new TypeError(`not an id of the store's ${single.resource} resource`);
+    const name = `${single.resource} ${id}`;
+    return {
+      resource: single.resource,
+      path: ROOT_PATH + single.pathOf(id),
+      absentCodes: single.absentCodes,
+      read: (value) => {
+        const record = recordOf(single.validate(value), name);
+        const own = single.ownId(record);
+        if (own.id !== id) throw malformed(`the store answered for another id than ${name} (at ${own.path})`);
+        return single.finish?.(record) ?? record;
+      },
+    };
+  };
+}
+
+function recordOf<T>(validation: Validation<T>, name: string): T {
+  if (validation.ok) return validation.record;
+  throw malformed(`the store's ${name} is malformed at ${validation.path}`);
+}
+
+function malformed(privateMessage: string): StoreError {
+  return new StoreError('malformed', privateMessage, { status: 200 });
+}

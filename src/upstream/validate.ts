@@ -1,0 +1,51 @@
+/** A record of the store against its schema: what the interface lists, of the right type, and nothing else. */
+import type { z } from 'zod';
+
+import { openObjectSchema } from '../domain/records.ts';
+import { INTERNAL_MEMBERS } from './open-objects.ts';
+
+/**
+ * Most values within one member that is validated. A schema goes on to the last fault, at some 5 microseconds each, so
+ * an array of a million wrong elements would hold the event loop for seconds.
+ */
+export const MAX_MEMBER_VALUES = 20_000;
+
+/** Stands for the record itself where there is no member to name. */
+export const RECORD_PATH = '(record)';
+
+export type Validation<T> =
+  | { readonly ok: true; readonly record: T }
+  /** `path` leads to the first faulty member: `evaluatee.email`, `people.0.spoke`. */
+  | { readonly ok: false; readonly path: string };
+
+/** A function that checks values against the schema. It never throws. */
+export function validatorOf<S extends z.ZodObject>(schema: S): (value: unknown) => Validation<z.output<S>> {
+  // Open objects cost the schema nothing, whatever they hold.
+  const bounded = Object.entries(schema.shape)
+    .filter(([, member]) => member !== openObjectSchema)
+    .map(([name]) => name);
+  return (value) => {
+    if (!isObject(value)) return { ok: false, path: RECORD_PATH };
+    const oversized = bounded.find((name) => spend(MAX_MEMBER_VALUES, value[name]) < 0);
+    if (oversized !== undefined) return { ok: false, path: oversized };
+    const result = schema.safeParse(value);
+    if (result.success) return { ok: true, record: result.data };
+    const path = result.error.issues[0]?.path ?? [];
+    return { ok: false, path: path.length === 0 ? RECORD_PATH : path.map(String).join('.') };
+  };
+}
+
+/** What is left of a budget of values after this one, below zero as soon as it is spent. For values of bounded depth. */
+function spend(budget: number, value: unknown): number {
+  let left = budget - 1;
+  if (typeof value !== 'object' || value === null) return left;
+  for (const [name, member] of Object.entries(value)) {
+    if (left < 0) return left;
+    if (!INTERNAL_MEMBERS.has(name)) left = spend(left, member);
+  }
+  return left;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,42 @@
+/** Starting and stopping a server on a free loopback port, with every connection it ever had. */
+import type { Server, Socket } from 'node:net';
+
+export interface RunningServer {
+  /** `http://127.0.0.1:<port>`, without a trailing slash. */
+  readonly url: string;
+  readonly port: number;
+  /** Connections opened so far. */
+  readonly connections: () => number;
+  /** Destroys all connections and frees the port. */
+  close(): Promise<void>;
+}
+
+export async function listenOnLoopback(server: Server): Promise<RunningServer> {
+  const open = new Set<Socket>();
+  let connections = 0;
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+    // A client that goes away is nothing to a test server.
+    socket.on('error', () => {});
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The server has no TCP address.');
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    port: address.port,
+    connections: () => connections,
+    close: async () => {
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+      for (const socket of open) socket.destroy();
+      await closed;
+    },
+  };
+}
