@@ -1,0 +1,108 @@
+/** From an `Authorization` header to a key: who calls, and whether the key may be used now. */
+import type { Clock } from '../clock.ts';
+import { isActive } from './access.ts';
+import { type BearerFault, parseBearer } from './bearer.ts';
+import { addressKey } from './client-address.ts';
+import type { FailureLimiter } from './failure-limiter.ts';
+import { type ApiKey, type KeyHash, type KeyRegistry, RegistryUnavailableError } from './key.ts';
+import { LookupGate } from './lookup-gate.ts';
+import { hashToken } from './token.ts';
+
+/** `unknown`: no such key was ever issued. `too-many-failures`: the address has used up its failed attempts. */
+export type AuthFailure = BearerFault | 'unknown' | 'too-many-failures';
+
+export type AuthResult =
+  /** May go on; its quota is to be asked next. */
+  | { readonly kind: 'active'; readonly key: ApiKey }
+  /** Was issued, and is now deprecated, revoked or expired. Never counted, neither as use nor as a failure. */
+  | { readonly kind: 'inactive'; readonly key: ApiKey }
+  /** No valid credential. `retryAfterSeconds` is a number exactly where the reason is `too-many-failures`. */
+  | { readonly kind: 'unauthenticated'; readonly reason: AuthFailure; readonly retryAfterSeconds: number | null }
+  /** Whether it is valid cannot be told at the moment. `cause` is private. */
+  | { readonly kind: 'unavailable'; readonly cause: RegistryUnavailableError };
+
+export interface Credentials {
+  readonly authorization: string | undefined;
+  /** Read only where authentication fails or a key must be looked up; a getter that works it out then is welcome. */
+  readonly address: string;
+}
+
+export interface Authenticator {
+  /** Rejects only with what the registry or the limiter rejects with beyond RegistryUnavailableError. */
+  authenticate(credentials: Credentials): Promise<AuthResult>;
+}
+
+export interface AuthenticatorParts {
+  readonly registry: KeyRegistry;
+  readonly clock: Clock;
+  readonly failures: FailureLimiter;
+}
+
+class RegistryAuthenticator implements Authenticator {
+  readonly #registry: KeyRegistry;
+  readonly #clock: Clock;
+  readonly #failures: FailureLimiter;
+  readonly #gate: LookupGate;
+
+  constructor({ registry, clock, failures }: AuthenticatorParts) {
+    this.#registry = registry;
+    this.#clock = clock;
+    this.#failures = failures;
+    this.#gate = new LookupGate(failures);
+  }
+
+  async authenticate(credentials: Credentials): Promise<AuthResult> {
+    const bearer = parseBearer(credentials.authorization);
+    if (bearer.kind === 'none') return this.#refuse(bearer.reason, addressKey(credentials.address));
+    const hash = hashToken(bearer.token);
+    // A key that is known here is answered for by itself: its address doesn't matter, however many failures it has.
+    const known = this.#registry.peek(hash);
+    return known === undefined ? this.#lookUp(hash, addressKey(credentials.address)) : this.#judge(known);
+  }
+
+  async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
+    const blockedSeconds = await this.#gate.enter(address);
+    if (blockedSeconds !== null) {
+      // Another request may have made the key known while this one waited.
+      const known = this.#registry.peek(hash);
+      return known === undefined ? tooManyFailures(blockedSeconds) : this.#judge(known);
+    }
+    try {
+      const key = await this.#registry.find(hash);
+      if (key !== null) return this.#judge(key);
+      await this.#failures.failed(address);
+      return { kind: 'unauthenticated', reason: 'unknown', retryAfterSeconds: null };
+    } catch (error) {
+      // Not the caller's failure, so it isn't counted as one.
+      if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
+      throw error;
+    } finally {
+      this.#gate.leave(address);
+    }
+  }
+
+  async #refuse(reason: BearerFault, address: string): Promise<AuthResult> {
+    const { left, retryAfterSeconds } = await this.#failures.allowance(address);
+    if (left <= 0) return tooManyFailures(retryAfterSeconds);
+    await this.#failures.failed(address);
+    return { kind: 'unauthenticated', reason, retryAfterSeconds: null };
+  }
+
+  #judge(key: ApiKey): AuthResult {
+    if (!isActive(key, this.#clock.nowMs())) return { kind: 'inactive', key };
+    this.#registry.touch(key);
+    return { kind: 'active', key };
+  }
+}
+
+function tooManyFailures(seconds: number): AuthResult {
+  return { kind: 'unauthenticated', reason: 'too-many-failures', retryAfterSeconds: Math.max(1, seconds) };
+}
+
+/**
+ * Makes the authenticator. An address with 60 failures within a minute gets no further look-up until the minute is over;
+ * the keys that the registry has at hand are served from it all the same.
+ */
+export function createAuthenticator(parts: AuthenticatorParts): Authenticator {
+  return new RegistryAuthenticator(parts);
+}

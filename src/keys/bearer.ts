@@ -1,0 +1,34 @@
+/** Reads the token out of the `Authorization` header (RFC 6750, section 2.1; RFC 9110, section 11.4). */
+import { isWellFormed } from './token.ts';
+
+/**
+ * Why there is no token to look up:
+ * - `missing`: no header, or one with nothing in it
+ * - `not-bearer`: another scheme
+ * - `empty`: the scheme without a token
+ * - `malformed`: not a token, or one whose checksum is wrong
+ */
+export type BearerFault = 'missing' | 'not-bearer' | 'empty' | 'malformed';
+
+export type BearerCredential =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'none'; readonly reason: BearerFault };
+
+/** The scheme in any case, then nothing or at least one space. Trailing white space is no part of the value. */
+const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
+
+/**
+ * The well-formed token of an `Authorization` value, or why there is none.
+ *
+ * `Authorization` is a single field: of several, Node hands over the first, and a proxy that joins them with a comma
+ * makes a value that is no token and is refused here. So which of two credentials counts is never a matter of luck.
+ */
+export function parseBearer(authorization: string | undefined): BearerCredential {
+  const value = authorization?.trim() ?? '';
+  if (value === '') return { kind: 'none', reason: 'missing' };
+  const credentials = CREDENTIALS.exec(value);
+  if (credentials === null) return { kind: 'none', reason: 'not-bearer' };
+  const token = credentials[1];
+  if (token === undefined) return { kind: 'none', reason: 'empty' };
+  return isWellFormed(token) ? { kind: 'token', token } : { kind: 'none', reason: 'malformed' };
+}

@@ -1,0 +1,84 @@
+/** What becomes of a key: pure rules, the same wherever keys are kept. */
+import { isActive } from './access.ts';
+import { type ApiKey, type ImportedKey, type IssuedKey, KeyStateError, type KeyStatus, type NewKey } from './key.ts';
+import { hashToken, newToken, randomBase62 } from './token.ts';
+
+/** A key made from scratch, with a quota of its own. `request` has been through parseNewKey. */
+export function issueKey(request: NewKey, nowMs: number): IssuedKey {
+  const token = newToken();
+  const keyId = `key_${randomBase62(12)}`;
+  const key: ApiKey = {
+    ...request,
+    keyId,
+    hash: hashToken(token),
+    status: 'active',
+    createdAtMs: nowMs,
+    quotaId: keyId,
+    lastUsedAtMs: null,
+  };
+  return { key, token };
+}
+
+/**
+ * The key with another status. A deprecated key may become active again; a revoked one stays revoked.
+ * Throws KeyStateError.
+ */
+export function withStatus(key: ApiKey, status: KeyStatus): ApiKey {
+  if (key.status === status) return key;
+  if (key.status === 'revoked') {
+    throw new KeyStateError(`Key ${key.keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
+  }
+  return { ...key, status };
+}
+
+/**
+ * Makes the successor of a key, and the key as it is from then on. The successor has the same name, workspaces, scopes,
+ * limits and quota, and the expiry that the key had before: a rotation never adds rights, in kind or in time. The key
+ * itself ends after the overlap, or at its own expiry if that is earlier.
+ *
+ * Throws KeyStateError where the key is not active, and RangeError where `overlapMs` is no whole number from 0.
+ */
+export function rotateKey(
+  key: ApiKey,
+  nowMs: number,
+  overlapMs: number,
+): { readonly successor: IssuedKey; readonly retired: ApiKey } {
+  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0) {
+    throw new RangeError(`The overlap of a rotation must be a whole number of milliseconds from 0, not ${overlapMs}.`);
+  }
+  if (!isActive(key, nowMs)) {
+    const state = key.status === 'active' ? 'expired' : key.status;
+    throw new KeyStateError(
+      `Key ${key.keyId} is ${state}; only an active key can be rotated. Create a new key instead.`,
+    );
+  }
+  const { name, workspaceIds, scopes, expiresAtMs, limits, quotaId } = key;
+  const issued = issueKey({ name, workspaceIds, scopes, expiresAtMs, limits }, nowMs);
+  const endsAtMs = nowMs + overlapMs;
+  return {
+    successor: { key: { ...issued.key, quotaId }, token: issued.token },
+    retired: { ...key, expiresAtMs: expiresAtMs === null ? endsAtMs : Math.min(expiresAtMs, endsAtMs) },
+  };
+}
+
+/**
+ * The key that an imported one becomes. `existing` holds whichever key has the same id or the same hash already: it is
+ * replaced where both are the same, and keeps its quota and time of use. Throws KeyStateError where only one of the two
+ * is the same, or where a revoked key would come back to life.
+ */
+export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): ApiKey {
+  if (existing === undefined) {
+    return { ...imported, quotaId: imported.quotaId ?? imported.keyId, lastUsedAtMs: null };
+  }
+  if (existing.keyId !== imported.keyId) {
+    throw new KeyStateError(`The hash of key ${imported.keyId} is already that of key ${existing.keyId}.`);
+  }
+  if (existing.hash !== imported.hash) {
+    throw new KeyStateError(
+      `There is already a key ${imported.keyId} with another hash. Import it under another keyId.`,
+    );
+  }
+  const adopted = { ...imported, quotaId: imported.quotaId ?? existing.quotaId, lastUsedAtMs: existing.lastUsedAtMs };
+  withStatus(existing, adopted.status);
+  return adopted;
+}
