@@ -7,9 +7,9 @@ export type WindowName = (typeof WINDOW_NAMES)[number];
 export interface WindowState {
   readonly limit: number;
   readonly remaining: number;
-  /** When the window is empty again if no more requests come. */
+  /** When the newest request in it has been there for the window's whole length: if no more come, it is empty from then on. */
   readonly emptyAtMicros: number;
-  /** When the next request in it leaves it. */
+  /** The same of the oldest request in it, the next to leave. Both are now where the window is empty. */
   readonly nextFreeAtMicros: number;
 }
 
@@ -19,7 +19,7 @@ export interface QuotaDecision {
   readonly nowMicros: number;
   readonly minute: WindowState;
   readonly hour: WindowState;
-  /** Where refused: the earliest time at which one request is admitted if no others come. */
+  /** Where refused: the first microsecond at which one request is admitted if no others come. */
   readonly retryAtMicros: number | null;
 }
 

@@ -1,0 +1,185 @@
+import { expect, test } from 'vitest';
+import { rateLimitHeaders } from '../../../src/quota/headers.ts';
+import { QUOTA_WINDOWS } from '../../../src/quota/log.ts';
+import { createMemoryQuota } from '../../../src/quota/memory-quota.ts';
+import type { Quota, QuotaDecision, QuotaLimits } from '../../../src/quota/quota.ts';
+import { QuotaOracle } from '../../contract/quota/oracle.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { SeededRandom } from '../../support/random.ts';
+
+const START_SECONDS = 1_768_478_400;
+const DEFAULTS = { perMinute: 120, perHour: 3000 };
+
+function setUp() {
+  const clock = new ManualClock(START_SECONDS * 1000);
+  const quota = createMemoryQuota({ clock });
+  const take = async (limits: QuotaLimits = DEFAULTS) => rateLimitHeaders(await quota.take('q', limits));
+  return { clock, take };
+}
+
+test('R2, R4: the headers of a first request with the default limits', async () => {
+  const { take } = setUp();
+  expect(await take()).toEqual({
+    'X-RateLimit-Limit': '120',
+    'X-RateLimit-Remaining': '119',
+    'X-RateLimit-Reset': '1768478460',
+    'X-RateLimit-Active-Window': 'minute',
+    'X-RateLimit-Minute-Limit': '120',
+    'X-RateLimit-Minute-Remaining': '119',
+    'X-RateLimit-Minute-Reset': '1768478460',
+    'X-RateLimit-Hour-Limit': '3000',
+    'X-RateLimit-Hour-Remaining': '2999',
+    'X-RateLimit-Hour-Reset': '1768482000',
+    'RateLimit-Policy': '"minute";q=120;w=60, "hour";q=3000;w=3600',
+    RateLimit: '"minute";r=119;t=60, "hour";r=2999;t=3600',
+  });
+});
+
+test('R2: Reset is rounded up to the next whole second', async () => {
+  const { clock, take } = setUp();
+  clock.advanceMicros(1);
+  expect((await take())['X-RateLimit-Minute-Reset']).toBe('1768478461');
+  clock.advanceMicros(999_999);
+  expect((await take())['X-RateLimit-Minute-Reset']).toBe('1768478461');
+});
+
+test('R4: t is the time until the oldest request is given back, rounded up', async () => {
+  const { clock, take } = setUp();
+  await take();
+  clock.advanceMicros(10_000_001);
+  expect((await take())['RateLimit']).toBe('"minute";r=118;t=50, "hour";r=2998;t=3590');
+  clock.advanceMicros(999_998);
+  expect((await take())['RateLimit']).toBe('"minute";r=117;t=50, "hour";r=2997;t=3590');
+});
+
+test('R2: a refusal tells when to try again, rounded up to the second that is true', async () => {
+  const { clock, take } = setUp();
+  const limits = { perMinute: 2, perHour: 100 };
+  await take(limits);
+  clock.advanceMicros(1_500_000);
+  await take(limits);
+  clock.advanceMicros(100_000);
+  expect(await take(limits)).toEqual({
+    'X-RateLimit-Limit': '2',
+    'X-RateLimit-Remaining': '0',
+    'X-RateLimit-Reset': '1768478462',
+    'X-RateLimit-Active-Window': 'minute',
+    'X-RateLimit-Minute-Limit': '2',
+    'X-RateLimit-Minute-Remaining': '0',
+    'X-RateLimit-Minute-Reset': '1768478462',
+    'X-RateLimit-Hour-Limit': '100',
+    'X-RateLimit-Hour-Remaining': '98',
+    'X-RateLimit-Hour-Reset': '1768482002',
+    'RateLimit-Policy': '"minute";q=2;w=60, "hour";q=100;w=3600',
+    RateLimit: '"minute";r=0;t=59, "hour";r=98;t=3599',
+    'Retry-After': '59',
+  });
+  clock.advance(58_000);
+  expect((await take(limits))['Retry-After']).toBe('1');
+  clock.advance(1000);
+  expect((await take(limits))['Retry-After']).toBeUndefined();
+});
+
+test('R2: Retry-After is at least 1, also a microsecond before', async () => {
+  const { clock, take } = setUp();
+  const limits = { perMinute: 1, perHour: 100 };
+  await take(limits);
+  clock.advanceMicros(60_000_000);
+  expect((await take(limits))['Retry-After']).toBe('1');
+});
+
+test.each([
+  [{ perMinute: 5, perHour: 4 }, 'hour', '3'],
+  [{ perMinute: 4, perHour: 5 }, 'minute', '3'],
+  [{ perMinute: 5, perHour: 5 }, 'minute', '4'],
+])('R3: with limits of %j the active window is the %s', async (limits, name, remaining) => {
+  const { take } = setUp();
+  const headers = await take(limits);
+  expect([headers['X-RateLimit-Active-Window'], headers['X-RateLimit-Remaining']]).toEqual([name, remaining]);
+});
+
+test('R3: limit, remaining and reset are those of the active window', async () => {
+  const { take } = setUp();
+  expect(await take({ perMinute: 120, perHour: 7 })).toMatchObject({
+    'X-RateLimit-Limit': '7',
+    'X-RateLimit-Remaining': '6',
+    'X-RateLimit-Reset': '1768482000',
+    'X-RateLimit-Active-Window': 'hour',
+  });
+});
+
+test('R2: the headers always come in the same order', async () => {
+  const { take } = setUp();
+  const limits = { perMinute: 1, perHour: 1 };
+  const admitted = Object.keys(await take(limits));
+  const refused = Object.keys(await take(limits));
+  expect(refused).toEqual([...admitted, 'Retry-After']);
+});
+
+/** The smallest whole number of seconds that is not less, found by counting in integers. */
+function ceilSeconds(micros: number): bigint {
+  const exact = BigInt(micros);
+  return exact / 1_000_000n + (exact % 1_000_000n > 0n ? 1n : 0n);
+}
+
+function headersByTheBook({ nowMicros, minute, hour, retryAtMicros }: QuotaDecision): Record<string, string> {
+  const active = minute.remaining <= hour.remaining ? minute : hour;
+  const expected: Record<string, string> = {
+    'X-RateLimit-Active-Window': active === minute ? 'minute' : 'hour',
+    'RateLimit-Policy': [`"minute";q=${minute.limit};w=60`, `"hour";q=${hour.limit};w=3600`].join(', '),
+    RateLimit: [
+      `"minute";r=${minute.remaining};t=${ceilSeconds(minute.nextFreeAtMicros - nowMicros)}`,
+      `"hour";r=${hour.remaining};t=${ceilSeconds(hour.nextFreeAtMicros - nowMicros)}`,
+    ].join(', '),
+  };
+  for (const [prefix, window] of [['', active] as const, ['Minute-', minute] as const, ['Hour-', hour] as const]) {
+    expected[`X-RateLimit-${prefix}Limit`] = `${window.limit}`;
+    expected[`X-RateLimit-${prefix}Remaining`] = `${window.remaining}`;
+    expected[`X-RateLimit-${prefix}Reset`] = `${ceilSeconds(window.emptyAtMicros)}`;
+  }
+  if (retryAtMicros !== null) expected['Retry-After'] = `${ceilSeconds(retryAtMicros - nowMicros)}`;
+  return expected;
+}
+
+test('R2, R3, R4: on random days of a key every header is exact', async () => {
+  for (let seed = 1; seed <= 100; seed += 1) {
+    const random = new SeededRandom(seed);
+    const clock = new ManualClock(START_SECONDS * 1000);
+    const quota = createMemoryQuota({ clock });
+    const oracle = new QuotaOracle(QUOTA_WINDOWS);
+    const limits = { perMinute: random.integer(1, 5), perHour: random.integer(3, 20) };
+    for (let step = 0; step < 60; step += 1) {
+      const headers = rateLimitHeaders(await quota.take('q', limits));
+      const expected = headersByTheBook(oracle.take(clock.nowMicros(), limits));
+      expect({ seed, step, ...headers }).toEqual({ seed, step, ...expected });
+      clock.advanceMicros(random.pick(0, 1, random.integer(0, 5_000_000), random.integer(0, 200_000_000)));
+    }
+  }
+});
+
+/** Sends until refused; tells the seconds of the refusal's Retry-After. */
+async function exhaust(quota: Quota, limits: QuotaLimits): Promise<number> {
+  for (;;) {
+    const headers = rateLimitHeaders(await quota.take('q', limits));
+    if (headers['Retry-After'] !== undefined) return Number(headers['Retry-After']);
+  }
+}
+
+test('R2: Retry-After is true to the second: a second earlier is too early, and then one request is admitted', async () => {
+  for (let seed = 1; seed <= 300; seed += 1) {
+    const random = new SeededRandom(seed);
+    const clock = new ManualClock(START_SECONDS * 1000);
+    const quota = createMemoryQuota({ clock });
+    const limits = { perMinute: random.integer(1, 5), perHour: random.integer(3, 12) };
+    for (let i = 0; i < limits.perHour; i += 1) {
+      await quota.take('q', limits);
+      clock.advanceMicros(random.integer(0, 40_000_000));
+    }
+    const waitSeconds = await exhaust(quota, limits);
+    clock.advance((waitSeconds - 1) * 1000);
+    const early = await quota.take('q', limits);
+    clock.advance(1000);
+    const later = await quota.take('q', limits);
+    expect({ seed, early: early.admitted, later: later.admitted }).toEqual({ seed, early: false, later: true });
+  }
+});

@@ -1,0 +1,169 @@
+import { expect, test } from 'vitest';
+import { type AdmissionLog, decide, QUOTA_WINDOWS, type QuotaWindows } from '../../../src/quota/log.ts';
+import type { QuotaDecision, QuotaLimits } from '../../../src/quota/quota.ts';
+import { QuotaOracle } from '../../contract/quota/oracle.ts';
+import { SeededRandom } from '../../support/random.ts';
+
+const MINUTE = QUOTA_WINDOWS.minuteMicros;
+const HOUR = QUOTA_WINDOWS.hourMicros;
+const T0 = 1_768_478_400_000_000;
+
+/** A log kept as the algorithm says. */
+class ListLog implements AdmissionLog {
+  times: number[];
+
+  constructor(times: number[] = []) {
+    this.times = times;
+  }
+
+  get length(): number {
+    return this.times.length;
+  }
+
+  at(index: number): number {
+    const time = this.times[index];
+    if (time === undefined) throw new RangeError(`read at ${index} of ${this.times.length}`);
+    return time;
+  }
+
+  take(clockMicros: number, limits: QuotaLimits, windows: QuotaWindows): QuotaDecision {
+    const { decision, expired } = decide(this, clockMicros, limits, windows);
+    this.times = this.times.slice(expired);
+    if (decision.admitted) this.times.push(decision.nowMicros);
+    return decision;
+  }
+}
+
+test('R2: the first request of a key leaves all but itself, for a minute and an hour', () => {
+  expect(decide(new ListLog(), T0, { perMinute: 120, perHour: 3000 })).toEqual({
+    decision: {
+      admitted: true,
+      nowMicros: T0,
+      minute: { limit: 120, remaining: 119, emptyAtMicros: T0 + MINUTE, nextFreeAtMicros: T0 + MINUTE },
+      hour: { limit: 3000, remaining: 2999, emptyAtMicros: T0 + HOUR, nextFreeAtMicros: T0 + HOUR },
+      retryAtMicros: null,
+    },
+    expired: 0,
+  });
+});
+
+test('R1: an entry is in the window when exactly its length has gone by, and out of it a microsecond later', () => {
+  const limits = { perMinute: 1, perHour: 100 };
+  expect(decide(new ListLog([T0]), T0 + MINUTE, limits).decision).toMatchObject({
+    admitted: false,
+    retryAtMicros: T0 + MINUTE + 1,
+  });
+  expect(decide(new ListLog([T0]), T0 + MINUTE + 1, limits).decision.admitted).toBe(true);
+});
+
+test('R2: where both windows are full, the later of them says when to try again', () => {
+  const log = new ListLog([T0, T0 + HOUR - 10]);
+  expect(decide(log, T0 + HOUR, { perMinute: 1, perHour: 2 }).decision.retryAtMicros).toBe(T0 + HOUR - 10 + MINUTE + 1);
+  expect(decide(log, T0 + HOUR, { perMinute: 1, perHour: 1 }).decision.retryAtMicros).toBe(T0 + HOUR - 10 + HOUR + 1);
+});
+
+test('R2: where the limit was lowered below the use, as many must leave as are too many, and one more', () => {
+  const log = new ListLog([T0, T0 + 1, T0 + 2, T0 + 3, T0 + 4]);
+  const { decision } = decide(log, T0 + 10, { perMinute: 2, perHour: 100 });
+  expect(decision.minute).toEqual({
+    limit: 2,
+    remaining: 0,
+    emptyAtMicros: T0 + 4 + MINUTE,
+    nextFreeAtMicros: T0 + MINUTE,
+  });
+  // The entries at 3 and 4 are the limit's two: room is made when the one at 3 has left.
+  expect(decision.retryAtMicros).toBe(T0 + 3 + MINUTE + 1);
+});
+
+test('R2: a window that is empty when the other refuses is empty now', () => {
+  const { decision } = decide(new ListLog([T0]), T0 + 2 * MINUTE, { perMinute: 1, perHour: 1 });
+  expect(decision.admitted).toBe(false);
+  expect(decision.minute).toEqual({
+    limit: 1,
+    remaining: 1,
+    emptyAtMicros: T0 + 2 * MINUTE,
+    nextFreeAtMicros: T0 + 2 * MINUTE,
+  });
+});
+
+test('R1: a clock that goes back is held at the newest entry', () => {
+  const { decision } = decide(new ListLog([T0, T0 + 5]), T0 - HOUR, { perMinute: 2, perHour: 10 });
+  expect(decision).toMatchObject({ admitted: false, nowMicros: T0 + 5, retryAtMicros: T0 + MINUTE + 1 });
+});
+
+test('with an admitted request the entries older than an hour are told to be dropped, and no others', () => {
+  const log = new ListLog([T0, T0, T0 + 1, T0 + 2]);
+  expect(decide(log, T0 + HOUR, { perMinute: 9, perHour: 9 }).expired).toBe(0);
+  expect(decide(log, T0 + HOUR + 1, { perMinute: 9, perHour: 9 }).expired).toBe(2);
+  expect(decide(log, T0 + 2 * HOUR, { perMinute: 9, perHour: 9 }).expired).toBe(4);
+});
+
+test('a log of 100,000 entries is read at a few dozen places', () => {
+  let reads = 0;
+  const log: AdmissionLog = {
+    length: 100_000,
+    at(index) {
+      reads += 1;
+      return T0 + index * 1000;
+    },
+  };
+  decide(log, T0 + 100_000_000, { perMinute: 60_001, perHour: 100_000 });
+  expect(reads).toBeLessThan(50);
+});
+
+test('R1: a refused request drops nothing, so that a clock that goes back finds the entries that count again', () => {
+  const log = new ListLog([T0, T0 + HOUR]);
+  const limits = { perMinute: 1, perHour: 9 };
+  expect(decide(log, T0 + HOUR + 1, limits)).toMatchObject({ decision: { admitted: false }, expired: 0 });
+});
+
+/** A random step: mostly nothing or little, often right at the edge of a window seen from some earlier request. */
+function nextTime(random: SeededRandom, nowMicros: number, oracle: QuotaOracle, windows: QuotaWindows): number {
+  const earlier = oracle.admitted[random.integer(0, oracle.admitted.length - 1)] ?? nowMicros;
+  const edge = earlier + random.pick(windows.minuteMicros, windows.hourMicros) + random.integer(-1, 2);
+  const step = random.pick(0, 0, 1, random.integer(0, windows.minuteMicros), random.integer(0, windows.hourMicros));
+  return random.next() < 0.4 && edge >= nowMicros ? edge : nowMicros + step;
+}
+
+function expectRetryIsExact(
+  oracle: QuotaOracle,
+  decision: QuotaDecision,
+  limits: QuotaLimits,
+  windows: QuotaWindows,
+): void {
+  const retryAtMicros = decision.retryAtMicros ?? 0;
+  const log = new ListLog([...oracle.admitted]);
+  expect(decide(log, retryAtMicros, limits, windows).decision.admitted).toBe(true);
+  expect(decide(log, retryAtMicros - 1, limits, windows).decision.admitted).toBe(false);
+}
+
+test('R1, R2: 10,000 random traces, with bursts at the edges and limits that change, are decided as the plain oracle does', () => {
+  let refusals = 0;
+  for (let seed = 1; seed <= 10_000; seed += 1) {
+    const random = new SeededRandom(seed);
+    const minuteMicros = random.integer(1, 40);
+    const windows = { minuteMicros, hourMicros: minuteMicros * random.integer(1, 8) };
+    const changing = random.next() < 0.3;
+    const newLimits = () => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
+    let limits = newLimits();
+    let nowMicros = T0;
+    const log = new ListLog();
+    const oracle = new QuotaOracle(windows);
+    for (let step = 0; step < 40; step += 1) {
+      nowMicros = nextTime(random, nowMicros, oracle, windows);
+      if (changing && random.next() < 0.2) limits = newLimits();
+      // Now and then the clock is behind the newest entry.
+      const clockMicros = random.next() < 0.05 ? nowMicros - random.integer(0, 20) : nowMicros;
+      const expected = oracle.take(clockMicros, limits);
+      const decision = log.take(clockMicros, limits, windows);
+      expect({ seed, step, ...decision }).toEqual({ seed, step, ...expected });
+      if (decision.admitted) continue;
+      refusals += 1;
+      if (step % 8 === 0) expectRetryIsExact(oracle, decision, limits, windows);
+    }
+    if (changing) continue;
+    expect(oracle.mostWithin(minuteMicros)).toBeLessThanOrEqual(limits.perMinute);
+    expect(oracle.mostWithin(windows.hourMicros)).toBeLessThanOrEqual(limits.perHour);
+  }
+  expect(refusals).toBeGreaterThan(50_000);
+});
