@@ -1,0 +1,72 @@
+/** Every failed admin request: one class, and one place that makes a response of it. */
+import type { AdminLog, AdminMiddleware } from './context.ts';
+import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
+import { InvalidKeyError } from '../keys/schema.ts';
+
+/**
+ * A refusal. `publicMessage` goes to the caller and says what was given, what is allowed and what to do;
+ * `message` goes to the log and holds nothing that a caller sent, since that could be a secret in the wrong place.
+ */
+export class AdminError extends Error {
+  override readonly name = 'AdminError';
+  readonly status: number;
+  readonly publicMessage: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: number,
+    publicMessage: string,
+    details: { privateMessage: string; headers?: Readonly<Record<string, string>> },
+  ) {
+    super(details.privateMessage);
+    this.status = status;
+    this.publicMessage = publicMessage;
+    this.headers = details.headers ?? {};
+  }
+}
+
+/** What any thrown value means to the caller. */
+function asAdminError(error: unknown): AdminError {
+  if (error instanceof AdminError) return error;
+  if (error instanceof KeyStateError) {
+    return new AdminError(409, error.message, { privateMessage: 'the state of the key forbids it' });
+  }
+  if (error instanceof InvalidKeyError) {
+    return new AdminError(400, error.message, { privateMessage: 'the registry does not take such a key' });
+  }
+  if (error instanceof RegistryUnavailableError) {
+    return new AdminError(
+      503,
+      'The key registry cannot be asked at the moment. GET /readyz tells which dependency is down; try again when it is back.',
+      { privateMessage: `the key registry is unavailable: ${error.message}` },
+    );
+  }
+  return new AdminError(500, 'The gateway failed in an unexpected way. Its log says why.', {
+    privateMessage: 'unexpected failure',
+  });
+}
+
+/** The outermost layer but for the headers: nothing else sets the status of a failure. */
+export function renderErrors(log: AdminLog): AdminMiddleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = asAdminError(thrown);
+      ctx.status = error.status;
+      ctx.set({ ...error.headers });
+      ctx.body = { error: { message: error.publicMessage } };
+      const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+      // The route's template and never the path: a path may hold anything, a token pasted in the wrong place too.
+      const fields = {
+        method: ctx.method,
+        route: ctx.state.route,
+        status: error.status,
+        who: ctx.state.who,
+        reason: error.message,
+      };
+      if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
+      else if (!reads || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
+    }
+  };
+}

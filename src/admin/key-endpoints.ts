@@ -1,0 +1,204 @@
+/** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
+import type { Clock } from '../clock.ts';
+import { ID_PATTERN } from '../domain/records.ts';
+import { type ApiKey, type ImportedKey, type KeyRegistry, KeyStateError, type KeyStatus } from '../keys/key.ts';
+import type { Audit } from './audit.ts';
+import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
+import { callerOf } from './context.ts';
+import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+import { check, faulty, mustBe } from './faults.ts';
+import {
+  IMPORT_RULES,
+  importedKeyRules,
+  looksLikeToken,
+  newKeyRules,
+  ROTATE_RULES,
+  STATUS_RULES,
+} from './key-rules.ts';
+import { auditedKey, isoOrNull, keyView } from './key-view.ts';
+
+export interface KeyEndpointOptions {
+  readonly registry: KeyRegistry;
+  readonly audit: Audit;
+  readonly clock: Clock;
+}
+
+/** An import may hold thousands; the audit is bounded. */
+const MOST_AUDITED_KEY_IDS = 100;
+
+export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
+  const { registry } = options;
+  const one = '/api/keys/:keyId';
+  return [
+    {
+      method: 'GET',
+      path: '/api/keys',
+      what: 'the API keys that were issued, without their secrets',
+      handle: async (ctx) => {
+        ctx.body = { keys: (await registry.list()).map(keyView) };
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/keys',
+      what: 'issue a key; the answer shows it this once',
+      handle: (ctx) => create(ctx, options),
+    },
+    {
+      method: 'POST',
+      path: '/api/keys/import',
+      what: 'take over keys that are hashed already, all or none',
+      handle: (ctx) => importKeys(ctx, options),
+    },
+    {
+      method: 'GET',
+      path: one,
+      what: 'one key',
+      handle: async (ctx) => {
+        ctx.body = { key: keyView(await existing(ctx, registry)) };
+      },
+    },
+    {
+      method: 'PATCH',
+      path: one,
+      what: 'deprecate a key, or make it active again',
+      handle: async (ctx) => {
+        const { status } = mustBe(STATUS_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
+        await changeStatus(ctx, options, status);
+      },
+    },
+    {
+      method: 'DELETE',
+      path: one,
+      what: 'revoke a key for good; its record stays',
+      handle: (ctx) => changeStatus(ctx, options, 'revoked'),
+    },
+    {
+      method: 'POST',
+      path: `${one}/rotate`,
+      what: 'issue a successor with the same rights and quota; the old key ends after the overlap',
+      handle: (ctx) => rotate(ctx, options),
+    },
+  ];
+}
+
+async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
+  const wanted = mustBe(newKeyRules(clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES));
+  const { key, token } = await registry.create(wanted);
+  await audit.record({
+    who: callerOf(ctx),
+    action: 'key.create',
+    target: key.keyId,
+    from: null,
+    to: auditedKey(key),
+  });
+  ctx.status = 201;
+  ctx.set('Location', `/api/keys/${key.keyId}`);
+  ctx.body = { key: keyView(key), token };
+}
+
+const ACTIONS: Readonly<Record<KeyStatus, string>> = {
+  active: 'key.activate',
+  deprecated: 'key.deprecate',
+  revoked: 'key.revoke',
+};
+
+async function changeStatus(
+  ctx: EndpointContext,
+  { registry, audit }: KeyEndpointOptions,
+  status: KeyStatus,
+): Promise<void> {
+  const before = await existing(ctx, registry);
+  const after = (await registry.setStatus(before.keyId, status)) ?? noKey(before.keyId);
+  if (after.status !== status) {
+    throw new KeyStateError(
+      `The key ${after.keyId} is ${after.status} and stays so; it cannot be made ${status}. Create another key instead.`,
+    );
+  }
+  // What was so already is no change: DELETE and PATCH may be repeated.
+  if (before.status !== after.status) {
+    await audit.record({
+      who: callerOf(ctx),
+      action: ACTIONS[status],
+      target: after.keyId,
+      from: { status: before.status },
+      to: { status: after.status },
+    });
+  }
+  ctx.body = { key: keyView(after) };
+}
+
+async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
+  const { overlapMs } = mustBe(ROTATE_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
+  const before = await existing(ctx, registry);
+  const { key, token } = (await registry.rotate(before.keyId, overlapMs)) ?? noKey(before.keyId);
+  const after = (await registry.get(before.keyId)) ?? before;
+  await audit.record({
+    who: callerOf(ctx),
+    action: 'key.rotate',
+    target: before.keyId,
+    from: { expiresAt: isoOrNull(before.expiresAtMs) },
+    to: { expiresAt: isoOrNull(after.expiresAtMs), successor: key.keyId },
+  });
+  ctx.status = 201;
+  ctx.set('Location', `/api/keys/${key.keyId}`);
+  ctx.body = { key: keyView(key), token };
+}
+
+async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
+  const body = mustBe(IMPORT_RULES, await readJson(ctx, IMPORT_LIMIT_BYTES));
+  const keys = importedKeys(body.keys, clock.nowMs());
+  const { added, replaced } = await registry.importKeys(keys);
+  await audit.record({
+    who: callerOf(ctx),
+    action: 'key.import',
+    target: 'keys',
+    from: null,
+    to: { added, replaced, keyIds: keys.slice(0, MOST_AUDITED_KEY_IDS).map((key) => key.keyId) },
+  });
+  ctx.body = { added, replaced };
+}
+
+/** All of them, or AdminError 400 with the faults of all. */
+function importedKeys(values: readonly unknown[], nowMs: number): readonly ImportedKey[] {
+  const rules = importedKeyRules(nowMs);
+  const keys: ImportedKey[] = [];
+  const faults: string[] = [];
+  const seen = new Map<string, number>();
+  for (const [index, value] of values.entries()) {
+    const checked = check(rules, value, `keys[${index}]`);
+    if (checked.faults !== null) {
+      faults.push(...checked.faults);
+      continue;
+    }
+    keys.push(checked.value);
+    for (const member of ['keyId', 'hash'] as const) {
+      const identity = `${member} ${checked.value[member]}`;
+      const first = seen.get(identity);
+      if (first === undefined) seen.set(identity, index);
+      else faults.push(`keys[${index}].${member}: the same as that of keys[${first}]; allowed: each ${member} once`);
+    }
+  }
+  if (faults.length > 0) throw faulty(faults);
+  return keys;
+}
+
+/** The key of the path. Throws AdminError 404 where there is none. */
+async function existing(ctx: EndpointContext, registry: KeyRegistry): Promise<ApiKey> {
+  const keyId = ctx.params['keyId'] ?? '';
+  if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {
+    throw new AdminError(
+      404,
+      'The path holds no key id: that is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and not the key itself. GET /api/keys lists the ids.',
+      { privateMessage: 'not a key id' },
+    );
+  }
+  return (await registry.get(keyId)) ?? noKey(keyId);
+}
+
+function noKey(keyId: string): never {
+  throw new AdminError(404, `There is no key with the id ${keyId}. GET /api/keys lists the ids.`, {
+    privateMessage: 'no such key',
+  });
+}

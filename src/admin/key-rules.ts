@@ -1,0 +1,155 @@
+/** What the bodies of /api/keys may hold, and what becomes of them. Pure: the time is handed in. */
+import { z } from 'zod';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from '../keys/key.ts';
+import { parseDurationMs } from './duration.ts';
+import type { AllowedValues, BodyRules } from './faults.ts';
+
+/** The last millisecond that ISO 8601 writes with a four-digit year. */
+const LAST_TIME_MS = 253_402_300_799_999;
+const HIGHEST_LIMIT = 1_000_000_000;
+const LONGEST_OVERLAP_MS = 365 * 86_400_000;
+/** An import of 1 MB has room for about this many; more can only be junk. */
+const MOST_IMPORTED_KEYS = 5000;
+
+/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
+const name = z.string().refine((text) => {
+  const length = Array.from(text).length;
+  return length >= 1 && length <= 100 && text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text);
+});
+
+const workspaceIds = z
+  .array(z.string().regex(UUID_PATTERN))
+  .min(1)
+  .max(50)
+  .transform((ids) => distinct(ids.map((id) => id.toLowerCase())));
+const scopes = z.array(z.enum(SCOPES)).min(1).transform(distinct);
+const limit = z.int().min(1).max(HIGHEST_LIMIT).nullish().default(null);
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => Date.parse(text))
+  .refine((ms) => ms >= 0 && ms <= LAST_TIME_MS);
+
+function distinct<T>(values: readonly T[]): readonly T[] {
+  return Array.from(new Set(values));
+}
+
+const ALLOWED_LIMIT = `an integer from 1 to 10^9, or null for the gateway's own`;
+const ALLOWED_ALIKE: AllowedValues = {
+  name: 'a text of 1 to 100 characters that is not blank and has no control characters',
+  workspaceIds: 'an array of 1 to 50 UUIDs',
+  'workspaceIds[]': 'a UUID',
+  scopes: `an array of at least one of ${SCOPES.join(', ')}`,
+  'scopes[]': `one of ${SCOPES.join(', ')}`,
+};
+
+/** Of `POST /api/keys`. */
+export function newKeyRules(nowMs: number): BodyRules<NewKey> {
+  return {
+    schema: z
+      .strictObject({
+        name,
+        workspaceIds,
+        scopes,
+        perMinute: limit,
+        perHour: limit,
+        expiresAt: time
+          .refine((ms) => ms > nowMs)
+          .nullish()
+          .default(null),
+      })
+      .transform(({ perMinute, perHour, expiresAt, ...rest }) => ({
+        ...rest,
+        limits: { perMinute, perHour },
+        expiresAtMs: expiresAt,
+      })),
+    allowed: {
+      ...ALLOWED_ALIKE,
+      perMinute: ALLOWED_LIMIT,
+      perHour: ALLOWED_LIMIT,
+      expiresAt: `a time in ISO 8601 with its offset, after ${iso(nowMs)} and at most in the year 9999, or null for never`,
+    },
+  };
+}
+
+/** Of `PATCH /api/keys/{keyId}`. */
+export const STATUS_RULES: BodyRules<{ readonly status: 'active' | 'deprecated' }> = {
+  schema: z.strictObject({ status: z.enum(['active', 'deprecated']) }),
+  allowed: { status: 'active or deprecated (to revoke a key, DELETE it)' },
+};
+
+/** Of `POST /api/keys/{keyId}/rotate`. A rotation without an overlap of its own has one of a day. */
+export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
+  schema: z
+    .strictObject({
+      overlap: z
+        .string()
+        .transform((text) => parseDurationMs(text) ?? Number.NaN)
+        .refine((ms) => ms >= 0 && ms <= LONGEST_OVERLAP_MS)
+        .default(86_400_000),
+    })
+    .transform(({ overlap }) => ({ overlapMs: overlap })),
+  allowed: { overlap: 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 24h or 7d' },
+};
+
+/** Of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
+export const IMPORT_RULES: BodyRules<{ readonly keys: readonly unknown[] }> = {
+  schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MOST_IMPORTED_KEYS) }),
+  allowed: { keys: `an array of 1 to ${MOST_IMPORTED_KEYS} keys` },
+};
+
+const ALLOWED_TIME = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
+
+/** Of one key of an import. It may have expired already: its holder is then told so, not that it was never issued. */
+export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
+  return {
+    schema: z
+      .strictObject({
+        keyId: z
+          .string()
+          .regex(ID_PATTERN)
+          .refine((text) => !looksLikeToken(text)),
+        hash: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/i)
+          .transform((hash) => hash.toLowerCase()),
+        name,
+        status: z.enum(KEY_STATUSES).default('active'),
+        workspaceIds,
+        scopes,
+        expiresAt: time.nullish().default(null),
+        createdAt: time.default(nowMs),
+        limits: z.strictObject({ perMinute: limit, perHour: limit }).nullish(),
+        quotaId: z.string().regex(ID_PATTERN).optional(),
+      })
+      .transform(({ expiresAt, createdAt, limits, quotaId, ...rest }) => ({
+        ...rest,
+        expiresAtMs: expiresAt,
+        createdAtMs: createdAt,
+        limits: limits ?? { perMinute: null, perHour: null },
+        ...(quotaId === undefined ? {} : { quotaId }),
+      })),
+    allowed: {
+      ...ALLOWED_ALIKE,
+      keyId: 'a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and never a key itself',
+      hash: 'the SHA-256 of the key as 64 hexadecimal digits',
+      status: KEY_STATUSES.join(', '),
+      expiresAt: `${ALLOWED_TIME}, or null for never`,
+      createdAt: ALLOWED_TIME,
+      limits: 'an object of perMinute and perHour',
+      'limits.perMinute': ALLOWED_LIMIT,
+      'limits.perHour': ALLOWED_LIMIT,
+      quotaId: 'a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -',
+    },
+    secret: new Set(['hash', 'keyId']),
+  };
+}
+
+/** Whether a key itself stands where its id belongs. An id is shown and logged; a key must never be. */
+export function looksLikeToken(keyId: string): boolean {
+  return keyId.startsWith('evg_');
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

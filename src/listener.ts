@@ -1,0 +1,123 @@
+/** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
+import { randomUUID } from 'node:crypto';
+import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+export interface ListenerOptions extends Partial<ListenerLimits> {
+  /** The body of the answer to what could not be read as HTTP, which no route can answer. */
+  readonly errorBody: (message: string) => object;
+}
+
+interface ListenerLimits {
+  /** How long a client may take over a request's headers. */
+  readonly headersTimeoutMs: number;
+  /** How long it may take over the whole request. */
+  readonly requestTimeoutMs: number;
+  /** How long an idle connection is kept; longer than common balancers keep theirs, so that they close first. */
+  readonly keepAliveTimeoutMs: number;
+  readonly maxHeaderBytes: number;
+}
+
+const DEFAULT_LIMITS: ListenerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 10_000,
+  keepAliveTimeoutMs: 75_000,
+  maxHeaderBytes: 16_384,
+};
+
+/** How often slow clients are looked for. */
+const CHECK_INTERVAL_MS = 1000;
+
+export interface Listener {
+  /** Where it listens, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops accepting, lets requests in flight finish for `graceMs`, then cuts what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Listens on host and port (0: any free one). Rejects with the system's error where that can't be had. */
+export async function listen(
+  handler: RequestListener,
+  address: { readonly host: string; readonly port: number },
+  options: ListenerOptions,
+): Promise<Listener> {
+  const limits = { ...DEFAULT_LIMITS, ...options };
+  const server: Server = createServer(
+    {
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      maxHeaderSize: limits.maxHeaderBytes,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    },
+    (request, response) => {
+      // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
+      response.once('close', () => {
+        if (!server.listening) server.closeIdleConnections();
+      });
+      handler(request, response);
+    },
+  );
+  server.on('clientError', (error, socket) => answerClientError(error, socket, options.errorBody));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const port = portOf(server);
+  return { url: `http://${urlHost(address.host)}:${port}`, port, close: (graceMs) => close(server, graceMs) };
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The server listens on no port');
+  return address.port;
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+async function close(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(cut);
+}
+
+/** What could not be read as HTTP has no route: its answer is written by hand, and it is cut off. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, errorBody: ListenerOptions['errorBody']): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = statusOf(error.code);
+  const body = JSON.stringify(errorBody(`The request could not be read: ${STATUS_CODES[status] ?? 'Bad Request'}.`));
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
+      `X-Request-Id: ${randomUUID()}`,
+      'Vary: Authorization, Accept-Encoding',
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Cache-Control: no-store',
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  );
+}
+
+function statusOf(code: string | undefined): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  return 400;
+}
