@@ -1,6 +1,6 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
 import { randomUUID } from 'node:crypto';
-import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 export interface ListenerOptions extends Partial<ListenerLimits> {
@@ -38,7 +38,7 @@ export interface Listener {
 
 /** Listens on host and port (0: any free one). Rejects with the system's error where that can't be had. */
 export async function listen(
-  handler: RequestListener,
+  handler: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
   address: { readonly host: string; readonly port: number },
   options: ListenerOptions,
 ): Promise<Listener> {
@@ -56,7 +56,8 @@ export async function listen(
       response.once('close', () => {
         if (!server.listening) server.closeIdleConnections();
       });
-      handler(request, response);
+      // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
+      void handler(request, response);
     },
   );
   server.on('clientError', (error, socket) => answerClientError(error, socket, options.errorBody));
@@ -94,7 +95,11 @@ async function close(server: Server, graceMs: number): Promise<void> {
 }
 
 /** What could not be read as HTTP has no route: its answer is written by hand, and it is cut off. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, errorBody: ListenerOptions['errorBody']): void {
+function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  errorBody: ListenerOptions['errorBody'],
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;

@@ -1,0 +1,217 @@
+/** The composition root: a configuration in, a running gateway out. Everything is made here and handed to who needs it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type Koa from 'koa';
+import type { AdminOptions } from './admin/app.ts';
+import { createAudit } from './admin/audit.ts';
+import { createMetrics, type Metrics } from './admin/metrics.ts';
+import type { Readiness } from './admin/readiness.ts';
+import { startAdminServer } from './admin/server.ts';
+import { MemoryTier } from './cache/memory-tier.ts';
+import { MemoryPurgeLog } from './cache/purge-log.ts';
+import { createReadThrough } from './cache/read-through.ts';
+import type { EvaluationReader } from './cache/reader.ts';
+import { AdjustableTimes } from './cache/times.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { redactedConfig } from './config/effective.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { announceDemo, type DemoAnnouncement } from './demo.ts';
+import { createPublicApp } from './http/app.ts';
+import { createDocs } from './http/openapi/docs.ts';
+import { buildOpenApiDocument, type OpenApiDocument } from './http/openapi/document.ts';
+import type { RequestState } from './http/state.ts';
+import { createAuthenticator } from './keys/authenticate.ts';
+import { createClientAddress } from './keys/client-address.ts';
+import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
+import type { KeyRegistry } from './keys/key.ts';
+import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { listen, type Listener } from './listener.ts';
+import type { Logger } from './log.ts';
+import { createObserver, type Observer } from './observer.ts';
+import { createMemoryQuota } from './quota/memory-quota.ts';
+import { openStore, type StoreSource } from './store-source.ts';
+import { VERSION } from './version.ts';
+
+export interface Gateway {
+  /** Where consumers reach it, such as `http://127.0.0.1:8080`. */
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  /** Null in front of a real store. */
+  readonly demo: DemoAnnouncement | null;
+  /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
+  reload(loaded: LoadedConfig): readonly string[];
+  /**
+   * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close; then lets what is in
+   * flight finish, 30 s at most. Calling it again while it runs changes nothing.
+   */
+  stop(delayMs: number): Promise<void>;
+}
+
+export interface GatewayOptions {
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+const IN_FLIGHT_GRACE_MS = 30_000;
+const ADMIN_GRACE_MS = 5000;
+const AUDIT_CAPACITY = 1000;
+/** How much longer than the store client's own deadline a flight may take. */
+const FLIGHT_MARGIN_MS = 5000;
+
+/** Rejects with the system's error where an address can't be had; nothing is left running then. */
+export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
+  const metrics = createMetrics({ version: VERSION });
+  const observer = createObserver(options.logger, metrics);
+  const source = await openStore(loaded.config.upstream, observer.store);
+  const gateway = new RunningGateway({ loaded, source, metrics, observer, clock: systemClock, ...options });
+  try {
+    await gateway.start();
+  } catch (error) {
+    await gateway.stop(0);
+    throw error;
+  }
+  return gateway;
+}
+
+interface Parts extends Required<GatewayOptions> {
+  readonly loaded: LoadedConfig;
+  readonly source: StoreSource;
+  readonly metrics: Metrics;
+  readonly observer: Observer;
+}
+
+class RunningGateway implements Gateway {
+  readonly #parts: Parts;
+  readonly #registry: KeyRegistry;
+  readonly #times: AdjustableTimes;
+  #loaded: LoadedConfig;
+  #document: OpenApiDocument;
+  #status: Readiness['status'] = 'starting';
+  #public: Listener | null = null;
+  #admin: Listener | null = null;
+  #demo: DemoAnnouncement | null = null;
+  #stopping: Promise<void> | null = null;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#loaded = parts.loaded;
+    this.#document = documentOf(parts.loaded);
+    this.#registry = createMemoryRegistry({ clock: parts.clock });
+    this.#times = new AdjustableTimes(parts.loaded.config.cache.classes);
+  }
+
+  get publicUrl(): string {
+    return this.#public?.url ?? '';
+  }
+
+  get adminUrl(): string {
+    return this.#admin?.url ?? '';
+  }
+
+  get demo(): DemoAnnouncement | null {
+    return this.#demo;
+  }
+
+  async start(): Promise<void> {
+    const { admin, server } = this.#parts.loaded.config;
+    // The admin listener comes first, so that probes are answered while the rest starts.
+    this.#admin = await startAdminServer(this.#adminOptions(), admin);
+    this.#public = await listen(this.#createPublicApp().callback(), server, {
+      errorBody: (error) => ({ error }),
+    });
+    const { demo } = this.#parts.source;
+    if (demo !== null) this.#demo = await announceDemo(this.#registry, demo, this.#public.url);
+    this.#status = 'ready';
+  }
+
+  reload(loaded: LoadedConfig): readonly string[] {
+    const needRestart = restartSettings(this.#loaded, loaded);
+    this.#loaded = loaded;
+    this.#document = documentOf(loaded);
+    this.#times.configure(loaded.config.cache.classes);
+    this.#parts.logger.level = loaded.config.log.level;
+    return needRestart;
+  }
+
+  stop(delayMs: number): Promise<void> {
+    this.#stopping ??= this.#drain(delayMs);
+    return this.#stopping;
+  }
+
+  async #drain(delayMs: number): Promise<void> {
+    this.#status = 'draining';
+    await sleep(delayMs);
+    await this.#public?.close(IN_FLIGHT_GRACE_MS);
+    await this.#admin?.close(ADMIN_GRACE_MS);
+    await this.#parts.source.close();
+    this.#parts.metrics.close();
+  }
+
+  #createReader(): EvaluationReader {
+    const { source, clock, observer } = this.#parts;
+    const { cache, upstream } = this.#parts.loaded.config;
+    return createReadThrough({
+      store: source.store,
+      memory: new MemoryTier({ maxBytes: cache.memoryBytes }),
+      purges: new MemoryPurgeLog(),
+      times: this.#times,
+      clock,
+      hooks: observer.cache,
+      flightDeadlineMs: upstream.timeoutMs + FLIGHT_MARGIN_MS,
+    });
+  }
+
+  #createPublicApp(): Koa<RequestState> {
+    const { clock, observer, logger } = this.#parts;
+    const clientAddress = createClientAddress(this.#parts.loaded.config.server.trustedProxies);
+    const app = createPublicApp({
+      clock,
+      reader: this.#createReader(),
+      authenticator: createAuthenticator({ registry: this.#registry, clock, failures: createMemoryFailureLimiter() }),
+      quota: createMemoryQuota({ clock }),
+      defaultLimits: () => this.#loaded.config.rateLimit,
+      addressOf: ({ req }) =>
+        clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
+      docs: createDocs({ document: () => this.#document }),
+      isDraining: () => this.#status === 'draining',
+      hooks: observer.http,
+    });
+    // Everything a request can fail with is answered further in; this is left of connections that break.
+    app.on('error', (error: unknown) => logger.debug({ err: error }, 'answer could not be sent'));
+    return app;
+  }
+
+  #adminOptions(): AdminOptions {
+    const { clock, logger, metrics, observer } = this.#parts;
+    const { tokens, allowedHosts } = this.#parts.loaded.config.admin;
+    return {
+      tokens,
+      allowedHosts,
+      isReady: () => ({ status: this.#status, dependencies: [observer.storeHealth()] }),
+      registry: this.#registry,
+      config: () => redactedConfig(this.#loaded),
+      metrics,
+      audit: createAudit({
+        clock,
+        capacity: AUDIT_CAPACITY,
+        sink: (entry) => logger.info({ audit: entry }, 'changed by an operator'),
+      }),
+      clock,
+      log: logger,
+    };
+  }
+}
+
+function documentOf({ config }: LoadedConfig): OpenApiDocument {
+  return buildOpenApiDocument({ limits: config.rateLimit });
+}
+
+/** What a running gateway takes over at once; anything else needs a new process. */
+const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.level)/;
+
+function restartSettings(before: LoadedConfig, after: LoadedConfig): readonly string[] {
+  const old = new Map(before.resolved.map(({ setting, written }) => [setting.id, JSON.stringify(written)]));
+  return after.resolved
+    .filter(({ setting, written }) => old.get(setting.id) !== JSON.stringify(written))
+    .map(({ setting }) => setting.id)
+    .filter((id) => !RELOADABLE.test(id));
+}

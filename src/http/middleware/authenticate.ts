@@ -1,0 +1,66 @@
+/** Who is calling: from the Authorization header to an active key, or a refusal (K4, K8, K9). */
+import type { AuthFailure, Authenticator, AuthResult } from '../../keys/authenticate.ts';
+import { Problem } from '../problem.ts';
+import { type Context, type Middleware, routeOf } from '../state.ts';
+
+export interface AuthenticateOptions {
+  readonly authenticator: Authenticator;
+  /** The caller's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: Context) => string;
+  readonly onRefused: (reason: AuthFailure | 'inactive' | 'unavailable') => void;
+}
+
+/** In front of an endpoint: nobody gets past it without an active key. */
+export function requireKey(options: AuthenticateOptions): Middleware {
+  return async (ctx, next) => {
+    const result = await resultOf(ctx, options);
+    switch (result.kind) {
+      case 'active':
+        ctx.state.key = result.key;
+        break;
+      case 'inactive':
+        options.onRefused('inactive');
+        throw new Problem(403, routeOf(ctx).forbidden, { privateMessage: `key ${result.key.keyId} is not active` });
+      case 'unauthenticated':
+        options.onRefused(result.reason);
+        throw unauthenticated(result.reason, result.retryAfterSeconds);
+      case 'unavailable':
+        options.onRefused('unavailable');
+        throw result.cause;
+    }
+    await next();
+  };
+}
+
+/** In front of what is no endpoint: an active key is recognised, so that its requests count; nobody is refused. */
+export function recogniseKey(options: AuthenticateOptions): Middleware {
+  return async (ctx, next) => {
+    if (ctx.get('Authorization') !== '') {
+      const result = await resultOf(ctx, options);
+      if (result.kind === 'active') ctx.state.key = result.key;
+    }
+    await next();
+  };
+}
+
+function resultOf(ctx: Context, options: AuthenticateOptions): Promise<AuthResult> {
+  return options.authenticator.authenticate({
+    authorization: ctx.req.headers.authorization,
+    address: options.addressOf(ctx),
+  });
+}
+
+const MESSAGES: Readonly<Record<AuthFailure, string>> = {
+  missing: 'No API key was given. Send it as "Authorization: Bearer <API key>".',
+  'not-bearer': 'The Authorization header must be of the form "Bearer <API key>".',
+  empty: 'The Authorization header holds no API key. Send it as "Authorization: Bearer <API key>".',
+  malformed: 'The API key is not valid.',
+  unknown: 'The API key is not valid.',
+  'too-many-failures': 'Too many requests from this address had no valid API key. Try again later.',
+};
+
+function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null): Problem {
+  const headers: Record<string, string> = { 'WWW-Authenticate': 'Bearer' };
+  if (retryAfterSeconds !== null) headers['Retry-After'] = String(retryAfterSeconds);
+  return new Problem(401, MESSAGES[reason], { headers, privateMessage: `unauthenticated: ${reason}` });
+}

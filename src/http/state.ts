@@ -1,0 +1,44 @@
+/** What the layers of a request leave for those further in, and for the log line at the end. */
+import type Koa from 'koa';
+import type { ReadOutcome } from '../cache/reader.ts';
+import type { ApiKey } from '../keys/key.ts';
+
+/** One endpoint, as the log, the metrics and the error texts know it. */
+export interface Route {
+  readonly surface: 'v1' | 'v2';
+  /** The OpenAPI operationId. */
+  readonly name: string;
+  /** The path's template; what logs and metrics show in place of the path. */
+  readonly template: string;
+  /** The one text of every 403 here, so that its reasons can't be told apart. */
+  readonly forbidden: string;
+  /** The one text of every 404 here, so that another workspace's resource can't be told from none. */
+  readonly notFound: string;
+}
+
+export interface RequestState {
+  requestId: string;
+  traceparent: string | undefined;
+  route: Route | null;
+  /** Set once the caller is known to hold an active key. */
+  key: ApiKey | null;
+  /** How the read was answered; null where none was made. */
+  cache: ReadOutcome | null;
+  /** Why the request failed, for the log line: the private message. */
+  failure: unknown;
+}
+
+export type Context = Koa.ParameterizedContext<RequestState>;
+export type Middleware = Koa.Middleware<RequestState>;
+
+/** The key of an authenticated request. Throws where a route was built without the authentication layer. */
+export function keyOf(ctx: Context): ApiKey {
+  if (ctx.state.key === null) throw new Error('A route reads the key but has no authentication in front of it');
+  return ctx.state.key;
+}
+
+/** The route of a matched request. Throws where a route was built without naming itself. */
+export function routeOf(ctx: Context): Route {
+  if (ctx.state.route === null) throw new Error('A route was built without its description');
+  return ctx.state.route;
+}

@@ -1,0 +1,64 @@
+/** The five endpoints of the workspace surface. */
+import type { EvaluationReader } from '../../cache/reader.ts';
+import { mayReadReports } from '../../keys/access.ts';
+import { forbidden, pathParameter } from '../read.ts';
+import { type Context, keyOf } from '../state.ts';
+import type { Endpoint } from '../surface.ts';
+import type { Transcripts } from '../transcripts.ts';
+import { createListReports } from './list-reports.ts';
+import { createGetDealInsights, createGetReport, createGetScorecard, createGetTranscript } from './single-reads.ts';
+
+const FORBIDDEN =
+  'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.';
+const REPORTS = '/workspaces/:workspaceId/reports';
+const REPORT = `${REPORTS}/:reportId`;
+
+export function v1Endpoints(reader: EvaluationReader, transcripts: Transcripts): readonly Endpoint[] {
+  const common = { forbidden: FORBIDDEN, authorize };
+  return [
+    {
+      ...common,
+      name: 'listReports',
+      path: REPORTS,
+      notFound: 'There are no such reports.',
+      handle: createListReports(reader),
+    },
+    {
+      ...common,
+      name: 'getReport',
+      path: REPORT,
+      notFound: 'There is no such report in this workspace.',
+      handle: createGetReport(reader),
+    },
+    {
+      ...common,
+      name: 'getReportScorecard',
+      path: `${REPORT}/scorecard`,
+      notFound: partNotFound('scorecard'),
+      handle: createGetScorecard(reader),
+    },
+    {
+      ...common,
+      name: 'getReportDealInsights',
+      path: `${REPORT}/deal-insights`,
+      notFound: partNotFound('deal insights'),
+      handle: createGetDealInsights(reader),
+    },
+    {
+      ...common,
+      name: 'getReportTranscript',
+      path: `${REPORT}/transcript`,
+      notFound: partNotFound('transcript'),
+      handle: createGetTranscript(reader, transcripts),
+    },
+  ];
+}
+
+function partNotFound(part: string): string {
+  return `There is no such report in this workspace, or its ${part} is not ready yet.`;
+}
+
+/** The workspace of the path must be the key's; one that is no UUID is nobody's (K5). */
+function authorize(ctx: Context): void {
+  if (!mayReadReports(keyOf(ctx), pathParameter(ctx, 'workspaceId'))) throw forbidden(ctx, 'scope or workspace');
+}

@@ -1,0 +1,92 @@
+/**
+ * The log: JSON lines for machines, or lines for a person at the terminal.
+ *
+ * Lines are written synchronously. A buffered destination would have to be flushed on every way out of the process,
+ * and what is lost otherwise are the last lines before a crash, the ones that matter; a write to a pipe or a file
+ * costs a few microseconds.
+ */
+import {
+  type Bindings,
+  type ChildLoggerOptions,
+  destination as fileDestination,
+  type DestinationStream,
+  type LogFn,
+  type Logger,
+  pino,
+  stdTimeFunctions,
+} from 'pino';
+import { prettyFactory } from 'pino-pretty';
+import { logError } from './log-error.ts';
+import { scrubMembers, scrubTokens } from './log-scrub.ts';
+
+export interface LogOptions {
+  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+  /** Lines for people instead of JSON. By default where standard error is a terminal. */
+  readonly pretty?: boolean;
+  /** Where lines go; standard error by default, since standard output belongs to what a command answers. */
+  readonly destination?: DestinationStream;
+}
+
+const STDERR = 2;
+
+export type { Logger };
+
+/** Makes the process's logger. Children of it (`logger.child`) keep all of its guards. */
+export function createLogger({ level, pretty = process.stderr.isTTY, destination }: LogOptions): Logger {
+  const lines = destination ?? fileDestination({ dest: STDERR, sync: true });
+  const logger = pino(
+    {
+      level,
+      base: { service: 'evalgate', pid: process.pid },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }), log: scrubMembers },
+      serializers: { err: logError, error: logError },
+      hooks: { logMethod: nameErrors, streamWrite: scrubTokens },
+    },
+    pretty ? prettyLines(lines, destination === undefined) : lines,
+  );
+  guardChildren(logger);
+  return logger;
+}
+
+/** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */
+function nameErrors(this: Logger, args: Parameters<LogFn>, method: LogFn): void {
+  const [fields, message]: readonly unknown[] = args;
+  const error = fieldError(fields);
+  if (error === null || message !== undefined) {
+    method.apply(this, args);
+  } else {
+    method.call(this, fields === error ? { err: error } : fields, logError(error).message);
+  }
+}
+
+function fieldError(fields: unknown): Error | null {
+  if (fields instanceof Error) return fields;
+  if (typeof fields !== 'object' || fields === null || !('err' in fields)) return null;
+  return fields.err instanceof Error ? fields.err : null;
+}
+
+/** Pino's formatters don't see what a child is bound to; children inherit this method, and so their children. */
+function guardChildren(logger: Logger): void {
+  const makeChild: unknown = Reflect.get(logger, 'child');
+  if (typeof makeChild !== 'function') throw new TypeError('the logger cannot make children');
+  Object.defineProperty(logger, 'child', {
+    value(this: Logger, bindings: Bindings, options?: ChildLoggerOptions): unknown {
+      return Reflect.apply(makeChild, this, [scrubMembers(bindings), options]);
+    },
+  });
+}
+
+function prettyLines(lines: DestinationStream, isTerminal: boolean): DestinationStream {
+  const format = prettyFactory({
+    colorize: isTerminal && process.env['NO_COLOR'] === undefined,
+    ignore: 'service,pid',
+    translateTime: 'SYS:HH:MM:ss.l',
+    singleLine: true,
+  });
+  return {
+    write: (line) => {
+      lines.write(format(line) ?? '');
+    },
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * A whole gateway for a test: the real one, on free ports, in front of a scripted store, with a clock that the test moves.
+ * Every response is held against the OpenAPI document unless the test says that it can't be.
+ *
+ *     const gateway = await startTestGateway();
+ *     gateway.store.put({ evaluations: [anEvaluation()] });
+ *     const key = await gateway.issueKey({ scopes: ['reports.read'] });
+ *     const answer = await gateway.get(`/v1/workspaces/${WORKSPACE_A}/reports`, { key });
+ *     ... await gateway.close();
+ */
+import { request, type IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Gateway, startGateway } from '../../src/gateway.ts';
+import type { Scope } from '../../src/keys/key.ts';
+import { createLogger } from '../../src/log.ts';
+import { ManualClock } from './manual-clock.ts';
+import { createResponseChecker, type ResponseChecker } from './openapi-check.ts';
+import { WORKSPACE_A } from './records.ts';
+import { createStoreServer, type StoreServer } from './store-server.ts';
+
+export interface Ask {
+  readonly key?: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Set where the response is of no documented operation (a 404 for an unknown path, say). */
+  readonly isUndocumented?: boolean;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** As it was sent: compressed where it was. */
+  readonly bytes: Buffer;
+  readonly text: string;
+  /** The parsed body; undefined where it is no JSON. */
+  readonly json: unknown;
+}
+
+export interface KeyRequest {
+  readonly scopes?: readonly Scope[];
+  readonly workspaceIds?: readonly string[];
+  readonly perMinute?: number;
+  readonly perHour?: number;
+  /** ISO 8601. */
+  readonly expiresAt?: string;
+  readonly name?: string;
+}
+
+const issuedSchema = z.object({ key: z.object({ keyId: z.string() }), token: z.string() });
+
+export class TestGateway {
+  readonly store: StoreServer;
+  readonly clock: ManualClock;
+  /** Every line of the log so far, as JSON. */
+  readonly logLines: readonly string[];
+  readonly #gateway: Gateway;
+  readonly #checker: ResponseChecker;
+
+  constructor(parts: {
+    store: StoreServer;
+    clock: ManualClock;
+    logLines: readonly string[];
+    gateway: Gateway;
+    checker: ResponseChecker;
+  }) {
+    this.store = parts.store;
+    this.clock = parts.clock;
+    this.logLines = parts.logLines;
+    this.#gateway = parts.gateway;
+    this.#checker = parts.checker;
+  }
+
+  get publicUrl(): string {
+    return this.#gateway.publicUrl;
+  }
+
+  get adminUrl(): string {
+    return this.#gateway.adminUrl;
+  }
+
+  /** One request to the public listener, on a connection of its own. The path goes out exactly as it is given. */
+  async get(path: string, ask: Ask = {}): Promise<Reply> {
+    const { key, method = 'GET', headers = {}, isUndocumented = false } = ask;
+    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const reply = await send(this.publicUrl, { method, path, headers: { ...authorization, ...headers } });
+    if (!isUndocumented) {
+      const body = reply.headers['content-encoding'] === undefined ? reply.text : '';
+      if (body !== '' || reply.bytes.length === 0) {
+        this.#checker.check({ method, path, status: reply.status, headers: reply.headers, body });
+      }
+    }
+    return reply;
+  }
+
+  /** One request to the admin listener; a body goes out as JSON. */
+  admin(method: string, path: string, body?: unknown): Promise<Reply> {
+    const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    return send(this.adminUrl, { method, path, headers, ...text });
+  }
+
+  /** Issues a key through the admin listener, by default one with every scope in WORKSPACE_A; returns its token. */
+  async issueKey(wanted: KeyRequest = {}): Promise<string> {
+    return (await this.issue(wanted)).token;
+  }
+
+  async issue(wanted: KeyRequest = {}): Promise<{ readonly keyId: string; readonly token: string }> {
+    const body = {
+      name: 'test',
+      workspaceIds: [WORKSPACE_A],
+      scopes: ['reports.read', 'calls.read', 'coaching.read'],
+      ...wanted,
+    };
+    const reply = await this.admin('POST', '/api/keys', body);
+    if (reply.status !== 201) throw new Error(`no key was issued: ${reply.text}`);
+    const { key, token } = issuedSchema.parse(reply.json);
+    return { keyId: key.keyId, token };
+  }
+
+  async close(): Promise<void> {
+    await this.#gateway.stop(0);
+    await this.store.close();
+  }
+}
+
+export interface TestGatewayOptions {
+  /** Over the test's own: free ports, the scripted store, a log that is captured. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly clock?: ManualClock;
+}
+
+export async function startTestGateway({
+  env = {},
+  clock = new ManualClock(),
+}: TestGatewayOptions = {}): Promise<TestGateway> {
+  const store = await createStoreServer();
+  const logLines: string[] = [];
+  const loaded = loadConfig({
+    env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, ...env },
+  });
+  const logger = createLogger({
+    level: loaded.config.log.level,
+    pretty: false,
+    destination: { write: (line) => void logLines.push(line) },
+  });
+  const gateway = await startGateway(loaded, { logger, clock });
+  const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
+  const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
+  return new TestGateway({ store, clock, logLines, gateway, checker });
+}
+
+interface Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+function send(baseUrl: string, { method, path, headers, body }: Outgoing): Promise<Reply> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve, reject) => {
+    const sent = request({ hostname, port, method, path, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const bytes = Buffer.concat(chunks);
+        const text = bytes.toString('utf8');
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          bytes,
+          text,
+          json: jsonOf(text),
+        });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
