@@ -1,0 +1,107 @@
+/** The Report of the workspace surface (v1): an evaluation with its evaluatee, share and CRM deals. */
+import { z } from 'zod';
+import {
+  attendeesSchema,
+  participantsSchema,
+  sharedFields,
+  timestampSchema,
+  toAttendees,
+  toParticipants,
+  toSharedFields,
+  toTimestamp,
+} from './evaluation.ts';
+import { EMAIL_PATTERN } from './records.ts';
+import type { EvaluationRecord } from './records.ts';
+
+/** Where an evaluation can stand, as the public API writes it. */
+export const REPORT_STATUSES = ['queued', 'transcribing', 'scoring', 'completed', 'failed'] as const;
+
+const evaluateeUserSchema = z
+  .strictObject({
+    name: z.string(),
+    first_name: z.string(),
+    email: z
+      .string()
+      .refine((value) => EMAIL_PATTERN.test(value))
+      .meta({ format: 'email' }),
+    id: z.string().exactOptional().meta({ description: 'Left out where the store knows no user.' }),
+    avatar_url: z.string().nullable().exactOptional().meta({ description: 'Left out where the store says nothing.' }),
+  })
+  .meta({ id: 'EvaluateeUser', description: 'The person whose call was evaluated.' });
+
+const shareSchema = z
+  .strictObject({
+    id: z.string(),
+    deactivated_at: timestampSchema.nullable().meta({
+      description: 'When the share was deactivated; null while it is active.',
+    }),
+  })
+  .meta({ id: 'Share', description: 'A public link to the report.' });
+
+const crmDealSchema = z
+  .strictObject({ id: z.string(), name: z.string(), url: z.string().nullable() })
+  .meta({ id: 'CrmDeal', description: 'A deal in the CRM that the call belongs to.' });
+
+/** A report, with no member beyond those of the specification. */
+export const reportSchema = z
+  .strictObject({
+    ...sharedFields,
+    status: z
+      .enum(REPORT_STATUSES)
+      .meta({ description: 'Where the evaluation stands. Lists hold `completed` ones only.' }),
+    evaluatee_user: evaluateeUserSchema,
+    share: shareSchema.exactOptional().meta({ description: 'Left out where the report was never shared.' }),
+    participants: participantsSchema,
+    attendees: attendeesSchema,
+    crm_deals: z.array(crmDealSchema).meta({ description: 'The deals that the call belongs to.' }),
+  })
+  .meta({ id: 'Report', description: 'One evaluation of a recorded call, as the workspace surface shows it.' });
+
+/** The body of a single report. */
+export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ id: 'ReportBody' });
+
+export type Report = z.output<typeof reportSchema>;
+export type ReportBody = z.output<typeof reportBodySchema>;
+
+const STATUS_OF = {
+  QUEUED: 'queued',
+  TRANSCRIBING: 'transcribing',
+  SCORING: 'scoring',
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+} as const satisfies Record<EvaluationRecord['state'], Report['status']>;
+
+/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only where there is one. */
+export function toReport(record: EvaluationRecord): Report {
+  const { shareLink } = record;
+  return {
+    ...toSharedFields(record),
+    status: STATUS_OF[record.state],
+    evaluatee_user: toEvaluateeUser(record.evaluatee),
+    ...(shareLink === null || shareLink === undefined ? {} : { share: toShare(shareLink) }),
+    participants: toParticipants(record.people),
+    attendees: toAttendees(record.people),
+    crm_deals: record.crmLinks
+      .filter((link) => link.objectType === 'deal')
+      .map((link) => ({ id: link.externalId, name: link.label, url: link.href })),
+  };
+}
+
+/** The body of a single report for a record. */
+export function toReportBody(record: EvaluationRecord): ReportBody {
+  return { report: toReport(record) };
+}
+
+function toEvaluateeUser(evaluatee: EvaluationRecord['evaluatee']): Report['evaluatee_user'] {
+  return {
+    name: evaluatee.displayName,
+    first_name: evaluatee.givenName,
+    email: evaluatee.email,
+    ...(evaluatee.userId === undefined ? {} : { id: evaluatee.userId }),
+    ...(evaluatee.avatar === undefined ? {} : { avatar_url: evaluatee.avatar }),
+  };
+}
+
+function toShare(link: NonNullable<EvaluationRecord['shareLink']>): NonNullable<Report['share']> {
+  return { id: link.id, deactivated_at: link.deactivatedAtMs === null ? null : toTimestamp(link.deactivatedAtMs) };
+}

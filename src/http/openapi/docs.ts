@@ -1,0 +1,74 @@
+/** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
+import { readFileSync } from 'node:fs';
+import type { Middleware } from '../state.ts';
+import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
+import type { OpenApiDocument } from './document.ts';
+import { StaticFile } from './static-file.ts';
+
+export interface DocsOptions {
+  /** The document as it stands now. It is written out once for each object that this returns. */
+  readonly document: () => OpenApiDocument;
+}
+
+/** Kept by anyone, but asked about at each use. */
+const REVALIDATE = 'public, no-cache';
+/** Files of a package: they change with a release. */
+const ONE_HOUR = 'public, max-age=3600';
+const TYPES = {
+  html: 'text/html; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+} as const;
+
+/** Answers `/openapi.json`, `/docs` and what lies below it; passes everything else on. Throws where a file is missing. */
+export function createDocs(options: DocsOptions): Middleware {
+  const written = new WeakMap<OpenApiDocument, StaticFile>();
+  const pages = docsFiles();
+  const fileAt = (path: string): StaticFile | undefined => {
+    if (path !== '/openapi.json') return pages.get(path);
+    const document = options.document();
+    const file = written.get(document) ?? documentFile(document);
+    written.set(document, file);
+    return file;
+  };
+  return async (ctx, next) => {
+    const file = fileAt(ctx.path);
+    if (file === undefined) {
+      await next();
+      return;
+    }
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      ctx.status = 405;
+      ctx.set('Allow', 'GET, HEAD');
+      ctx.set('Cache-Control', 'no-store');
+      ctx.body = { error: `The method ${ctx.method} is not allowed here; use GET or HEAD.` };
+      return;
+    }
+    if (ctx.path !== '/openapi.json') ctx.set('Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
+    await file.send(ctx);
+  };
+}
+
+function documentFile(document: OpenApiDocument): StaticFile {
+  return textFile(JSON.stringify(document), 'application/json; charset=utf-8');
+}
+
+function docsFiles(): ReadonlyMap<string, StaticFile> {
+  return new Map([
+    ['/docs', textFile(DOCS_PAGE, TYPES.html)],
+    ['/docs/page.css', textFile(DOCS_STYLE, TYPES.css)],
+    ['/docs/page.js', textFile(DOCS_SCRIPT, TYPES.js)],
+    ['/docs/swagger-ui.css', packageFile(import.meta.resolve('swagger-ui-dist/swagger-ui.css'), TYPES.css)],
+    ['/docs/swagger-ui-bundle.js', packageFile(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'), TYPES.js)],
+    ['/docs/favicon-32x32.png', packageFile(import.meta.resolve('swagger-ui-dist/favicon-32x32.png'), 'image/png')],
+  ]);
+}
+
+function textFile(text: string, type: string): StaticFile {
+  return new StaticFile({ bytes: Buffer.from(text), type, cacheControl: REVALIDATE, isCompressible: true });
+}
+
+function packageFile(url: string, type: string): StaticFile {
+  const bytes = readFileSync(new URL(url));
+  return new StaticFile({ bytes, type, cacheControl: ONE_HOUR, isCompressible: type !== 'image/png' });
+}

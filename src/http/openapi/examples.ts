@@ -1,0 +1,109 @@
+/** The examples in the document. Each is made from a record by the same functions as a real answer. */
+import { toCall } from '../../domain/call.ts';
+import { toDealInsightsBody } from '../../domain/deal-insights.ts';
+import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
+import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
+import { toReport } from '../../domain/report.ts';
+import { toRubricBody } from '../../domain/rubric.ts';
+import { toScoredCardView } from '../../domain/scored-card.ts';
+import { toCallTranscript, toReportTranscript } from '../../domain/transcript.ts';
+
+export const EXAMPLE_WORKSPACE_ID = '5f0c3d0a-8a53-4d0e-9d6e-2f6f3c1b7a10';
+export const EXAMPLE_EVALUATION_ID = 'ev_7Qm2xK';
+export const EXAMPLE_SCORECARD_ID = '0b8f6b52-6a3d-4c58-b7a4-51e9d0a3c2f7';
+
+const SCORECARD_NAME = 'Discovery call';
+const TURNS = ['Dana Whitfield: Thanks for making the time today.', 'Jon Abara: Happy to. We have half an hour.'];
+
+const evaluation: EvaluationRecord = {
+  _id: EXAMPLE_EVALUATION_ID,
+  workspaceId: EXAMPLE_WORKSPACE_ID,
+  title: 'Discovery with Northwind Logistics',
+  ownerUserId: 'usr_dana',
+  state: 'COMPLETED',
+  overallScore: 78.5,
+  categoryScores: [
+    { key: 'discovery', label: 'Discovery', value: 82 },
+    { key: 'next_steps', label: 'Next steps', value: 75 },
+  ],
+  scorecardRef: { id: EXAMPLE_SCORECARD_ID, name: SCORECARD_NAME },
+  createdAtMs: Date.UTC(2026, 2, 4, 15, 30),
+  durationSeconds: 1834,
+  source: 'zoom',
+  evaluatee: {
+    userId: 'usr_dana',
+    displayName: 'Dana Whitfield',
+    givenName: 'Dana',
+    email: 'dana.whitfield@example.com',
+    avatar: null,
+  },
+  shareLink: { id: 'shr_41c9', deactivatedAtMs: null },
+  people: [
+    { name: 'Dana Whitfield', email: 'dana.whitfield@example.com', spoke: true, attended: true },
+    { name: 'Jon Abara', email: 'jon.abara@northwind.example', spoke: true, attended: true },
+  ],
+  crmLinks: [
+    { objectType: 'deal', externalId: 'D-1042', label: 'Northwind renewal', href: 'https://crm.example/deals/D-1042' },
+    { objectType: 'account', externalId: 'A-77', label: 'Northwind Logistics', href: null },
+  ],
+};
+
+const scoredCard: ScoredCardRecord = {
+  evaluationId: EXAMPLE_EVALUATION_ID,
+  workspaceId: EXAMPLE_WORKSPACE_ID,
+  scorecard: {
+    name: SCORECARD_NAME,
+    sections: [
+      {
+        name: 'Opening',
+        criteria: [{ id: 'agenda', name: 'Sets an agenda', score: 4, comment: 'Agreed on three points at the start.' }],
+      },
+    ],
+  },
+  coachingPlan: {
+    focusArea: {
+      biggestImprovementOpportunity: 'Next steps stayed open.',
+      recommendation: 'Close each call with a date and an owner.',
+      tryThis: 'Offer two dates before the last five minutes.',
+      questionSuggestions: ['Who else should see this before you decide?'],
+    },
+    strengths: [{ name: 'Listening', comment: 'Left room for the customer to finish.' }],
+    areasForImprovement: [{ name: 'Next steps', comment: 'No date was agreed.' }],
+  },
+};
+
+const page = { items: [evaluation], total: 1 };
+
+/** One example body a route, by the route's operationId. */
+export const bodyExamples = {
+  listReports: toReportsPage(page, 1),
+  getReport: { report: toReport(evaluation) },
+  getReportScorecard: toScoredCardView(scoredCard),
+  getReportDealInsights: toDealInsightsBody({
+    evaluationId: EXAMPLE_EVALUATION_ID,
+    workspaceId: EXAMPLE_WORKSPACE_ID,
+    permalink: `https://coaching.example/evaluations/${EXAMPLE_EVALUATION_ID}`,
+    insights: { risk: 'medium', blockers: ['Security review is open'] },
+  }),
+  getReportTranscript: toReportTranscript({ body: TURNS.join('\n'), isFormatSupported: true }),
+  listCalls: toCallsPage(page, { page: 1, pageSize: 50 }),
+  getCall: { call: toCall(evaluation) },
+  getCallTranscript: toCallTranscript({
+    page: 1,
+    pageSize: 100,
+    text: TURNS.join('\n'),
+    segments: TURNS.map((text, index) => ({ index, text })),
+    totalCount: TURNS.length,
+    totalPages: 1,
+    hasMore: false,
+    truncated: false,
+    isFormatSupported: true,
+  }),
+  getCallScorecard: toScoredCardView(scoredCard),
+  getScorecardRubric: toRubricBody({
+    _id: EXAMPLE_SCORECARD_ID,
+    workspaceId: EXAMPLE_WORKSPACE_ID,
+    name: SCORECARD_NAME,
+    rubric: { sections: [{ title: 'Opening', weight: 0.25, levels: ['missing', 'partly', 'fully'] }] },
+  }),
+} as const;

@@ -1,0 +1,78 @@
+/** What the document says about the API as a whole. */
+import type { oas31 } from 'zod-openapi';
+
+/** The limits of a key that has none of its own. */
+export interface DocumentedLimits {
+  readonly perMinute: number;
+  readonly perHour: number;
+}
+
+/** Names of the two security schemes. */
+export const WORKSPACE_KEY = 'WorkspaceKey';
+export const CALLS_KEY = 'CallsKey';
+
+export const TAGS = {
+  v1: {
+    name: 'Workspace reports (v1)',
+    description: 'Reports of one workspace. Errors are `{"error": "..."}`.',
+  },
+  v2: {
+    name: 'Calls (v2)',
+    description: 'Calls of all workspaces of the key. Errors are `{"error": {"message": "..."}}`.',
+  },
+} as const;
+
+export const securitySchemes: Readonly<Record<string, oas31.SecuritySchemeObject>> = {
+  [WORKSPACE_KEY]: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
+  },
+  [CALLS_KEY]: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
+  },
+};
+
+/** Title, version and the part of the reference that holds for every operation. */
+export function infoOf(limits: DocumentedLimits): oas31.InfoObject {
+  return {
+    title: 'evalgate: coaching reports and calls',
+    version: '1.0.0',
+    description: descriptionOf(limits),
+
+    contact: { name: 'The operator of this gateway' },
+    license: { name: 'MIT', identifier: 'MIT' },
+  };
+}
+
+function descriptionOf(limits: DocumentedLimits): string {
+  return `This API publishes the results of automated coaching evaluations of recorded sales calls. It only reads.
+
+It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Version 2 (\`/v2\`) shows the same evaluations as **calls**, across all workspaces of a key, with transcripts in pages and with rubrics.
+
+## Requests
+Every operation is a GET and takes no body. HEAD works wherever GET does and answers with the same status and headers, without the body. Any other method is answered with 405.
+
+Lengths are counted in Unicode code points. Version 1 ignores parameters that it does not know and puts right what it can; version 2 refuses with 400 whatever is unknown, empty, repeated, of the wrong type or out of range.
+
+## Authentication
+Send an API key with every request: \`Authorization: Bearer <API key>\`. A key has scopes (\`reports.read\`, \`calls.read\`, \`coaching.read\`) and workspaces.
+
+- **401**: there is no key in the request, or it was never issued.
+- **403**: the key was issued, but it is not active any more, lacks the scope, or may not see the workspace.
+- **404**: what belongs to another workspace looks the same as what does not exist.
+
+## Rate limits
+Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it was given limits of its own. Every request with an active key counts, whatever its outcome, on both surfaces together. A request that is refused with 429 counts in neither window.
+
+Responses to counted requests carry the \`X-RateLimit-*\` headers for both windows and for the active one, which is the one with fewer requests left (\`minute\` where both have the same), and \`RateLimit\` and \`RateLimit-Policy\` of the IETF draft. \`Remaining\` is after this request. \`Reset\` is when the window would be empty again if no more requests came. On a 429, \`Retry-After\` is the earliest time at which one more request is admitted.
+
+## Caching
+Answers come from a cache where it has them. \`Age\` tells how old the data is and \`Cache-Status\` how the answer came about. \`Cache-Control: private, max-age=...\` tells how long a copy may be kept, and \`ETag\` with \`If-None-Match\` saves sending what has not changed: 304. Requests cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
+
+## Errors
+Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
+}

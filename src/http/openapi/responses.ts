@@ -1,0 +1,147 @@
+/** The responses of the public API: what each status means, which headers it has and what its body is. */
+import type { ZodType } from 'zod';
+import type {
+  oas31,
+  ZodOpenApiMediaTypeObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+import { callErrorSchema, reportErrorSchema, reportListErrorSchema } from '../../domain/errors.ts';
+import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
+
+export type Surface = 'v1' | 'v2';
+
+/** The failures that an operation documents beside 405. */
+export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
+
+type Headers = Readonly<Record<string, oas31.ReferenceObject>>;
+
+interface Failure {
+  readonly description: string;
+  readonly headers: Headers;
+  readonly message: string;
+}
+
+const failures: Readonly<Record<FailureStatus | 405, Failure>> = {
+  400: {
+    description: 'A query parameter breaks its rule. The message names the parameter and the rule.',
+    headers: countedHeaders,
+    message: 'The query parameter search is too long.',
+  },
+  401: {
+    description:
+      'The `Authorization` header is missing, is not `Bearer`, or holds no key that was ever issued. With `Retry-After` where this address has failed too often.',
+    headers: {
+      'WWW-Authenticate': headerReference('WWW-Authenticate'),
+      'Retry-After': headerReference('Retry-After-IfUseful'),
+    },
+    message: 'The API key is not valid.',
+  },
+  403: {
+    description:
+      'The key was issued but is deprecated, revoked or expired, lacks the scope, or may not see the workspace. The text is the same for all of these. The rate-limit headers are there where the key is active.',
+    headers: maybeCountedHeaders,
+    message: 'This API key may not read this.',
+  },
+  404: {
+    description:
+      'There is no such resource among those that the key may see, or the part asked for is not ready yet. The text is the same for all of these.',
+    headers: countedHeaders,
+    message: 'There is nothing here that this API key may read.',
+  },
+  405: {
+    description: 'The method is neither GET nor HEAD. Never the answer to one of these two.',
+    headers: { Allow: headerReference('Allow'), ...maybeCountedHeaders },
+    message: 'The method POST is not allowed here; use GET or HEAD.',
+  },
+  429: {
+    description: 'One of the two windows of the key is full. This request was not counted in either.',
+    headers: { 'Retry-After': headerReference('Retry-After'), ...countedHeaders },
+    message: 'The rate limit of this API key is used up. Try again after the time in Retry-After.',
+  },
+  500: {
+    description:
+      'The gateway cannot answer: the store behind it is down, slow or wrong and no copy can be used, keys cannot be checked, or load is being shed. The message says which. With `Retry-After` where trying again can help.',
+    headers: { 'Retry-After': headerReference('Retry-After-IfUseful'), ...maybeCountedHeaders },
+    message: 'The evaluation store did not answer in time. Try again later.',
+  },
+};
+
+/** What tells the responses of one operation from those of others. */
+export interface ResponseParts {
+  readonly surface: Surface;
+  readonly isReportList: boolean;
+  readonly body: ZodType;
+  readonly example: object;
+  readonly description: string;
+  readonly statuses: readonly FailureStatus[];
+}
+
+/** All responses of an operation: 200, 304, 405 and the failures it documents. */
+export function responsesOf(parts: ResponseParts): ZodOpenApiResponsesObject {
+  const statuses: readonly (FailureStatus | 405)[] = [...parts.statuses, 405];
+  return {
+    200: {
+      description: parts.description,
+      headers: {
+        ...alwaysHeaders,
+        ...cachingHeaders,
+        'Content-Encoding': headerReference('Content-Encoding'),
+        ...countedHeaders,
+      },
+      content: { 'application/json': { schema: parts.body, example: parts.example } },
+    },
+    304: responseReference('NotModified'),
+    ...Object.fromEntries(statuses.map((status) => [status, responseReference(failureName(status, parts))] as const)),
+  };
+}
+
+/** Every response component by its name. */
+export const responseComponents: Readonly<Record<string, ZodOpenApiResponseObject>> = {
+  NotModified: {
+    description: 'The copy that `If-None-Match` names still holds. There is no body.',
+    headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
+  },
+  ...failureComponents('Report', [401, 403, 404, 405, 429, 500], (message) => ({
+    schema: reportErrorSchema,
+    example: { error: message },
+  })),
+  ...failureComponents('ReportList', [400, 500], (message) => ({
+    schema: reportListErrorSchema,
+    example: { reports: [], error: message },
+  })),
+  ...failureComponents('Call', [400, 401, 403, 404, 405, 429, 500], (message) => ({
+    schema: callErrorSchema,
+    example: { error: { message } },
+  })),
+};
+
+function failureComponents(
+  prefix: string,
+  statuses: readonly (FailureStatus | 405)[],
+  mediaOf: (message: string) => ZodOpenApiMediaTypeObject,
+): Record<string, ZodOpenApiResponseObject> {
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const { description, headers, message } = failures[status];
+      const noStore = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
+      return [
+        `${prefix}Error${status}`,
+        {
+          description,
+          headers: { ...alwaysHeaders, ...noStore, ...headers },
+          content: { 'application/json': mediaOf(message) },
+        },
+      ];
+    }),
+  );
+}
+
+function failureName(status: FailureStatus | 405, parts: ResponseParts): string {
+  if (parts.surface === 'v2') return `CallError${status}`;
+  return parts.isReportList && (status === 400 || status === 500) ? `ReportListError${status}` : `ReportError${status}`;
+}
+
+function responseReference(component: string): oas31.ReferenceObject {
+  return { $ref: `#/components/responses/${component}` };
+}
