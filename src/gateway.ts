@@ -28,6 +28,7 @@ import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log.ts';
 import { createObserver, type Observer } from './observer.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
+import { listenFailure } from './start-error.ts';
 import { openStore, type StoreSource } from './store-source.ts';
 import { VERSION } from './version.ts';
 
@@ -57,7 +58,7 @@ const AUDIT_CAPACITY = 1000;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
-/** Rejects with the system's error where an address can't be had; nothing is left running then. */
+/** Rejects with a StartError where an address can't be had; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
   const metrics = createMetrics({ version: VERSION });
   const observer = createObserver(options.logger, metrics);
@@ -114,10 +115,9 @@ class RunningGateway implements Gateway {
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
     // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await startAdminServer(this.#adminOptions(), admin);
-    this.#public = await listen(this.#createPublicApp().callback(), server, {
-      errorBody: (error) => ({ error }),
-    });
+    this.#admin = await listening('ADMIN_PORT', admin, startAdminServer(this.#adminOptions(), admin));
+    const errorBody = (error: string): object => ({ error });
+    this.#public = await listening('PORT', server, listen(this.#createPublicApp().callback(), server, { errorBody }));
     const { demo } = this.#parts.source;
     if (demo !== null) this.#demo = await announceDemo(this.#registry, demo, this.#public.url);
     this.#status = 'ready';
@@ -198,6 +198,18 @@ class RunningGateway implements Gateway {
       clock,
       log: logger,
     };
+  }
+}
+
+async function listening(
+  setting: string,
+  address: { readonly host: string; readonly port: number },
+  listener: Promise<Listener>,
+): Promise<Listener> {
+  try {
+    return await listener;
+  } catch (error) {
+    throw listenFailure(error, setting, address);
   }
 }
 

@@ -2,14 +2,16 @@
 import { Problem } from '../problem.ts';
 import type { Middleware } from '../state.ts';
 
-const ALLOWED = 'GET, HEAD';
-
 /** `hasPath` tells whether any endpoint has that path. */
 export function noEndpoint(hasPath: (path: string) => boolean): Middleware {
   return (ctx) => {
-    if (!hasPath(ctx.path)) throw new Problem(404, 'There is no such address in this API. GET /docs describes it.');
-    throw new Problem(405, `The method ${ctx.method} is not allowed here; use GET or HEAD.`, {
-      headers: { Allow: ALLOWED },
-    });
+    if (hasPath(ctx.path)) throw methodNotAllowed(ctx.method);
+    throw new Problem(404, 'There is no such address in this API. GET /docs describes it.');
   };
+}
+
+export function methodNotAllowed(method: string): Problem {
+  return new Problem(405, `The method ${method} is not allowed here; use GET or HEAD.`, {
+    headers: { Allow: 'GET, HEAD' },
+  });
 }

@@ -1,5 +1,6 @@
 /** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
 import { readFileSync } from 'node:fs';
+import { methodNotAllowed } from '../middleware/no-endpoint.ts';
 import type { Middleware } from '../state.ts';
 import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
 import type { OpenApiDocument } from './document.ts';
@@ -37,13 +38,7 @@ export function createDocs(options: DocsOptions): Middleware {
       await next();
       return;
     }
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-      ctx.status = 405;
-      ctx.set('Allow', 'GET, HEAD');
-      ctx.set('Cache-Control', 'no-store');
-      ctx.body = { error: `The method ${ctx.method} is not allowed here; use GET or HEAD.` };
-      return;
-    }
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx.method);
     if (ctx.path !== '/openapi.json') ctx.set('Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
     await file.send(ctx);
   };

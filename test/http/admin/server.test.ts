@@ -1,12 +1,13 @@
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createAudit } from '../../../src/admin/audit.ts';
-import { AdminListenError, startAdminServer } from '../../../src/admin/server.ts';
+import { startAdminServer } from '../../../src/admin/server.ts';
 import type { AdminOptions } from '../../../src/admin/app.ts';
 import type { AdminToken } from '../../../src/admin/tokens.ts';
 import type { ApiKey, KeyRegistry } from '../../../src/keys/key.ts';
 import { createMemoryRegistry } from '../../../src/keys/memory-registry.ts';
 import type { Listener } from '../../../src/listener.ts';
+import { StartError } from '../../../src/start-error.ts';
 import { listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { send } from './harness.ts';
@@ -41,7 +42,7 @@ async function start(
 describe('listening', () => {
   test.each(['0.0.0.0', '::', '10.0.0.7', 'admin.internal', ''])('on %j is refused without a token', async (host) => {
     const refusal = start({ host, port: 0 });
-    await expect(refusal).rejects.toBeInstanceOf(AdminListenError);
+    await expect(refusal).rejects.toBeInstanceOf(StartError);
     await expect(refusal).rejects.toThrow(
       `The admin listener would be open to anyone who reaches ${host === '' ? 'this machine' : host}: that is no loopback address and ADMIN_TOKEN is not set. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.`,
     );

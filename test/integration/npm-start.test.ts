@@ -1,0 +1,130 @@
+/** What a newcomer does: start it, paste the lines, stop it. The real program in a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterEach, expect, test } from 'vitest';
+import { readWithTypedClient } from '../support/openapi-client.ts';
+
+const processes: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of processes.splice(0)) child.kill('SIGKILL');
+});
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly lines: readonly string[];
+  readonly log: () => string;
+}
+
+/** `npm start` on free ports, as soon as it has announced itself. */
+async function npmStart(env: Readonly<Record<string, string>> = {}): Promise<Started> {
+  const child = spawn('npm', ['start', '--silent'], {
+    env: { ...process.env, PORT: '0', ADMIN_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  processes.push(child);
+  let output = '';
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  while (output.match(/^curl /gm)?.length !== 10) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${log}`);
+    await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  }
+  return { child, lines: output.split('\n'), log: () => log };
+}
+
+interface CurlLine {
+  readonly url: string;
+  readonly authorization: string;
+}
+
+function curlLines(lines: readonly string[]): CurlLine[] {
+  return lines.flatMap((line) => {
+    const [, authorization, url] = /^curl -H 'Authorization: ([^']+)' '([^']+)'$/.exec(line) ?? [];
+    return authorization === undefined || url === undefined ? [] : [{ url, authorization }];
+  });
+}
+
+test('npm start prints ten lines to paste, one an endpoint; each answers 200 with its key and 401 without', async () => {
+  const { lines } = await npmStart();
+  const pasted = curlLines(lines);
+  expect(pasted).toHaveLength(10);
+  for (const { url, authorization } of pasted) {
+    const response = await fetch(url, { headers: { authorization } });
+    expect(response.status, url).toBe(200);
+    expect(Object.keys(JSON.parse(await response.text())).length, url).toBeGreaterThan(0);
+    expect((await fetch(url)).status, url).toBe(401);
+  }
+  expect(new Set(pasted.map(({ authorization }) => authorization)).size).toBe(2);
+});
+
+test('a client generated from /openapi.json by a public generator reads all ten endpoints, typed without casts', async () => {
+  const { lines } = await npmStart();
+  const pasted = curlLines(lines);
+  const [v1, v2] = [pasted[1], pasted[6]];
+  const [, workspaceId, reportId] = /workspaces\/([^/]+)\/reports\/([^/]+)$/.exec(v1?.url ?? '') ?? [];
+  const [, callId] = /calls\/([^/]+)$/.exec(v2?.url ?? '') ?? [];
+  const [, scorecardId] = /scorecards\/([^/]+)\/rubric$/.exec(pasted[9]?.url ?? '') ?? [];
+  if (v1 === undefined || v2 === undefined) throw new Error('lines are missing');
+  if (workspaceId === undefined || reportId === undefined || callId === undefined || scorecardId === undefined) {
+    throw new Error('an id is missing in the lines');
+  }
+  const readings = await readWithTypedClient({
+    baseUrl: new URL(v1.url).origin,
+    v1Key: v1.authorization.replace('Bearer ', ''),
+    v2Key: v2.authorization.replace('Bearer ', ''),
+    ids: { workspaceId, reportId, callId, scorecardId },
+  });
+  expect(readings).toMatchObject({
+    listReports: { names: expect.objectContaining({ length: 5 }), page: 1 },
+    getReportDealInsights: { evaluation: reportId },
+    getReportTranscript: { isSupported: true },
+    getCallTranscript: { isTruncated: false },
+  });
+}, 60_000);
+
+test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on answering and asks connections to close', async () => {
+  const { child, lines } = await npmStart({ DRAIN_DELAY: '1s' });
+  const [line] = curlLines(lines);
+  const adminUrl = /^Admin\s+(\S+)$/m.exec(lines.join('\n'))?.[1];
+  if (line === undefined || adminUrl === undefined) throw new Error('lines are missing');
+  const { url, authorization } = line;
+  const before = await fetch(url, { headers: { authorization } });
+  expect(before.headers.get('connection')).toBe('keep-alive');
+  expect((await fetch(`${adminUrl}/readyz`)).status).toBe(200);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await drainingAt(adminUrl);
+  child.kill('SIGTERM');
+  const during = await fetch(url, { headers: { authorization } });
+  expect(during.status).toBe(200);
+  expect(during.headers.get('connection')).toBe('close');
+  expect(await ended).toEqual([0, null]);
+});
+
+test('a port that is taken is a clear error and status 1', async () => {
+  const { lines } = await npmStart();
+  const [line] = curlLines(lines);
+  const port = new URL(line?.url ?? '').port;
+  const second = spawn('npm', ['start', '--silent'], {
+    env: { ...process.env, PORT: port, ADMIN_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  processes.push(second);
+  let log = '';
+  second.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  expect(await once(second, 'exit')).toEqual([1, null]);
+  expect(log).toContain(`PORT=${port}`);
+  expect(log).not.toContain('    at ');
+});
+
+/** Resolves once the gateway says that it is draining. */
+async function drainingAt(adminUrl: string): Promise<void> {
+  for (;;) {
+    const response = await fetch(`${adminUrl}/readyz`);
+    if (response.status === 503) {
+      expect(await response.json()).toMatchObject({ status: 'draining' });
+      return;
+    }
+  }
+}
