@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from '../keys/key.ts';
-import { parseDurationMs } from './duration.ts';
+import { parseDuration } from '../duration.ts';
 import type { AllowedValues, BodyRules } from './faults.ts';
 
 /** The last millisecond that ISO 8601 writes with a four-digit year. */
@@ -84,7 +84,7 @@ export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
     .strictObject({
       overlap: z
         .string()
-        .transform((text) => parseDurationMs(text) ?? Number.NaN)
+        .transform((text) => parseDuration(text) ?? Number.NaN)
         .refine((ms) => ms >= 0 && ms <= LONGEST_OVERLAP_MS)
         .default(86_400_000),
     })

@@ -1,0 +1,55 @@
+/** `evalgate doctor`: looks at everything that a gateway needs and says what to do about what is wrong. */
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { UUID_PATTERN } from '../../domain/records.ts';
+import { withAdminOption } from '../admin-client.ts';
+import { answer, makeCommand, matching } from '../command.ts';
+import { EXIT_CODES } from '../errors.ts';
+import type { Terminal } from '../terminal.ts';
+import { checkAdmin } from './admin.ts';
+import { type Check, skipped } from './check.ts';
+import { checkConfig } from './config.ts';
+import { checkUpstream } from './upstream.ts';
+
+interface DoctorOptions {
+  readonly admin: string;
+  readonly workspace?: string;
+}
+
+export function doctorCommand(terminal: Terminal): Command {
+  const command = makeCommand(
+    {
+      name: 'doctor',
+      summary: 'check the configuration, the store, the clock and a running gateway',
+      details: 'It only reads. The exit status is 1 where something is wrong.',
+      examples: ['evalgate doctor', 'evalgate doctor --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json'],
+    },
+    terminal,
+  ).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
+  return withAdminOption(command, terminal).action(async () => {
+    const { admin, workspace } = command.opts<DoctorOptions>();
+    const { loaded, checks: configChecks } = checkConfig(terminal.env);
+    const rest = loaded === null ? [] : await checkServices(loaded.config, workspace ?? null);
+    const checks = [...configChecks, ...rest, await checkAdmin(admin, terminal.env)];
+    const isWell = checks.every(({ status }) => status !== 'fail');
+    answer(terminal, command, { document: { ok: isWell, checks }, text: checks.map(checkText).join('\n') });
+    process.exitCode = isWell ? EXIT_CODES.ok : EXIT_CODES.failed;
+  });
+}
+
+async function checkServices(config: Config, workspaceId: string | null): Promise<readonly Check[]> {
+  return [checkRedis(config.redis), ...(await checkUpstream(config.upstream, workspaceId))];
+}
+
+function checkRedis({ url }: Config['redis']): Check {
+  if (url === null) return skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process');
+  return skipped('redis', 'configured; this command does not look at it');
+}
+
+function checkText({ name, status, message, advice }: Check): string {
+  const lines = message.split('\n').concat(advice === null ? [] : [`What to do: ${advice}`]);
+  const [first = '', ...others] = lines;
+  return [`${status.padEnd(8)}${name.padEnd(10)}${first}`, ...others.map((line) => `${' '.repeat(18)}${line}`)].join(
+    '\n',
+  );
+}

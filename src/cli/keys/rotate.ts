@@ -1,0 +1,34 @@
+/** `evalgate keys rotate`: issues a successor. */
+import type { Command } from 'commander';
+import { formatDuration } from '../../duration.ts';
+import { adminClientOf, withAdminOption } from '../admin-client.ts';
+import { answer, durationBetween, makeCommand } from '../command.ts';
+import type { Terminal } from '../terminal.ts';
+import { withKeyId } from './one-key.ts';
+import { issuedKeyDocument, issuedKeySchema, issuedKeyText } from './view.ts';
+
+const DAY_MS = 86_400_000;
+
+export function rotateKeyCommand(terminal: Terminal): Command {
+  const command = makeCommand(
+    {
+      name: 'rotate',
+      summary: 'issue a successor of a key and print it, once',
+      details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
+      examples: ['evalgate keys rotate k_7Hq2', 'evalgate keys rotate k_7Hq2 --overlap 7d --json'],
+    },
+    terminal,
+  );
+  return withAdminOption(withKeyId(command), terminal)
+    .option('--overlap <duration>', 'how long both keys are good (24h)', durationBetween(0, 365 * DAY_MS), DAY_MS)
+    .action(async (id: string) => {
+      const { overlap } = command.opts<{ overlap: number }>();
+      const { key, token } = await adminClientOf(command, terminal).call({
+        method: 'POST',
+        path: `/api/keys/${id}/rotate`,
+        body: { overlap: formatDuration(overlap) },
+        answer: issuedKeySchema,
+      });
+      answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
+    });
+}

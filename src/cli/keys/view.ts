@@ -1,0 +1,81 @@
+/** A key as the admin listener shows it, and how it is shown here. */
+import { z } from 'zod';
+import { KEY_STATUSES } from '../../keys/key.ts';
+import { columns, printable } from '../table.ts';
+
+const keyViewSchema = z.looseObject({
+  keyId: z.string(),
+  name: z.string(),
+  status: z.enum(KEY_STATUSES),
+  workspaceIds: z.array(z.string()),
+  scopes: z.array(z.string()),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+  limits: z.object({ perMinute: z.number().nullable(), perHour: z.number().nullable() }),
+  quotaId: z.string(),
+  lastUsedAt: z.string().nullable(),
+});
+
+export type KeyView = z.output<typeof keyViewSchema>;
+
+export const oneKeySchema = z.object({ key: keyViewSchema });
+export const allKeysSchema = z.object({ keys: z.array(keyViewSchema) });
+export const issuedKeySchema = z.object({ key: keyViewSchema, token: z.string() });
+
+/** The keys in a table, a line a key. */
+export function keyTable(keys: readonly KeyView[]): string {
+  if (keys.length === 0) return 'There are no keys. `evalgate keys create` makes one.';
+  const heading = ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'];
+  return columns([heading, ...keys.map(rowOf)]);
+}
+
+function rowOf(key: KeyView): string[] {
+  const [first = '', ...more] = key.workspaceIds;
+  return [
+    key.keyId,
+    key.name,
+    statusOf(key),
+    key.scopes.join(','),
+    more.length === 0 ? first : `${first} +${more.length}`,
+    limitsOf(key),
+    key.expiresAt ?? 'never',
+    key.lastUsedAt ?? 'never',
+  ];
+}
+
+/** One key, a line a property. */
+export function keyDetails(key: KeyView): string {
+  return columns([
+    ['id', key.keyId],
+    ['name', key.name],
+    ['status', statusOf(key)],
+    ['scopes', key.scopes.join(', ')],
+    ['workspaces', key.workspaceIds.join(', ')],
+    ['limits', limitsOf(key)],
+    ['quota', key.quotaId],
+    ['created', key.createdAt],
+    ['expires', key.expiresAt ?? 'never'],
+    ['last used', key.lastUsedAt ?? 'never'],
+  ]);
+}
+
+/** What `create` and `rotate` show: the key itself, this once. */
+export function issuedKeyText(key: KeyView, token: string): string {
+  return `${keyDetails(key)}\n\nThe key itself, shown this once and kept nowhere:\n\n  ${printable(token)}`;
+}
+
+/** The same with `--json`: `key` is the key itself. */
+export function issuedKeyDocument(key: KeyView, token: string): unknown {
+  const { keyId, ...rest } = key;
+  return { keyId, key: token, ...rest };
+}
+
+function statusOf({ status, expiresAt }: KeyView): string {
+  const isOver = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
+  return isOver && status !== 'revoked' ? `${status}, expired` : status;
+}
+
+function limitsOf({ limits: { perMinute, perHour } }: KeyView): string {
+  if (perMinute === null && perHour === null) return 'default';
+  return `${perMinute ?? 'default'}/min ${perHour ?? 'default'}/h`;
+}

@@ -1,0 +1,25 @@
+/** `evalgate openapi`: the public API's OpenAPI 3.1 document. */
+import { Argument, type Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import type { Surface } from '../http/openapi/responses.ts';
+import { makeCommand } from './command.ts';
+import type { Terminal } from './terminal.ts';
+
+export function openapiCommand(terminal: Terminal): Command {
+  const texts = {
+    name: 'openapi',
+    summary: "print the public API's OpenAPI 3.1 document",
+    details: 'It names the limits of the configuration in force. It is JSON with and without --json.',
+    examples: ['evalgate openapi > openapi.json', 'evalgate openapi v2'],
+  };
+  return makeCommand(texts, terminal)
+    .addArgument(new Argument('[surface]', 'one surface alone').choices(['v1', 'v2']))
+    .action(async (surface: Surface | undefined) => {
+      const { config } = loadConfig({ env: terminal.env });
+      const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
+      const { documentFor } = await import('../http/openapi/surface.ts');
+      const document = buildOpenApiDocument({ limits: config.rateLimit });
+      const wanted = surface === undefined ? document : documentFor(document, surface);
+      terminal.out(`${JSON.stringify(wanted, null, 2)}\n`);
+    });
+}

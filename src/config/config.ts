@@ -1,0 +1,74 @@
+/** The configuration as the gateway uses it: typed, frozen, with units in the names. */
+import type { Settings } from './schema.ts';
+import type { NamedToken } from './tokens.ts';
+
+type DeepReadonly<T> = T extends readonly (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+export type Config = DeepReadonly<ReturnType<typeof shape>>;
+
+/** Makes the configuration of checked settings. Nothing of it can be changed afterwards. */
+export function configOf(settings: Settings): Config {
+  return deepFreeze(shape(settings));
+}
+
+function shape({ server, admin, redis, upstream, keys, rateLimit, cache, log }: Settings) {
+  const { list, evaluation, transcript, scorecard, rubric, dealInsights, notFound } = cache.classes;
+  return {
+    server: {
+      host: server.host,
+      port: server.port,
+      trustedProxies: server.trustedProxies,
+      drainDelayMs: server.drainDelay,
+      workers: server.workers,
+    },
+    admin: {
+      host: admin.host,
+      port: admin.port,
+      tokens: admin.token ?? noTokens(),
+      allowedHosts: admin.allowedHosts,
+    },
+    redis: { url: redis.url, cacheUrl: redis.cacheUrl },
+    upstream: {
+      url: upstream.url,
+      token: upstream.token,
+      timeoutMs: upstream.timeout,
+      maxResponseBytes: upstream.maxResponse,
+      maxConnections: upstream.maxConnections,
+    },
+    keys: { source: keys.source, graceMs: keys.grace },
+    rateLimit: { perMinute: rateLimit.perMinute, perHour: rateLimit.perHour },
+    cache: {
+      memoryBytes: cache.memory,
+      classes: {
+        list: times(list),
+        evaluation: times(evaluation),
+        transcript: times(transcript),
+        scorecard: times(scorecard),
+        rubric: times(rubric),
+        dealInsights: times(dealInsights),
+        notFound: times(notFound),
+      },
+    },
+    log: { level: log.level },
+  };
+}
+
+function noTokens(): NamedToken[] {
+  return [];
+}
+
+function times({ fresh, stale, error }: { fresh: number; stale: number; error: number }) {
+  return { freshMs: fresh, staleMs: stale, errorMs: error };
+}
+
+function deepFreeze<T extends object>(value: T): DeepReadonly<T>;
+function deepFreeze(value: object): object {
+  for (const inner of Object.values(value)) {
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
+  }
+  return Object.freeze(value);
+}

@@ -1,0 +1,79 @@
+/** Settings that are each allowed but not together. */
+import { isLoopback } from './addresses.ts';
+import type { Settings } from './schema.ts';
+
+export interface Conflict {
+  /** The setting to blame, by id. */
+  readonly setting: string;
+  /** The others that take part; a conflict over a value that is itself faulty is not reported. */
+  readonly others: readonly string[];
+  readonly problem: string;
+  readonly allowed: string;
+}
+
+/** What must not be together: the gateway does not start. */
+export function conflictsOf({ server, admin, redis, upstream }: Settings): readonly Conflict[] {
+  const conflicts: Conflict[] = [];
+  if (!isLoopback(admin.host) && admin.token === null) {
+    conflicts.push({
+      setting: 'admin.host',
+      others: ['admin.token'],
+      problem: 'other machines could reach the admin listener, and there is no admin token',
+      allowed: 'a loopback address (127.0.0.1, ::1, localhost), or any with ADMIN_TOKEN or ADMIN_TOKEN_FILE set',
+    });
+  }
+  if (upstream.url !== null && upstream.token === null) {
+    conflicts.push({
+      setting: 'upstream.url',
+      others: ['upstream.token'],
+      problem: 'every request to the store carries a token, and there is none',
+      allowed: 'an address together with UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE',
+    });
+  }
+  if (server.workers > 1 && redis.url === null) {
+    conflicts.push({
+      setting: 'server.workers',
+      others: ['redis.url'],
+      problem: 'several processes share keys and quotas through Redis, and there is none',
+      allowed: '1, or more with REDIS_URL or REDIS_URL_FILE set',
+    });
+  }
+  if (redis.cacheUrl !== null && redis.url === null) {
+    conflicts.push({
+      setting: 'redis.cacheUrl',
+      others: ['redis.url'],
+      problem: 'it is the second Redis, and there is no first',
+      allowed: 'an address together with REDIS_URL or REDIS_URL_FILE, which alone is enough',
+    });
+  }
+  if (admin.port === server.port && admin.port !== 0 && overlap(admin.host, server.host)) {
+    conflicts.push({
+      setting: 'admin.port',
+      others: ['server.port', 'admin.host', 'server.host'],
+      problem: 'the public API listens on the same address and port',
+      allowed: 'a port other than PORT',
+    });
+  }
+  return conflicts;
+}
+
+function overlap(one: string, other: string): boolean {
+  const everywhere = ['0.0.0.0', '::'];
+  return (
+    one === other || everywhere.includes(one) || everywhere.includes(other) || (isLoopback(one) && isLoopback(other))
+  );
+}
+
+/** What is allowed and yet hardly meant, in whole sentences. */
+export function warningsOf({ upstream, cache }: Settings): readonly string[] {
+  const warnings = Object.entries(cache.classes)
+    .filter(([, { stale, error }]) => error < stale)
+    .map(
+      ([name]) =>
+        `cache.classes.${name}: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.`,
+    );
+  if (upstream.url === null && upstream.token !== null) {
+    warnings.push('UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.');
+  }
+  return warnings;
+}
