@@ -1,0 +1,30 @@
+import { createSampleData, createSampleUpstream, demo } from '../../../src/sample/index.ts';
+import { describeUpstreamInterface } from './suite.ts';
+
+describeUpstreamInterface('the bundled sample', async () => {
+  const data = createSampleData({ seed: 11, evaluations: 600 });
+  const [workspaceId = '', , otherWorkspaceId = ''] = data.workspaceIds;
+  const apiKeyHash = 'ab'.repeat(32);
+  data.addApiKey(apiKeyHash, {
+    keyId: 'key_1',
+    name: 'Contract',
+    status: 'ACTIVE',
+    workspaceIds: [workspaceId],
+    scopes: ['reports.read'],
+    expiresAtMs: null,
+    limits: null,
+  });
+  const token = 'the-token';
+  const upstream = createSampleUpstream({ data, token });
+  const { url } = await upstream.listen(0);
+  return {
+    url,
+    token,
+    workspaceId,
+    otherWorkspaceId,
+    completedId: demo(data).reportId,
+    unfinishedId: data.evaluations.find(({ state }) => state === 'QUEUED')?._id ?? '',
+    apiKeyHash,
+    stop: () => upstream.close(),
+  };
+});
