@@ -33,6 +33,8 @@ export interface CacheRead<T> {
   readonly ageMs: number;
   /** Whether the store's answer was kept: RFC 9211 `stored`. False without a cache. */
   readonly stored: boolean;
+  /** Why the store was asked (RFC 9211 `fwd`): nothing was held, or what was held had expired. Absent: nothing was held. */
+  readonly forward?: 'uri-miss' | 'stale';
 }
 
 export interface ReadContext {

@@ -1,0 +1,173 @@
+/** What happens inside a flight: look again, ask the store, keep the answer, seed what it holds. */
+import type { Clock } from '../clock.ts';
+import { type EvaluationStore, StoreError } from '../upstream/store.ts';
+import { fetchEntry, type FetchTask, seedsOf } from './fetch-entry.ts';
+import { FleetFlights } from './fleet-flight.ts';
+import { asStoreError } from './flight-failure.ts';
+import type { CacheHooks } from './hooks.ts';
+import type { MemoryTier } from './memory-tier.ts';
+import type { Fleet, Keyed } from './ports.ts';
+import type { CacheRead } from './reader.ts';
+import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
+import { isKept } from './times.ts';
+import type { Timers } from './timers.ts';
+
+export interface FillerOptions extends Law {
+  readonly store: EvaluationStore;
+  readonly memory: MemoryTier;
+  readonly fleet: Fleet | null;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly hooks: CacheHooks;
+  /** How long one flight may take in all; longer than the store client's own limit. */
+  readonly flightDeadlineMs: number;
+}
+
+/** How a flight ended. */
+export interface Landing {
+  readonly stored: StoredEntry;
+  /** `store`: by this process's call. `elsewhere`: by another process's. A tier: there was one before the flight began. */
+  readonly from: 'store' | 'elsewhere' | NonNullable<CacheRead<unknown>['tier']>;
+  /** Whether a tier has it for those who come later. */
+  readonly isKept: boolean;
+}
+
+export class Filler {
+  readonly #options: FillerOptions;
+  readonly #fleetFlights: FleetFlights | null;
+
+  constructor(options: FillerOptions) {
+    this.#options = options;
+    const { fleet, clock, timers, hooks, flightDeadlineMs: deadlineMs } = options;
+    const onFailed = (operation: string, error: unknown): void => hooks.onFleetFailed?.({ operation, error });
+    this.#fleetFlights = fleet === null ? null : new FleetFlights({ fleet, clock, timers, deadlineMs, onFailed });
+  }
+
+  /** Rejects with a StoreError and nothing else. */
+  async run<T>(task: FetchTask<T>): Promise<Landing> {
+    try {
+      return await this.#land(task);
+    } catch (error) {
+      const storeError = asStoreError(error);
+      const { key, kind } = task.question;
+      if (task.held !== null) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
+      throw storeError;
+    }
+  }
+
+  /** What the fleet holds of the key, taken into memory where it is newer than what is there. */
+  async findInFleet(key: string): Promise<StoredEntry | null> {
+    const { fleet, memory, hooks } = this.#options;
+    try {
+      const found = await fleet?.tier.get(key);
+      const local = memory.get(key);
+      if (found === undefined) return null;
+      if (local === undefined || this.#isNewer(found, local)) memory.set(key, found);
+      return found;
+    } catch (error) {
+      hooks.onFleetFailed?.({ operation: 'get', error });
+      return null;
+    }
+  }
+
+  async #land<T>(task: FetchTask<T>): Promise<Landing> {
+    const { question, held } = task;
+    // Between a reader's look and its flight another flight of the key may have landed.
+    const local = this.#options.memory.get(question.key);
+    if (local !== undefined && this.#isFresh(question.key, local))
+      return { stored: local, from: 'memory', isKept: true };
+    if (this.#fleetFlights === null) {
+      const stored = await this.#fetch(task);
+      return { stored, from: 'store', isKept: this.#keep(task, stored, false) };
+    }
+    const landing = await this.#fleetFlights.fly(question.key, {
+      look: async (isAnyNew) => {
+        const found = await this.findInFleet(question.key);
+        if (found === null || !answers(question, found)) return null;
+        return this.#isFresh(question.key, found) || (isAnyNew && this.#isNews(question.key, found, held))
+          ? found
+          : null;
+      },
+      fetch: () => this.#fetch(task),
+    });
+    const { stored, by, isStored, isOverruled } = landing;
+    if (by === 'found') return { stored, from: 'redis', isKept: true };
+    if (by === 'awaited') return { stored, from: 'elsewhere', isKept: true };
+    if (isOverruled || !answers(question, stored)) return { stored, from: 'store', isKept: false };
+    return { stored, from: 'store', isKept: this.#keep(task, stored, isStored) };
+  }
+
+  async #fetch<T>(task: FetchTask<T>): Promise<StoredEntry<T>> {
+    const { clock, hooks, flightDeadlineMs, timers } = this.#options;
+    const { question, held } = task;
+    const beganAtMs = clock.nowMs();
+    const { stored, isChanged } = await withDeadline(flightDeadlineMs, timers, (signal) =>
+      fetchEntry(task, signal, this.#options),
+    );
+    const { entry, kind, fetchedAtMs } = stored;
+    const about = { class: classOf(kind, entry), key: question.key };
+    const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
+    hooks.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - beganAtMs });
+    if (held !== null && isChanged !== null) {
+      hooks.onRefresh?.({ ...about, changed: isChanged, sinceMs: entry.filledAtMs - held.entry.filledAtMs });
+    }
+    return stored;
+  }
+
+  /** Keeps the answer and what it seeds, unless a purge has come since the fetch began. */
+  #keep<T>({ question }: FetchTask<T>, stored: StoredEntry<T>, isInFleet: boolean): boolean {
+    const { memory, purges, times } = this.#options;
+    if (purges.since(stored.position, stored.tags) === 'hard') return false;
+    const isInMemory = memory.set(question.key, stored);
+    const seeds = seedsOf(question, stored, (key) => memory.get(key));
+    if (seeds.length > 0) {
+      memory.seed(seeds);
+      void this.#seedFleet(seeds);
+    }
+    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry)));
+  }
+
+  async #seedFleet(seeds: readonly Keyed[]): Promise<void> {
+    try {
+      await this.#options.fleet?.tier.seed(seeds);
+    } catch (error) {
+      this.#options.hooks.onFleetFailed?.({ operation: 'seed', error });
+    }
+  }
+
+  #isFresh(key: string, stored: StoredEntry): boolean {
+    return this.#judge(key, stored) === 'fresh';
+  }
+
+  /** Where a class has no freshness, what another process has just stored is still news to those who waited for it. */
+  #isNews(key: string, found: StoredEntry, held: StoredEntry | null): boolean {
+    return (held === null || this.#isNewer(found, held)) && this.#judge(key, found) !== 'purged';
+  }
+
+  #isNewer(a: StoredEntry, b: StoredEntry): boolean {
+    return a.entry.filledAtMs > b.entry.filledAtMs;
+  }
+
+  #judge(key: string, stored: StoredEntry): Judgement['usability'] {
+    return judge(key, stored, this.#options.clock.nowMs(), this.#options).usability;
+  }
+}
+
+/** Ends the wait after that time even where the call doesn't heed its signal. */
+async function withDeadline<R>(
+  deadlineMs: number,
+  timers: Timers,
+  run: (signal: AbortSignal) => Promise<R>,
+): Promise<R> {
+  const controller = new AbortController();
+  const { promise: expiry, reject } = Promise.withResolvers<never>();
+  const cancel = timers.after(deadlineMs, () => {
+    reject(new StoreError('timeout', `the store did not answer within ${deadlineMs} ms`));
+    controller.abort();
+  });
+  try {
+    return await Promise.race([run(controller.signal), expiry]);
+  } finally {
+    cancel();
+  }
+}

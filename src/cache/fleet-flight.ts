@@ -1,0 +1,143 @@
+/** One flight a key in the whole fleet: a lease says who asks the store; the others wait for what it stores. */
+import type { Clock } from '../clock.ts';
+import { StoreError } from '../upstream/store.ts';
+import { asStoreError, fromFailure, toFailure } from './flight-failure.ts';
+import type { Fleet, Following, Lease, LeaseAttempt } from './ports.ts';
+import type { StoredEntry } from './stored.ts';
+import type { Timers } from './timers.ts';
+
+export interface FleetJob {
+  /** What another flight has stored by now: a fresh entry; with `isAnyNew`, also one that is merely newer than what was held. */
+  look(isAnyNew: boolean): Promise<StoredEntry | null>;
+  /** Asks the store. Bounded in time by itself. */
+  fetch(): Promise<StoredEntry>;
+}
+
+/**
+ * - `found`: another flight had stored it before this one got to ask
+ * - `awaited`: it was asked for by another process while this one waited
+ * - `fetched`: this process asked the store; `isStored` unless the lease was lost or the fleet is out of reach
+ */
+export interface FleetLanding {
+  readonly stored: StoredEntry;
+  readonly by: 'found' | 'awaited' | 'fetched';
+  readonly isStored: boolean;
+  /** The lease was lost meanwhile: another process may hold something newer, so nobody may keep this. */
+  readonly isOverruled: boolean;
+}
+
+export interface FleetFlightsOptions {
+  readonly fleet: Fleet;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** How long other processes are waited for. */
+  readonly deadlineMs: number;
+  readonly onFailed: (operation: string, error: unknown) => void;
+}
+
+/** A third of the shortest lease, so that one lost renewal is no lost lease. */
+const RENEW_EVERY_MS = 600;
+/** How long a waiter trusts to be woken before it looks by itself. */
+const LOOK_EVERY_MS = 250;
+
+export class FleetFlights {
+  readonly #options: FleetFlightsOptions;
+
+  constructor(options: FleetFlightsOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with a StoreError: the store's own, or the one that the leader met. */
+  async fly(key: string, job: FleetJob): Promise<FleetLanding> {
+    const attempt = await this.#acquire(key);
+    if (attempt?.kind !== 'taken') return await this.#go(attempt, job);
+    const following = await this.#try('follow', () => this.#options.fleet.leases.follow(key));
+    if (following === undefined) return await this.#go(undefined, job);
+    try {
+      return await this.#wait(key, following, job);
+    } finally {
+      following.close();
+    }
+  }
+
+  /** Looks only after it has begun to listen: an end between the two would else be missed. */
+  async #wait(key: string, following: Following, job: FleetJob): Promise<FleetLanding> {
+    const { clock, deadlineMs } = this.#options;
+    const untilMs = clock.nowMs() + deadlineMs;
+    let isWoken = false;
+    while (clock.nowMs() < untilMs) {
+      const stored = await job.look(isWoken);
+      if (stored !== null) return { stored, by: 'awaited', isStored: true, isOverruled: false };
+      const attempt = await this.#acquire(key);
+      if (attempt?.kind !== 'taken') return await this.#go(attempt, job);
+      const end = await this.#try('follow', () => following.next(LOOK_EVERY_MS));
+      if (end === undefined) return await this.#go(undefined, job);
+      if (end?.kind === 'failed') throw fromFailure(end.failure);
+      isWoken = end?.kind === 'stored';
+    }
+    throw new StoreError('timeout', `other processes did not get an answer within ${deadlineMs} ms`);
+  }
+
+  async #go(attempt: Exclude<LeaseAttempt, { kind: 'taken' }> | undefined, job: FleetJob): Promise<FleetLanding> {
+    if (attempt?.kind === 'failed') throw fromFailure(attempt.failure);
+    if (attempt?.kind === 'acquired') return await this.#lead(attempt.lease, job);
+    // The fleet is out of reach: each process for itself.
+    return { stored: await job.fetch(), by: 'fetched', isStored: false, isOverruled: false };
+  }
+
+  async #lead(lease: Lease, job: FleetJob): Promise<FleetLanding> {
+    // Another leader may have stored and left between this reader's look and its lease.
+    const present = await job.look(false);
+    if (present !== null) {
+      void this.#try('release', () => lease.release());
+      return { stored: present, by: 'found', isStored: true, isOverruled: false };
+    }
+    const stored = await this.#fetchUnder(lease, job);
+    const isStored = await this.#try('complete', () => lease.complete(stored));
+    return { stored, by: 'fetched', isStored: isStored === true, isOverruled: isStored === false };
+  }
+
+  async #fetchUnder(lease: Lease, job: FleetJob): Promise<StoredEntry> {
+    const stopRenewing = this.#keepRenewing(lease);
+    try {
+      return await job.fetch();
+    } catch (error) {
+      // Those who wait here needn't wait until the others have been told.
+      void this.#try('fail', () => lease.fail(toFailure(asStoreError(error))));
+      throw error;
+    } finally {
+      stopRenewing();
+    }
+  }
+
+  #keepRenewing(lease: Lease): () => void {
+    let cancel: (() => void) | null = null;
+    let isStopped = false;
+    const renew = async (): Promise<void> => {
+      const isHeld = await this.#try('renew', () => lease.renew());
+      if (!isStopped && isHeld !== false) schedule();
+    };
+    const schedule = (): void => {
+      cancel = this.#options.timers.after(RENEW_EVERY_MS, () => void renew());
+    };
+    schedule();
+    return () => {
+      isStopped = true;
+      cancel?.();
+    };
+  }
+
+  #acquire(key: string): Promise<LeaseAttempt | undefined> {
+    return this.#try('acquire', () => this.#options.fleet.leases.acquire(key));
+  }
+
+  /** Undefined where the fleet fails: that is reported and never a reader's trouble. */
+  async #try<R>(operation: string, run: () => Promise<R>): Promise<R | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      this.#options.onFailed(operation, error);
+      return undefined;
+    }
+  }
+}

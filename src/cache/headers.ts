@@ -1,0 +1,40 @@
+/** What a read says of itself to HTTP caches and to people: RFC 9111 (Age, Cache-Control) and RFC 9211 (Cache-Status). */
+import type { CacheRead } from './reader.ts';
+
+/** The header fields' values. */
+export interface CacheHeaders {
+  readonly age: string;
+  readonly cacheControl: string;
+  readonly cacheStatus: string;
+}
+
+type Provenance = Omit<CacheRead<unknown>, 'entry'>;
+
+/** The name of this cache in Cache-Status. */
+const CACHE_NAME = 'evalgate';
+
+/**
+ * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
+ * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
+ * than this cache does, and of an expired one not at all.
+ */
+export function cacheHeaders(read: Provenance): CacheHeaders {
+  const ageSeconds = Math.floor(read.ageMs / 1000);
+  const leftSeconds = Math.floor(read.ttlMs / 1000);
+  const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
+  return {
+    age: String(ageSeconds),
+    cacheControl: `private, max-age=${maxAgeSeconds}`,
+    cacheStatus: [CACHE_NAME, ...statusParameters(read, leftSeconds)].join('; '),
+  };
+}
+
+function statusParameters(
+  { outcome, forward = 'uri-miss', stored }: Provenance,
+  ttlSeconds: number,
+): readonly string[] {
+  if (outcome === 'hit') return ['hit', `ttl=${ttlSeconds}`];
+  if (outcome === 'miss') return [`fwd=${forward}`, ...(stored ? ['stored'] : [])];
+  if (outcome === 'collapsed') return [`fwd=${forward}`, 'collapsed'];
+  return ['hit', `ttl=${ttlSeconds}`, `detail=${outcome}`];
+}

@@ -1,0 +1,53 @@
+/** What the cache reports of its work, for metrics and what-if models. Nothing here changes what it does; hooks never throw. */
+import type { StoreError } from '../upstream/store.ts';
+import type { CacheRead, ReadOutcome } from './reader.ts';
+import type { CacheClass } from './times.ts';
+
+/**
+ * Why a read went to the store:
+ * - `never-seen`: nothing is known of the question
+ * - `expired`: there is a copy, past the time in which it is served without asking
+ * - `evicted`: there was a copy, and it had to make room
+ * - `purged`: there is a copy from before a purge
+ * - `not-cacheable`: the class has no times
+ */
+export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'not-cacheable';
+
+export interface ReadReport {
+  readonly class: CacheClass;
+  readonly key: string;
+  /** `failed`: the store failed and there was nothing to serve. */
+  readonly outcome: ReadOutcome | 'failed';
+  readonly tier: CacheRead<unknown>['tier'];
+  /** Null for reads that the cache answered at once. */
+  readonly missReason: MissReason | null;
+  /** Of what was served; null where nothing was. */
+  readonly ageMs: number | null;
+}
+
+/** The store answered. */
+export interface FillReport {
+  readonly class: CacheClass;
+  readonly key: string;
+  readonly bytes: number;
+  readonly durationMs: number;
+}
+
+/** The store answered, and a copy was held to compare the answer with. */
+export interface RefreshReport {
+  readonly class: CacheClass;
+  readonly key: string;
+  readonly changed: boolean;
+  /** Between the fetch of the copy and this one. */
+  readonly sinceMs: number;
+}
+
+export interface CacheHooks {
+  onRead?(report: ReadReport): void;
+  onFill?(report: FillReport): void;
+  onRefresh?(report: RefreshReport): void;
+  /** A refresh behind a served copy failed; the copy stays. */
+  onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
+  /** A shared part of the cache failed, and the cache went on without it. */
+  onFleetFailed?(report: { readonly operation: string; readonly error: unknown }): void;
+}

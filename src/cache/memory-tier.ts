@@ -1,0 +1,159 @@
+/** The memory tier: bounded in bytes, the least recently used goes first. */
+import { LRUCache } from 'lru-cache';
+import { isSearchKey } from './cache-key.ts';
+import { hash32 } from './classify.ts';
+import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
+import type { StoredEntry } from './stored.ts';
+
+export interface MemoryTierOptions {
+  /** Of answers, of what is derived from them, and of their keys. */
+  readonly maxBytes: number;
+  /** Told of every entry that had to make room. */
+  readonly onEvict?: (key: string, stored: StoredEntry, bytes: number) => void;
+}
+
+interface Slot {
+  readonly stored: StoredEntry;
+  readonly bytes: number;
+  /** Ends the watch over what is derived from the entry. */
+  readonly unwatch: () => void;
+}
+
+/** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
+const SEARCHED_SHARE = 0.1;
+/** What an entry takes beside its answer and its key: objects, tags, its place in the order. */
+const OVERHEAD_BYTES = 512;
+/** Keys remembered as evicted, to tell why a read missed. */
+const MAX_EVICTED = 16_384;
+
+export class MemoryTier implements CacheTier {
+  readonly #searched: LRUCache<string, Slot>;
+  readonly #rest: LRUCache<string, Slot>;
+  readonly #onEvict: MemoryTierOptions['onEvict'];
+  /** Hashes of keys: one that collides only makes a report less exact. */
+  readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
+  #isSuspended = false;
+
+  constructor({ maxBytes, onEvict }: MemoryTierOptions) {
+    const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
+    this.#onEvict = onEvict;
+    this.#searched = this.#createCache(searchedBytes);
+    this.#rest = this.#createCache(maxBytes - searchedBytes);
+  }
+
+  get(key: string): StoredEntry | undefined {
+    return this.#cacheOf(key).get(key)?.stored;
+  }
+
+  set(key: string, stored: StoredEntry): boolean {
+    this.delete(key);
+    if (this.#isSuspended) return false;
+    const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
+    const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
+    if (isKept) this.#evicted.delete(hash32(key));
+    return isKept;
+  }
+
+  seed(seeds: readonly Keyed[]): void {
+    for (const { key, stored } of seeds) {
+      const present = this.#cacheOf(key).peek(key);
+      if (present === undefined || present.stored.fetchedAtMs < stored.entry.filledAtMs) this.set(key, stored);
+    }
+  }
+
+  delete(key: string): void {
+    this.#cacheOf(key).delete(key);
+  }
+
+  /** Drops a copy whose fetch began earlier than that: another process has stored a newer one. */
+  deleteOlder(key: string, filledAtMs: number): void {
+    const present = this.#cacheOf(key).peek(key);
+    if (present !== undefined && present.stored.entry.filledAtMs < filledAtMs) this.delete(key);
+  }
+
+  /** Whether the key's last entry had to make room. */
+  wasEvicted(key: string): boolean {
+    return this.#evicted.has(hash32(key));
+  }
+
+  /** Drops everything and keeps nothing until resumed: for a process that doesn't hear of changes any more. */
+  suspend(): void {
+    this.#isSuspended = true;
+    this.clear();
+  }
+
+  resume(): void {
+    this.#isSuspended = false;
+  }
+
+  clear(): void {
+    this.#searched.clear();
+    this.#rest.clear();
+  }
+
+  /** What is held now, entries included that a purge has made unusable and that nothing has replaced yet. */
+  usage(): Usage {
+    return {
+      entries: this.#searched.size + this.#rest.size,
+      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize,
+    };
+  }
+
+  measure(matches: (stored: Tagged) => boolean): Usage {
+    let entries = 0;
+    let bytes = 0;
+    for (const slot of [...this.#searched.values(), ...this.#rest.values()]) {
+      if (!matches(slot.stored)) continue;
+      entries += 1;
+      bytes += slot.bytes;
+    }
+    return { entries, bytes };
+  }
+
+  #createCache(maxBytes: number): LRUCache<string, Slot> {
+    return new LRUCache<string, Slot>({
+      // lru-cache takes a maximum of 0 for none at all.
+      maxSize: Math.max(1, maxBytes),
+      sizeCalculation: (slot) => slot.bytes,
+      dispose: (slot, key, reason) => {
+        // A slot that is set anew is the same entry, weighed again: it stays under watch.
+        if (reason === 'set') return;
+        slot.unwatch();
+        if (reason === 'evict') this.#noteEviction(key, slot);
+      },
+    });
+  }
+
+  #cacheOf(key: string): LRUCache<string, Slot> {
+    return isSearchKey(key) ? this.#searched : this.#rest;
+  }
+
+  #put(key: string, slot: Slot): boolean {
+    const cache = this.#cacheOf(key);
+    if (slot.bytes <= cache.maxSize) {
+      cache.set(key, slot);
+      return true;
+    }
+    cache.delete(key);
+    slot.unwatch();
+    this.#noteEviction(key, slot);
+    return false;
+  }
+
+  #weighAgain(key: string): void {
+    const slot = this.#cacheOf(key).peek(key);
+    if (slot !== undefined) this.#put(key, { ...slot, bytes: weigh(key, slot.stored) });
+  }
+
+  #noteEviction(key: string, { stored, bytes }: Slot): void {
+    this.#evicted.set(hash32(key), true);
+    this.#onEvict?.(key, stored, bytes);
+  }
+}
+
+/** Keys are counted as UTF-16, records as the text that they came in. */
+function weigh(key: string, { entry, tags }: StoredEntry): number {
+  const answerBytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
+  const tagBytes = tags.reduce((sum, tag) => sum + tag.length, 0);
+  return Math.ceil(OVERHEAD_BYTES + 2 * (key.length + tagBytes) + answerBytes + entry.derivedBytes);
+}

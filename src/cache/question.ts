@@ -1,0 +1,108 @@
+/** The store's six questions as values: what the cache needs to know of each, so that it treats them all alike. */
+import type {
+  DealInsightsRecord,
+  EvaluationPage,
+  EvaluationRecord,
+  ScorecardRecord,
+  ScoredCardRecord,
+  TranscriptRecord,
+} from '../domain/records.ts';
+import type { EvaluationStore, FetchOptions, ListQuery, ResourceKind, StoreAnswer } from '../upstream/store.ts';
+import { listKey, normaliseQuery, singleKey } from './cache-key.ts';
+import type { CacheRead, EvaluationReader, ReadContext } from './reader.ts';
+import { evaluationTags, listTags, partTags, rubricTags, type Tag } from './tags.ts';
+
+export interface Question<T> {
+  readonly kind: ResourceKind;
+  readonly key: string;
+  ask(store: EvaluationStore, options: FetchOptions): Promise<StoreAnswer<T>>;
+  /** What of the answer is of the id and the workspaces asked for; null if it is not the answer to this at all. */
+  check(record: T): T | null;
+  /** What the answer can be purged by beyond its class; `record` is null for an absent one. */
+  tags(record: T | null): readonly Tag[];
+  /** The single evaluations that the answer holds. */
+  seeds(record: T): readonly EvaluationRecord[];
+}
+
+/** A page that holds records of other workspaces loses them. Searched lists seed nothing, however often they vary. */
+export function listQuestion(given: ListQuery): Question<EvaluationPage> {
+  const query = normaliseQuery(given);
+  const isAskedFor = (item: EvaluationRecord): boolean => query.workspaceIds.includes(item.workspaceId);
+  return {
+    kind: 'list',
+    key: listKey(query),
+    ask: (store, options) => store.list(query, options),
+    check: (page) =>
+      page.items.every(isAskedFor) ? page : { items: page.items.filter(isAskedFor), total: page.total },
+    tags: (page) => listTags(query, page),
+    seeds: (page) => (query.search === null ? page.items : []),
+  };
+}
+
+export function evaluationQuestion(id: string): Question<EvaluationRecord> {
+  return {
+    ...noSeeds,
+    kind: 'evaluation',
+    key: singleKey('evaluation', id),
+    ask: (store, options) => store.evaluation(id, options),
+    check: (record) => (record['_id'] === id ? record : null),
+    tags: (record) => evaluationTags(id, record),
+  };
+}
+
+export function transcriptQuestion(id: string): Question<TranscriptRecord> {
+  return { ...partQuestion('transcript', id), ask: (store, options) => store.transcript(id, options) };
+}
+
+export function scorecardQuestion(id: string): Question<ScoredCardRecord> {
+  return { ...partQuestion('scorecard', id), ask: (store, options) => store.scorecard(id, options) };
+}
+
+export function dealInsightsQuestion(id: string): Question<DealInsightsRecord> {
+  return { ...partQuestion('dealInsights', id), ask: (store, options) => store.dealInsights(id, options) };
+}
+
+export function rubricQuestion(id: string): Question<ScorecardRecord> {
+  return {
+    ...noSeeds,
+    kind: 'rubric',
+    key: singleKey('rubric', id),
+    ask: (store, options) => store.rubric(id, options),
+    check: (record) => (record['_id'] === id ? record : null),
+    tags: (record) => rubricTags(id, record),
+  };
+}
+
+const noSeeds = { seeds: () => [] };
+
+interface Part {
+  readonly evaluationId: string;
+  readonly workspaceId: string;
+}
+
+function partQuestion<T extends Part>(
+  kind: 'transcript' | 'scorecard' | 'dealInsights',
+  id: string,
+): Omit<Question<T>, 'ask'> {
+  return {
+    ...noSeeds,
+    kind,
+    key: singleKey(kind, id),
+    check: (record) => (record.evaluationId === id ? record : null),
+    tags: (record) => partTags(id, record),
+  };
+}
+
+/** A reader that answers all six questions in one way. */
+export function readerOf(
+  read: <T>(question: Question<T>, context: ReadContext) => Promise<CacheRead<T>>,
+): EvaluationReader {
+  return {
+    list: (query, context) => read(listQuestion(query), context),
+    evaluation: (id, context) => read(evaluationQuestion(id), context),
+    transcript: (id, context) => read(transcriptQuestion(id), context),
+    scorecard: (id, context) => read(scorecardQuestion(id), context),
+    dealInsights: (id, context) => read(dealInsightsQuestion(id), context),
+    rubric: (id, context) => read(rubricQuestion(id), context),
+  };
+}

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { isSearchKey, listKey, normaliseQuery, singleKey } from '../../../src/cache/cache-key.ts';
+import type { ListQuery } from '../../../src/upstream/store.ts';
+import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
+
+const query: ListQuery = { workspaceIds: [WORKSPACE_A], search: null, scorecardId: null, offset: 0, limit: 50 };
+const keyOf = (overrides: Partial<ListQuery>): string => listKey(normaliseQuery({ ...query, ...overrides }));
+
+test('C4: the key of a single record is its kind and id under the format version, in one Redis Cluster slot', () => {
+  expect(singleKey('transcript', 'ev_1')).toBe('v1:{transcript:ev_1}');
+});
+
+test('C4: the key of a list holds all that the answer depends on', () => {
+  expect(keyOf({})).toBe(`v1:{list:${WORKSPACE_A}//0/50}`);
+  expect(keyOf({ scorecardId: 'sc_1', offset: 50, limit: 20 })).toBe(`v1:{list:${WORKSPACE_A}/sc_1/50/20}`);
+});
+
+test('workspaces in another order, in upper case or twice are the same question', () => {
+  const expected = keyOf({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
+  expect(keyOf({ workspaceIds: [WORKSPACE_B, WORKSPACE_A, WORKSPACE_A.toUpperCase()] })).toBe(expected);
+});
+
+test('a list over many workspaces has a short key of its own', () => {
+  const many = Array.from({ length: 50 }, (_, index) => `${WORKSPACE_A.slice(0, -2)}${String(index + 10)}`);
+  expect(keyOf({ workspaceIds: many })).toMatch(/^v1:\{list:[A-Za-z0-9_-]{43}\}$/);
+  expect(keyOf({ workspaceIds: many })).not.toBe(keyOf({ workspaceIds: many.slice(1) }));
+});
+
+test('the key of a searched list is a hash that shows nothing of the search', () => {
+  expect(keyOf({ search: 'northwind' })).toMatch(/^v1:\{search:[A-Za-z0-9_-]{43}\}$/);
+  expect(isSearchKey(keyOf({ search: 'northwind' }))).toBe(true);
+  expect(isSearchKey(keyOf({}))).toBe(false);
+  expect(isSearchKey(singleKey('evaluation', 'search'))).toBe(false);
+});
+
+test('searches that differ in the case of ASCII letters share an entry, because the store ignores case', () => {
+  expect(keyOf({ search: 'NorthWind Äpfel' })).toBe(keyOf({ search: 'northwind Äpfel' }));
+  expect(normaliseQuery({ ...query, search: 'NorthWind Ä' }).search).toBe('northwind Ä');
+});
+
+test.each([
+  ['case beyond ASCII', 'Äpfel', 'äpfel'],
+  ['a letter whose lower case is two characters', 'İ', 'i̇'],
+  ['a space at the end', 'north', 'north '],
+  ['composed and decomposed characters', 'caf\u00e9', 'cafe\u0301'],
+])('searches that may have different answers keep apart: %s', (_, one, other) => {
+  expect(keyOf({ search: one })).not.toBe(keyOf({ search: other }));
+});
+
+test('an empty search is none', () => {
+  expect(keyOf({ search: '' })).toBe(keyOf({ search: null }));
+});
+
+test('every part of a searched query makes another key', () => {
+  const keys = [
+    keyOf({ search: 'a' }),
+    keyOf({ search: 'b' }),
+    keyOf({ search: 'a', offset: 1 }),
+    keyOf({ search: 'a', limit: 1 }),
+    keyOf({ search: 'a', scorecardId: 'sc_1' }),
+    keyOf({ search: 'a', workspaceIds: [WORKSPACE_B] }),
+  ];
+  expect(new Set(keys).size).toBe(keys.length);
+});
