@@ -1,20 +1,25 @@
 /** The transcript room's interface: a body is parsed once, and any page of it can then be cut. Pure. */
 import type { TranscriptFormat } from '../domain/records.ts';
 
-/** One turn of the conversation, or one slice of an unsupported body. */
-export interface Turn {
-  /** `Name: words`, or just the words. */
-  readonly text: string;
-  /** Where the turn's slice of the body begins and ends, in UTF-16 units; the slices of all turns make up the body. */
-  readonly start: number;
-  readonly end: number;
-}
-
+/**
+ * A parsed body. Turns are columns of numbers, not objects, because a 2 MB body may hold a million of them.
+ * All positions are UTF-16 units; every string is well formed.
+ */
 export interface ParsedTranscript {
+  /** The upstream body; lone surrogates have become U+FFFD. */
   readonly body: string;
-  /** Null where the body is in none of the four formats. */
+  /** The format that the body is in, whatever the store declared; null where it is in none of the four. */
   readonly format: TranscriptFormat | null;
-  readonly turns: readonly Turn[];
+  readonly turnCount: number;
+  /** The texts of all turns (`Name: words`, or just the words), joined by one line feed. */
+  readonly text: string;
+  /** `turnCount + 1` values: the text of turn i is `text.slice(textStarts[i], textStarts[i + 1] - 1)`. */
+  readonly textStarts: Int32Array;
+  /**
+   * The slice of turn i is `body.slice(sliceStarts[i], sliceStarts[i + 1])`; the slices make up the body.
+   * `turnCount + 1` values, except that a body that is not empty and has no turn is one slice.
+   */
+  readonly sliceStarts: Int32Array;
 }
 
 export interface PageRequest {

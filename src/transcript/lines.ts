@@ -1,0 +1,69 @@
+/** Lines of a body, found in one pass. A line ends at LF, CR LF or CR, and nowhere else (not at U+2028). */
+
+const BYTE_ORDER_MARK = 0xfeff;
+
+/**
+ * The next occurrence of a needle, for positions that never go back. It remembers what it found, so that all
+ * look-ups over a text together read the text once, however many lines lack the needle.
+ */
+export class Finder {
+  readonly #text: string;
+  readonly #needle: string;
+  #found = -1;
+
+  constructor(text: string, needle: string) {
+    this.#text = text;
+    this.#needle = needle;
+  }
+
+  /** Where the needle next begins at or after `from`; the text's length where it never does. */
+  next(from: number): number {
+    if (this.#found < from) {
+      const found = this.#text.indexOf(this.#needle, from);
+      this.#found = found === -1 ? this.#text.length : found;
+    }
+    return this.#found;
+  }
+}
+
+/** Walks the lines of a text. A line ending at the very end of the text begins no further line. */
+export class LineScanner {
+  /** The current line is `text.slice(start, end)`, without its line ending. */
+  start = 0;
+  end = 0;
+  #next: number;
+  readonly #length: number;
+  readonly #lineFeeds: Finder;
+  readonly #carriageReturns: Finder;
+
+  constructor(text: string) {
+    this.#next = contentStart(text);
+    this.#length = text.length;
+    this.#lineFeeds = new Finder(text, '\n');
+    this.#carriageReturns = new Finder(text, '\r');
+  }
+
+  /** Goes to the next line; false where there is none. */
+  advance(): boolean {
+    if (this.#next >= this.#length) return false;
+    this.start = this.#next;
+    const lineFeed = this.#lineFeeds.next(this.start);
+    const carriageReturn = this.#carriageReturns.next(this.start);
+    this.end = Math.min(lineFeed, carriageReturn);
+    this.#next = carriageReturn + 1 === lineFeed ? lineFeed + 1 : this.end + 1;
+    return true;
+  }
+}
+
+/** Where a text begins after a byte order mark, which is no part of what was said. */
+export function contentStart(text: string): number {
+  return text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
+}
+
+/** Whether there is nothing but white space (Unicode's) between the two positions. */
+export function isBlank(text: string, start: number, end: number): boolean {
+  if (start === end) return true;
+  const first = text.charCodeAt(start);
+  if (first > 0x20 && first < 0x80) return false;
+  return text.slice(start, end).trim() === '';
+}

@@ -1,0 +1,55 @@
+/** From an upstream body to its turns. */
+import type { TranscriptFormat } from '../domain/records.ts';
+import { isBlank } from './lines.ts';
+import { plainSteps } from './plain.ts';
+import { speakerTextSteps } from './speaker-text.ts';
+import { srtSteps } from './srt.ts';
+import { finishSteps, type Steps } from './steps.ts';
+import { TurnWriter } from './turn-writer.ts';
+import type { ParsedTranscript } from './types.ts';
+import { utterancesSteps } from './utterances.ts';
+import { webvttSteps } from './webvtt.ts';
+
+export { runSteps } from './steps.ts';
+
+/** The order in which formats are tried: the one that is hardest to take for another comes first. */
+const DETECTION_ORDER: readonly TranscriptFormat[] = ['utterances_json', 'webvtt', 'srt', 'speaker_text'];
+
+type Parser = (body: string) => Steps<ParsedTranscript | null>;
+
+const PARSERS: Readonly<Record<TranscriptFormat, Parser>> = {
+  speaker_text: (body) => speakerTextSteps(body, 'strict'),
+  webvtt: webvttSteps,
+  srt: (body) => srtSteps(body, 'strict'),
+  utterances_json: utterancesSteps,
+};
+
+/** For a body that fits no format, where the store names one that can be read with less to ask of it. */
+const LENIENT_PARSERS: Readonly<Partial<Record<TranscriptFormat, Parser>>> = {
+  speaker_text: (body) => speakerTextSteps(body, 'lenient'),
+  srt: (body) => srtSteps(body, 'lenient'),
+};
+
+/**
+ * Parses a body of any content; never throws. `declared` is what the store says; null where it doesn't know. The
+ * declared format is tried first, then the others, then the declared one with less to ask of the body. Up to 2 MB take some tens of
+ * milliseconds: where others wait on the event loop, run `parseSteps` instead.
+ */
+export function parseTranscript(body: string, declared: TranscriptFormat | null): ParsedTranscript {
+  return finishSteps(parseSteps(body, declared));
+}
+
+/** The same in steps, for `runSteps`. */
+export function* parseSteps(body: string, declared: TranscriptFormat | null): Steps<ParsedTranscript> {
+  const wellFormed = body.toWellFormed();
+  // Nothing was said, which any format can say.
+  if (isBlank(wellFormed, 0, wellFormed.length)) return new TurnWriter(wellFormed).finish(declared ?? 'speaker_text');
+  const others = DETECTION_ORDER.filter((format) => format !== declared);
+  for (const format of declared === null ? others : [declared, ...others]) {
+    const parsed = yield* PARSERS[format](wellFormed);
+    if (parsed !== null) return parsed;
+  }
+  const lenient = declared === null ? undefined : LENIENT_PARSERS[declared];
+  const parsed = lenient === undefined ? null : yield* lenient(wellFormed);
+  return parsed ?? (yield* plainSteps(wellFormed));
+}

@@ -1,0 +1,35 @@
+/** Long computations in steps, so that whoever runs them can let other work in between. */
+
+/** A computation of a `T` that yields every millisecond or so of work. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** How far a computation goes, in UTF-16 units or what costs about the same, between two yields. */
+export const STRIDE = 32_768;
+
+/** Runs the whole computation at once. */
+export function finishSteps<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Runs the computation and waits for `pause` (a turn of the event loop, say) after every step. */
+export async function runSteps<T>(steps: Steps<T>, pause: () => Promise<void>): Promise<T> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await pause();
+  }
+}
+
+/** Tells when the next yield is due, from a position that only grows. */
+export class Pace {
+  #due = STRIDE;
+
+  isDue(position: number): boolean {
+    if (position < this.#due) return false;
+    this.#due = position + STRIDE;
+    return true;
+  }
+}

@@ -1,0 +1,62 @@
+/** Bodies made to be slow to parse or to page. */
+import type { TranscriptFormat } from '../../src/domain/records.ts';
+
+export interface HostileBody {
+  readonly name: string;
+  readonly body: string;
+  readonly declared: TranscriptFormat | null;
+  /** How many turns it has. */
+  readonly turns: number;
+}
+
+/** Bodies of about `units` UTF-16 units each. */
+export function hostileBodies(units: number): HostileBody[] {
+  const fill = (text: string, head = '', tail = ''): string => {
+    return head + text.repeat(Math.floor((units - head.length - tail.length) / text.length)) + tail;
+  };
+  const count = (text: string): number => Math.floor(units / text.length);
+  const cue = 'WEBVTT\n\n00:01.000 --> 00:02.000\n';
+  const emptyCue = '0:0-->0:0\n';
+  const utterance = '{"text":""}';
+  return [
+    { name: '[', body: fill('['), declared: null, turns: 1 },
+    { name: '[ declared as utterances', body: fill('['), declared: 'utterances_json', turns: 1 },
+    { name: '[{"a":', body: fill('[{"a":'), declared: null, turns: 1 },
+    { name: 'utterances nested within one', body: fill('[', '[{"text":"","x":'), declared: null, turns: 1 },
+    { name: 'one string of escapes', body: fill('\\"', '[{"text":"', '"}]'), declared: null, turns: 1 },
+    {
+      name: 'utterances of nothing',
+      body: fill(`${utterance},`, '[', utterance + ']'),
+      declared: null,
+      turns: count(`${utterance},`),
+    },
+    { name: ':', body: fill(':'), declared: 'speaker_text', turns: 1 },
+    { name: 'colon and space', body: fill(': '), declared: 'speaker_text', turns: 1 },
+    { name: 'speakers of nothing', body: fill('A: \n'), declared: null, turns: count('A: \n') },
+    { name: 'one turn of lines', body: fill('a\n', 'A: b\n'), declared: null, turns: 1 },
+    { name: 'one turn of CR LF lines', body: fill('a\r\n', 'A: b\n'), declared: null, turns: 1 },
+    { name: 'lines of no format', body: fill('-\r'), declared: null, turns: count('-\r') },
+    { name: 'line feeds', body: fill('\n'), declared: null, turns: 0 },
+    { name: 'line feeds between two words', body: fill('\n', '-', '-'), declared: 'srt', turns: 2 },
+    { name: 'spaces between two words', body: fill(' ', '-', '-'), declared: 'webvtt', turns: 1 },
+    { name: '-->', body: fill('-->'), declared: 'srt', turns: 1 },
+    { name: '--> on lines', body: fill('-->\n'), declared: 'webvtt', turns: count('-->\n') },
+    { name: 'WebVTT of --> on lines', body: fill('-->\n\n', 'WEBVTT\n\n'), declared: null, turns: 0 },
+    { name: 'WebVTT cues of nothing', body: fill(emptyCue, 'WEBVTT\n\n'), declared: null, turns: count(emptyCue) - 1 },
+    { name: 'SubRip cues of nothing', body: fill(emptyCue), declared: null, turns: count(emptyCue) },
+    { name: 'numbers on lines', body: fill('1\n'), declared: 'srt', turns: count('1\n') },
+    { name: 'a cue of <', body: fill('<', cue), declared: null, turns: 1 },
+    { name: 'a cue of <v', body: fill('<v ', cue), declared: null, turns: 1 },
+    { name: 'a cue of voices', body: fill('<v A>', cue), declared: null, turns: 1 },
+    { name: 'a cue of spaces and a voice', body: fill(' <v >', cue), declared: null, turns: 1 },
+    { name: 'a cue of &amp;', body: fill('&amp;', cue), declared: null, turns: 1 },
+    { name: 'a cue of tags on CR LF lines', body: fill('<b>\r\n', cue), declared: null, turns: 1 },
+    { name: 'combining marks', body: fill('\u0301', 'e'), declared: null, turns: 1 },
+    { name: 'accented letters', body: fill('e\u0301'), declared: null, turns: 1 },
+    { name: 'Devanagari', body: fill('क्षत्रि'), declared: null, turns: 1 },
+    { name: 'flags', body: fill('🇩🇪'), declared: null, turns: 1 },
+    { name: 'one emoji sequence', body: fill('👩\u200d'), declared: null, turns: 1 },
+    { name: 'clusters of 600 marks', body: fill('\u0301'.repeat(600) + 'e'), declared: null, turns: 1 },
+    { name: 'lone surrogates', body: fill('\ud83d').toWellFormed(), declared: null, turns: 1 },
+  ];
+}

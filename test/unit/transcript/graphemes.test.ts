@@ -1,0 +1,76 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Graphemes } from '../../../src/transcript/graphemes.ts';
+import { isPlain, isPlainBoundary } from '../../../src/transcript/plain-units.ts';
+import { runs } from '../../support/transcript-arbitraries.ts';
+
+const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
+
+function boundariesOf(text: string): number[] {
+  return [...[...SEGMENTER.segment(text)].map((cluster) => cluster.index), text.length];
+}
+
+test('plain units never join one another, whatever stands before them', () => {
+  const plain = Array.from({ length: 0x10000 }, (_, unit) => unit).filter(isPlain);
+  expect(plain.length).toBeGreaterThan(40_000);
+  const text = plain.flatMap((unit) => [String.fromCharCode(unit), 'x', String.fromCharCode(unit, unit), 'क']).join('');
+  const boundaries = new Set(boundariesOf(text));
+  const joined: string[] = [];
+  for (let i = 1; i < text.length; i += 1) {
+    const isTrusted = isPlainBoundary(text.charCodeAt(i - 1), text.charCodeAt(i));
+    if (isTrusted && !boundaries.has(i)) joined.push(JSON.stringify(text.slice(i - 1, i + 1)));
+  }
+  expect(joined).toEqual([]);
+  expect(isPlainBoundary(0x0d, 0x0a)).toBe(false);
+  expect([0x0301, 0x200d, 0xd83d, 0x0915, 0x1100].some(isPlain)).toBe(false);
+});
+
+const unit = fc.constantFrom(
+  'a',
+  'e\u0301',
+  '\u0301',
+  '\u200d',
+  '👩',
+  '👩‍👩‍👧',
+  '🇩🇪',
+  '🇫',
+  'क',
+  '्',
+  'क्ष',
+  '\u1100',
+  '각',
+  '\u0600',
+  '\r',
+  '\n',
+  '\ufe0f',
+  '𝒳',
+);
+const longText = fc
+  .array(fc.tuple(unit, fc.oneof(fc.constant(1), fc.nat(5), fc.nat(1500))), { minLength: 1, maxLength: 12 })
+  .map((parts) => parts.map(([text, times]) => text.repeat(times)).join('') + 'a')
+  .map((text) => text.slice(0, 6000).toWellFormed());
+
+test('boundaries found from part of a text are those of the whole, in any order of asking', () => {
+  const question = fc.record({ from: fc.nat(), ahead: fc.oneof(fc.nat(10), fc.nat(700), fc.nat(6000)) });
+  fc.assert(
+    fc.property(longText, fc.nat(20), fc.array(question, { minLength: 1, maxLength: 8 }), (text, offset, questions) => {
+      const boundaries = boundariesOf(text);
+      // The text stands within a longer source, of which nothing may be seen.
+      const source = `${'\u0600'.repeat(offset)}${text}\u0301\u0301`;
+      const end = offset + text.length;
+      const graphemes = new Graphemes(source);
+      for (const { from, ahead } of questions) {
+        const index = from % (boundaries.length - 1);
+        const start = boundaries[index] ?? 0;
+        const limit = Math.min(start + ahead, text.length - 1);
+        const isMidPair = text.charCodeAt(limit) >= 0xdc00 && text.charCodeAt(limit) <= 0xdfff;
+        // Callers only ask about places between code points.
+        const asked = Math.max(start, isMidPair ? limit - 1 : limit);
+        const expected = boundaries.findLast((boundary) => boundary <= asked) ?? 0;
+        expect(graphemes.last(offset + start, offset + asked, end)).toBe(offset + expected);
+        expect(graphemes.next(offset + start, end)).toBe(offset + (boundaries[index + 1] ?? 0));
+      }
+    }),
+    runs(),
+  );
+});

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { createPager } from '../../../src/transcript/pager.ts';
+import { parseSteps, parseTranscript, runSteps } from '../../../src/transcript/parse.ts';
+import { finishSteps, type Steps } from '../../../src/transcript/steps.ts';
+import { salesCall } from '../../support/transcript-calls.ts';
+import { renderTranscript } from '../../support/transcript-render.ts';
+
+function* countTo(limit: number): Steps<number> {
+  for (let i = 0; i < limit; i += 1) yield;
+  return limit;
+}
+
+async function countPauses<T>(steps: Steps<T>): Promise<[T, number]> {
+  let pauses = 0;
+  const result = await runSteps(steps, async () => {
+    pauses += 1;
+    await Promise.resolve();
+  });
+  return [result, pauses];
+}
+
+test('steps run to the end at once, or with a pause after each', async () => {
+  expect(finishSteps(countTo(3))).toBe(3);
+  expect(await countPauses(countTo(3))).toEqual([3, 3]);
+});
+
+test.each(['speaker_text', 'webvtt', 'srt', 'utterances_json'] as const)(
+  'a long body of %s is parsed in many steps, to the same end as at once',
+  async (format) => {
+    const body = renderTranscript(salesCall(400_000), format);
+    const [parsed, pauses] = await countPauses(parseSteps(body, format));
+    expect(parsed).toEqual(parseTranscript(body, format));
+    expect(pauses).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536));
+    expect(pauses).toBeLessThanOrEqual(Math.ceil(body.length / 16_384) + 1);
+  },
+);
+
+test('a cue of half a million tags and references is parsed in many steps', async () => {
+  const body = `WEBVTT\n\n00:01.000 --> 00:02.000\n${'<b>&amp;\r\n'.repeat(50_000)}`;
+  const [parsed, pauses] = await countPauses(parseSteps(body, 'webvtt'));
+  expect(parsed.text).toBe('&\n'.repeat(50_000).trimEnd());
+  expect(pauses).toBeGreaterThanOrEqual(20);
+});
+
+test('the index of a long text with tiny pages is made in many steps, and only once', async () => {
+  const pager = createPager(parseTranscript('x'.repeat(200_000), null));
+  const request = { page: 150_000, pageSize: 1, maxChars: 1, raw: false };
+  const [page, pauses] = await countPauses(pager.pageSteps(request));
+  expect([page.text, page.totalPages]).toEqual(['x', 200_000]);
+  expect(pauses).toBeGreaterThan(50);
+  expect(await countPauses(pager.pageSteps(request))).toEqual([page, 0]);
+});
