@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import type { AdminOptions } from './admin/app.ts';
 import { createAudit } from './admin/audit.ts';
+import { createCacheControls } from './admin/cache-controls.ts';
 import { createMetrics, type Metrics } from './admin/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
@@ -10,10 +11,11 @@ import { MemoryTier } from './cache/memory-tier.ts';
 import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { createReadThrough } from './cache/read-through.ts';
 import type { EvaluationReader } from './cache/reader.ts';
+import { LocalTimesControl } from './cache/times-control.ts';
 import { AdjustableTimes } from './cache/times.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { redactedConfig } from './config/effective.ts';
-import type { LoadedConfig } from './config/load.ts';
+import type { LoadedConfig, Origin } from './config/load.ts';
 import { announceDemo, type DemoAnnouncement } from './demo.ts';
 import { createPublicApp } from './http/app.ts';
 import { createDocs } from './http/openapi/docs.ts';
@@ -84,6 +86,8 @@ class RunningGateway implements Gateway {
   readonly #parts: Parts;
   readonly #registry: KeyRegistry;
   readonly #times: AdjustableTimes;
+  readonly #memory: MemoryTier;
+  readonly #purges = new MemoryPurgeLog();
   #loaded: LoadedConfig;
   #document: OpenApiDocument;
   #status: Readiness['status'] = 'starting';
@@ -98,6 +102,7 @@ class RunningGateway implements Gateway {
     this.#document = documentOf(parts.loaded);
     this.#registry = createMemoryRegistry({ clock: parts.clock });
     this.#times = new AdjustableTimes(parts.loaded.config.cache.classes);
+    this.#memory = new MemoryTier({ maxBytes: parts.loaded.config.cache.memoryBytes });
   }
 
   get publicUrl(): string {
@@ -148,11 +153,11 @@ class RunningGateway implements Gateway {
 
   #createReader(): EvaluationReader {
     const { source, clock, observer } = this.#parts;
-    const { cache, upstream } = this.#parts.loaded.config;
+    const { upstream } = this.#parts.loaded.config;
     return createReadThrough({
       store: source.store,
-      memory: new MemoryTier({ maxBytes: cache.memoryBytes }),
-      purges: new MemoryPurgeLog(),
+      memory: this.#memory,
+      purges: this.#purges,
       times: this.#times,
       clock,
       hooks: observer.cache,
@@ -182,12 +187,23 @@ class RunningGateway implements Gateway {
 
   #adminOptions(): AdminOptions {
     const { clock, logger, metrics, observer } = this.#parts;
-    const { tokens, allowedHosts } = this.#parts.loaded.config.admin;
+    const { admin, cache } = this.#parts.loaded.config;
     return {
-      tokens,
-      allowedHosts,
+      tokens: admin.tokens,
+      allowedHosts: admin.allowedHosts,
       isReady: () => ({ status: this.#status, dependencies: [observer.storeHealth()] }),
       registry: this.#registry,
+      cache: createCacheControls({
+        memory: this.#memory,
+        shared: null,
+        purges: this.#purges,
+        times: this.#times,
+        timesControl: new LocalTimesControl(this.#times),
+        configuredBy: (cacheClass, time) => originOf(this.#loaded, `cache.classes.${cacheClass}.${time}`),
+        maxBytes: cache.memoryBytes,
+        counters: observer.cacheCounters,
+        clock,
+      }),
       config: () => redactedConfig(this.#loaded),
       metrics,
       audit: createAudit({
@@ -215,6 +231,10 @@ async function listening(
 
 function documentOf({ config }: LoadedConfig): OpenApiDocument {
   return buildOpenApiDocument({ limits: config.rateLimit });
+}
+
+function originOf({ resolved }: LoadedConfig, id: string): Origin {
+  return resolved.find(({ setting }) => setting.id === id)?.origin ?? 'default';
 }
 
 /** What a running gateway takes over at once; anything else needs a new process. */

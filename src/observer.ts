@@ -1,4 +1,5 @@
 /** What the rooms report of themselves, turned into log lines, metrics and the state of the store. */
+import { type CacheCounters, createCacheCounters } from './admin/cache-counts.ts';
 import type { Dependency } from './admin/readiness.ts';
 import type { Metrics } from './admin/metrics.ts';
 import type { CacheHooks } from './cache/hooks.ts';
@@ -11,6 +12,7 @@ export interface Observer {
   readonly store: HttpStoreHooks;
   readonly cache: CacheHooks;
   readonly http: PublicAppHooks;
+  readonly cacheCounters: Pick<CacheCounters, 'of'>;
   /** By the outcome of the last real call: nothing is ever sent to the store just to see whether it is there (C7). */
   storeHealth(): Dependency;
 }
@@ -24,10 +26,15 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([
 ] satisfies StoreCall['outcome'][]);
 
 export function createObserver(logger: Logger, metrics: Metrics): Observer {
+  const cacheCounters = createCacheCounters();
   let lastCall: StoreCall | null = null;
   const onCall = (call: StoreCall): void => {
     if (call.resource !== 'apiKey') {
       metrics.storeCall({ resource: call.resource, outcome: call.outcome, seconds: call.durationMs / 1000 });
+      // What the gateway held back was no call; what is absent is read as `notFound`.
+      if (call.outcome !== 'overloaded') {
+        cacheCounters.countStoreCall(call.outcome === 'absent' ? 'notFound' : call.resource);
+      }
     }
     // What a caller has given up says nothing about the store.
     if (call.outcome === 'aborted') return;
@@ -47,7 +54,9 @@ export function createObserver(logger: Logger, metrics: Metrics): Observer {
       },
     },
     cache: {
-      onRead: ({ class: cacheClass, outcome, tier, missReason }) => {
+      onRead: (read) => {
+        const { class: cacheClass, outcome, tier, missReason } = read;
+        cacheCounters.countRead(read);
         if (outcome !== 'failed') metrics.cacheRead({ class: cacheClass, outcome, tier });
         if (missReason !== null) metrics.cacheMiss({ class: cacheClass, reason: missReason });
       },
@@ -64,6 +73,7 @@ export function createObserver(logger: Logger, metrics: Metrics): Observer {
       onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
       onQuotaRefused: (window) => metrics.quotaRefused({ window }),
     },
+    cacheCounters,
     storeHealth: () => healthOf(lastCall),
   };
 }

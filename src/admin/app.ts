@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Clock } from '../clock.ts';
 import type { KeyRegistry } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
+import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
 import type { AdminLog, AdminState } from './context.ts';
 import { type Endpoint, mount } from './endpoint.ts';
 import { renderErrors } from './errors.ts';
@@ -20,6 +21,7 @@ export interface AdminOptions {
   readonly allowedHosts: readonly string[];
   readonly isReady: () => Readiness;
   readonly registry: KeyRegistry;
+  readonly cache: CacheControls;
   /** The effective configuration, with every secret left out already. */
   readonly config: () => unknown;
   readonly metrics: MetricsSource;
@@ -63,7 +65,7 @@ export function createAdminApp(options: AdminOptions): Koa<AdminState> {
 }
 
 function allEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const listed = [...operationEndpoints(options), ...keyEndpoints(options)];
+  const listed = [...operationEndpoints(options), ...keyEndpoints(options), ...cacheEndpoints(options)];
   const page = indexPage(listed);
   const index: Endpoint = {
     method: 'GET',

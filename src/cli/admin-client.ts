@@ -11,7 +11,7 @@ const TIMEOUT_MS = 15_000;
 const errorSchema = z.object({ error: z.object({ message: z.string() }) });
 
 export interface AdminRequest<T> {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: unknown;
   /** What a success must hold. */

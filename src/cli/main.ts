@@ -3,6 +3,7 @@ import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { StartError } from '../start-error.ts';
 import { VERSION } from '../version.ts';
+import { cacheCommand } from './cache/index.ts';
 import { makeGroup } from './command.ts';
 import { doctorCommand } from './doctor/index.ts';
 import { CliError, exitCodeOf } from './errors.ts';
@@ -43,6 +44,7 @@ function buildProgram(terminal: Terminal): Command {
     .addCommand(serveCommand(terminal))
     .addCommand(sampleUpstreamCommand(terminal))
     .addCommand(keysCommand(terminal))
+    .addCommand(cacheCommand(terminal))
     .addCommand(doctorCommand(terminal))
     .addCommand(openapiCommand(terminal));
 }

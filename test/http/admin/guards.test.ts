@@ -340,7 +340,7 @@ describe('tokens', () => {
 });
 
 describe('what is not there', () => {
-  test.each(['/nowhere', '/api', '/api/', '/API/keys', '/api/keys/', '/api/keys/a/b', '/api/cache'])(
+  test.each(['/nowhere', '/api', '/api/', '/API/keys', '/api/keys/', '/api/keys/a/b', '/api/caches'])(
     '%s is 404',
     async (path) => {
       const { get } = await start();

@@ -6,6 +6,7 @@ import { createAudit } from '../../../src/admin/audit.ts';
 import { startAdminServer } from '../../../src/admin/server.ts';
 import { createMemoryRegistry } from '../../../src/keys/memory-registry.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { createCacheRig } from './cache-rig.ts';
 
 export interface LogLine {
   readonly level: 'info' | 'warn' | 'error';
@@ -64,6 +65,7 @@ export async function startAdmin(overrides: Partial<AdminOptions> = {}) {
     allowedHosts: [],
     isReady: () => ({ status: 'ready', dependencies: [] }),
     registry,
+    cache: createCacheRig(clock).controls,
     config: () => ({ admin: { port: 8081 } }),
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', render: async () => 'evalgate_up 1\n' },
     audit,

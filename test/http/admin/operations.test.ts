@@ -108,6 +108,11 @@ describe('the page at /', () => {
       'PATCH /api/keys/{keyId}',
       'DELETE /api/keys/{keyId}',
       'POST /api/keys/{keyId}/rotate',
+      'GET /api/cache',
+      'GET /api/cache/ttl',
+      'PUT /api/cache/ttl/{class}',
+      'DELETE /api/cache/ttl/{class}',
+      'POST /api/cache/purge',
     ]);
     for (const [, href] of answer.text.matchAll(/<a href="([^"]+)">/g)) {
       expect((await get(href ?? '')).status).toBe(200);
@@ -133,7 +138,17 @@ describe('the page at /', () => {
 
 test('HEAD answers as GET does, without a body', async () => {
   const { call, get } = await start();
-  for (const path of ['/', '/livez', '/readyz', '/metrics', '/api/config', '/api/keys', '/api/audit']) {
+  for (const path of [
+    '/',
+    '/livez',
+    '/readyz',
+    '/metrics',
+    '/api/config',
+    '/api/keys',
+    '/api/cache',
+    '/api/cache/ttl',
+    '/api/audit',
+  ]) {
     const [head, whole] = [await call('HEAD', path), await get(path)];
     expect([head.status, head.text]).toEqual([200, '']);
     expect(head.headers['content-type']).toBe(whole.headers['content-type']);

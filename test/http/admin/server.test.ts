@@ -10,6 +10,7 @@ import type { Listener } from '../../../src/listener.ts';
 import { StartError } from '../../../src/start-error.ts';
 import { listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { createCacheRig } from './cache-rig.ts';
 import { send } from './harness.ts';
 
 const clock = new ManualClock();
@@ -29,6 +30,7 @@ async function start(
     allowedHosts: [],
     isReady: () => ({ status: 'ready', dependencies: [] }),
     registry,
+    cache: createCacheRig(clock).controls,
     config: () => ({}),
     metrics: { contentType: 'text/plain', render: async () => '' },
     audit: createAudit({ clock, capacity: 1, sink: () => {} }),

@@ -1,0 +1,20 @@
+/** `evalgate cache`: what the cache holds and does, its times in force, and purging. */
+import type { Command } from 'commander';
+import { makeGroup } from '../command.ts';
+import type { Terminal } from '../terminal.ts';
+import { purgeCacheCommand } from './purge.ts';
+import { cacheStatsCommand } from './stats.ts';
+import { ttlCommand } from './ttl.ts';
+
+export function cacheCommand(terminal: Terminal): Command {
+  const texts = {
+    name: 'cache',
+    summary: 'see what the cache does, set its times, purge it',
+    details: 'The commands act on a running gateway through its admin listener.',
+    examples: ['evalgate cache stats', 'evalgate cache ttl', 'evalgate cache purge --tag class:list --dry-run'],
+  };
+  return makeGroup(texts, terminal)
+    .addCommand(cacheStatsCommand(terminal))
+    .addCommand(ttlCommand(terminal))
+    .addCommand(purgeCacheCommand(terminal));
+}

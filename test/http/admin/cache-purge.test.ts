@@ -1,0 +1,198 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { aTranscript, anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
+import { messageOf, type RunningAdmin, startAdmin, TOKEN } from './harness.ts';
+
+let gateway: TestGateway | undefined;
+let admin: RunningAdmin | undefined;
+afterEach(async () => {
+  await gateway?.close();
+  await admin?.close();
+  gateway = undefined;
+  admin = undefined;
+});
+
+const TAG_FORM =
+  'all, class:NAME (one of list, evaluation, transcript, scorecard, rubric, dealInsights, notFound), workspace:UUID, evaluation:ID or scorecard:ID (an ID is 1 to 64 characters of A-Z, a-z, 0-9, _ and -)';
+
+const listOf = (workspaceId: string): string => `/v1/workspaces/${workspaceId}/reports`;
+const LIST = listOf(WORKSPACE_A);
+const REPORT = `${LIST}/ev_1`;
+
+/** A gateway with an evaluation in each of two workspaces, and a way to read any path of both. */
+async function start() {
+  gateway = await startTestGateway();
+  const running = gateway;
+  running.store.put({
+    evaluations: [anEvaluation(), anEvaluation({ _id: 'ev_2', workspaceId: WORKSPACE_B })],
+    transcripts: [aTranscript()],
+  });
+  const key = await running.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
+  const read = async (path: string): Promise<string> => {
+    const reply = await running.get(path, { key });
+    return `${reply.status} ${String(reply.headers['cache-status'])}`;
+  };
+  const purge = (body: unknown) => running.admin('POST', '/api/cache/purge', body);
+  return { store: running.store, gateway: running, read, purge };
+}
+
+const SOME_BYTES: unknown = expect.any(Number);
+const MISS = '200 evalgate; fwd=uri-miss; stored';
+const HIT: unknown = expect.stringMatching(/^200 evalgate; hit; ttl=\d+$/);
+
+describe('a purge', () => {
+  test('hard, the default: the next reader waits for the store, and what has another tag stays', async () => {
+    const { store, read, purge } = await start();
+    expect([await read(LIST), await read(listOf(WORKSPACE_B))]).toEqual([MISS, MISS]);
+    expect([await read(LIST), store.calls('list')]).toEqual([HIT, 2]);
+
+    const reply = await purge({ tags: [`workspace:${WORKSPACE_A.toUpperCase()}`] });
+    expect([reply.status, reply.json]).toEqual([
+      200,
+      {
+        // The list, and the evaluation that it seeded.
+        entries: 2,
+        bytes: SOME_BYTES,
+        tags: [`workspace:${WORKSPACE_A}`, 'class:notFound'],
+        mode: 'hard',
+        dryRun: false,
+      },
+    ]);
+    expect([await read(LIST), store.calls('list')]).toEqual([MISS, 3]);
+    expect([await read(listOf(WORKSPACE_B)), store.calls('list')]).toEqual([HIT, 3]);
+  });
+
+  test('soft: the next reader is served what there is, and the store is asked once behind', async () => {
+    const { store, read, purge } = await start();
+    await read(LIST);
+    expect(await purge({ tags: ['class:list'], mode: 'soft' })).toMatchObject({
+      status: 200,
+      json: { entries: 1, tags: ['class:list'], mode: 'soft', dryRun: false },
+    });
+    // As long as the store holds its answer back, nobody can have waited for it.
+    const gate = store.gate();
+    expect(await read(LIST)).toBe('200 evalgate; hit; ttl=0; detail=stale-while-revalidate');
+    await store.waitForCalls(2, 'list');
+    gate.release();
+    await expect.poll(() => read(LIST)).toEqual(HIT);
+    expect(store.calls('list')).toBe(2);
+  });
+
+  test('C6: of an evaluation takes along its parts and the lists that may hold it', async () => {
+    const { store, read, purge } = await start();
+    for (const path of [LIST, listOf(WORKSPACE_B), REPORT, `${REPORT}/transcript`]) await read(path);
+    const before = store.calls();
+    expect((await purge({ tags: ['evaluation:ev_1'] })).json).toMatchObject({
+      entries: 3,
+      tags: ['evaluation:ev_1', `lists-of:${WORKSPACE_A}`],
+    });
+    expect(await read(listOf(WORKSPACE_B))).toEqual(HIT);
+    expect([await read(REPORT), await read(`${REPORT}/transcript`), await read(LIST)]).toEqual([MISS, MISS, MISS]);
+    expect(store.calls() - before).toBe(3);
+  });
+
+  test('all: nothing is left, and a second one finds nothing', async () => {
+    const { store, read, purge } = await start();
+    await read(LIST);
+    await read(`${LIST}/none`);
+    const first = await purge({ tags: ['all', 'all'] });
+    expect(first.json).toMatchObject({ entries: 3, tags: ['all'] });
+    expect((await purge({ tags: ['all'] })).json).toMatchObject({ entries: 0, bytes: 0 });
+    expect(await read(LIST)).toBe(MISS);
+    expect(store.calls('list')).toBe(2);
+  });
+
+  test('dry: tells what the same purge then does, changes nothing, and is not audited', async () => {
+    const { store, gateway: running, read, purge } = await start();
+    await read(LIST);
+    const audited = async () =>
+      z.object({ entries: z.array(z.unknown()) }).parse((await running.admin('GET', '/api/audit')).json).entries;
+    const before = await audited();
+    const { memory } = z
+      .object({ memory: z.object({ bytes: z.number().positive() }) })
+      .parse((await running.admin('GET', '/api/cache')).json);
+    const dry = await purge({ tags: ['all'], dryRun: true });
+    expect(dry.json).toMatchObject({ entries: 2, bytes: memory.bytes, tags: ['all'], mode: 'hard', dryRun: true });
+    expect([await read(LIST), store.calls('list')]).toEqual([HIT, 1]);
+    expect(await audited()).toEqual(before);
+    const wet = await purge({ tags: ['all'] });
+    expect(wet.json).toMatchObject({ entries: 2, bytes: memory.bytes, dryRun: false });
+    expect(await audited()).toHaveLength(before.length + 1);
+  });
+});
+
+describe('the audit', () => {
+  const authorization = { authorization: `Bearer ${TOKEN}` };
+
+  test('has who purged which tags, how, and how much that was', async () => {
+    admin = await startAdmin({ tokens: [{ name: 'alice', token: TOKEN }] });
+    const tags = ['class:list', `workspace:${WORKSPACE_A}`];
+    expect((await admin.call('POST', '/api/cache/purge', { tags, mode: 'soft' }, authorization)).status).toBe(200);
+    const purged = ['class:list', `workspace:${WORKSPACE_A}`, 'class:notFound'];
+    expect(await admin.audit.entries()).toEqual([
+      {
+        at: '2026-01-15T12:00:00.000Z',
+        who: 'alice',
+        action: 'cache.purge',
+        target: 'cache',
+        from: null,
+        to: { mode: 'soft', entries: 0, bytes: 0, tagCount: 3, tags: purged },
+      },
+    ]);
+  });
+
+  test('keeps a hundred tags of a purge and how many there were', async () => {
+    admin = await startAdmin();
+    const tags = Array.from({ length: 1000 }, (_, index) => `scorecard:sc_${index}`);
+    expect((await admin.call('POST', '/api/cache/purge', { tags })).json).toMatchObject({ tags });
+    const [entry] = await admin.audit.entries();
+    expect(entry?.to).toMatchObject({ tagCount: 1000, tags: tags.slice(0, 100) });
+  });
+});
+
+describe('what is refused', () => {
+  test.each([
+    [{ tags: [] }, ['tags: given an array of 0; allowed: an array of 1 to 1000 tags']],
+    [{}, ['tags: missing; allowed: an array of 1 to 1000 tags']],
+    [{ tags: 'all' }, ['tags: given "all"; allowed: an array of 1 to 1000 tags']],
+    [
+      { tags: Array.from({ length: 1001 }, () => 'all') },
+      ['tags: given an array of 1001; allowed: an array of 1 to 1000 tags'],
+    ],
+    [
+      {
+        tags: ['class:lists', 'all', 'workspace:ev_1', `lists-of:${WORKSPACE_A}`, 7],
+        mode: 'medium',
+        dryRun: 'yes',
+        tag: 'all',
+      },
+      [
+        `tags[0]: given "class:lists"; allowed: ${TAG_FORM}`,
+        `tags[2]: given "workspace:ev_1"; allowed: ${TAG_FORM}`,
+        `tags[3]: given "lists-of:${WORKSPACE_A}"; allowed: ${TAG_FORM}`,
+        `tags[4]: given 7; allowed: ${TAG_FORM}`,
+        'mode: given "medium"; allowed: hard (the default: what is purged is gone) or soft (it is stale, and served while it is refreshed)',
+        'dryRun: given "yes"; allowed: true or false (the default)',
+        'tag: unknown; allowed members: tags, mode, dryRun',
+      ],
+    ],
+  ])('%j: each fault is listed, and nothing is purged', async (body, faults) => {
+    admin = await startAdmin();
+    const answer = await admin.call('POST', '/api/cache/purge', body);
+    expect(answer.status).toBe(400);
+    const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
+    expect(messageOf(answer)).toBe(
+      [`The body has ${count}; nothing was changed.`, ...faults.map((fault) => `- ${fault}`)].join('\n'),
+    );
+    expect(await admin.audit.entries()).toEqual([]);
+  });
+
+  test('a call without the token', async () => {
+    admin = await startAdmin({ tokens: [{ name: 'alice', token: TOKEN }] });
+    expect((await admin.call('POST', '/api/cache/purge', { tags: ['all'] })).status).toBe(401);
+    expect((await admin.call('PUT', '/api/cache/ttl/list', { fresh: '1s' })).status).toBe(401);
+    expect((await admin.get('/api/cache')).status).toBe(401);
+    expect(await admin.audit.entries()).toEqual([]);
+  });
+});
