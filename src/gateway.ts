@@ -8,15 +8,15 @@ import { createMetrics, type Metrics } from './admin/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
-import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { createReadThrough } from './cache/read-through.ts';
 import type { EvaluationReader } from './cache/reader.ts';
-import { LocalTimesControl } from './cache/times-control.ts';
 import { AdjustableTimes } from './cache/times.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { redactedConfig } from './config/effective.ts';
-import type { LoadedConfig, Origin } from './config/load.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { originOf, restartSettings } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement } from './demo.ts';
+import type { ReportErrorBody } from './domain/errors.ts';
 import { createPublicApp } from './http/app.ts';
 import { createDocs } from './http/openapi/docs.ts';
 import { buildOpenApiDocument, type OpenApiDocument } from './http/openapi/document.ts';
@@ -24,13 +24,11 @@ import type { RequestState } from './http/state.ts';
 import { createAuthenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
-import type { KeyRegistry } from './keys/key.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log.ts';
 import { createObserver, type Observer } from './observer.ts';
-import { createMemoryQuota } from './quota/memory-quota.ts';
-import { listenFailure } from './start-error.ts';
+import { openSharedState, type SharedState } from './shared-state.ts';
+import { listening, StartError } from './start-error.ts';
 import { openStore, type StoreSource } from './store-source.ts';
 import { VERSION } from './version.ts';
 
@@ -62,10 +60,25 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError where an address can't be had; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
+  const { clock = systemClock, logger } = options;
+  const { config } = loaded;
+  if (config.server.workers > 1) {
+    throw new StartError(
+      `WORKERS=${config.server.workers}: this version runs one process. Start several with the same REDIS_URL instead.`,
+    );
+  }
   const metrics = createMetrics({ version: VERSION });
-  const observer = createObserver(options.logger, metrics);
-  const source = await openStore(loaded.config.upstream, observer.store);
-  const gateway = new RunningGateway({ loaded, source, metrics, observer, clock: systemClock, ...options });
+  const observer = createObserver(logger, metrics);
+  const times = new AdjustableTimes(config.cache.classes);
+  const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
+  const source = await openStore(config.upstream, observer.store);
+  const shared = await openSharedState({ config, memory, times, store: source.store, clock, logger }).catch(
+    async (error: unknown) => {
+      await source.close();
+      throw error;
+    },
+  );
+  const gateway = new RunningGateway({ loaded, source, metrics, observer, times, memory, shared, clock, logger });
   try {
     await gateway.start();
   } catch (error) {
@@ -80,14 +93,13 @@ interface Parts extends Required<GatewayOptions> {
   readonly source: StoreSource;
   readonly metrics: Metrics;
   readonly observer: Observer;
+  readonly times: AdjustableTimes;
+  readonly memory: MemoryTier;
+  readonly shared: SharedState;
 }
 
 class RunningGateway implements Gateway {
   readonly #parts: Parts;
-  readonly #registry: KeyRegistry;
-  readonly #times: AdjustableTimes;
-  readonly #memory: MemoryTier;
-  readonly #purges = new MemoryPurgeLog();
   #loaded: LoadedConfig;
   #document: OpenApiDocument;
   #status: Readiness['status'] = 'starting';
@@ -100,9 +112,6 @@ class RunningGateway implements Gateway {
     this.#parts = parts;
     this.#loaded = parts.loaded;
     this.#document = documentOf(parts.loaded);
-    this.#registry = createMemoryRegistry({ clock: parts.clock });
-    this.#times = new AdjustableTimes(parts.loaded.config.cache.classes);
-    this.#memory = new MemoryTier({ maxBytes: parts.loaded.config.cache.memoryBytes });
   }
 
   get publicUrl(): string {
@@ -120,11 +129,11 @@ class RunningGateway implements Gateway {
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
     // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await listening('ADMIN_PORT', admin, startAdminServer(this.#adminOptions(), admin));
-    const errorBody = (error: string): object => ({ error });
-    this.#public = await listening('PORT', server, listen(this.#createPublicApp().callback(), server, { errorBody }));
+    this.#admin = await listening('ADMIN_PORT', admin, () => startAdminServer(this.#adminOptions(), admin));
+    const handler = this.#createPublicApp().callback();
+    this.#public = await listening('PORT', server, () => listen(handler, server, { errorBody: plainErrorBody }));
     const { demo } = this.#parts.source;
-    if (demo !== null) this.#demo = await announceDemo(this.#registry, demo, this.#public.url);
+    if (demo !== null) this.#demo = await announceDemo(this.#parts.shared.transientKeys, demo, this.#public.url);
     this.#status = 'ready';
   }
 
@@ -132,7 +141,7 @@ class RunningGateway implements Gateway {
     const needRestart = restartSettings(this.#loaded, loaded);
     this.#loaded = loaded;
     this.#document = documentOf(loaded);
-    this.#times.configure(loaded.config.cache.classes);
+    this.#parts.times.configure(loaded.config.cache.classes);
     this.#parts.logger.level = loaded.config.log.level;
     return needRestart;
   }
@@ -148,17 +157,19 @@ class RunningGateway implements Gateway {
     await this.#public?.close(IN_FLIGHT_GRACE_MS);
     await this.#admin?.close(ADMIN_GRACE_MS);
     await this.#parts.source.close();
+    await this.#parts.shared.close();
     this.#parts.metrics.close();
   }
 
   #createReader(): EvaluationReader {
-    const { source, clock, observer } = this.#parts;
-    const { upstream } = this.#parts.loaded.config;
+    const { source, shared, memory, times, clock, observer, loaded } = this.#parts;
+    const { upstream } = loaded.config;
     return createReadThrough({
       store: source.store,
-      memory: this.#memory,
-      purges: this.#purges,
-      times: this.#times,
+      memory,
+      fleet: shared.fleet,
+      purges: shared.purges,
+      times,
       clock,
       hooks: observer.cache,
       flightDeadlineMs: upstream.timeoutMs + FLIGHT_MARGIN_MS,
@@ -166,13 +177,14 @@ class RunningGateway implements Gateway {
   }
 
   #createPublicApp(): Koa<RequestState> {
-    const { clock, observer, logger } = this.#parts;
-    const clientAddress = createClientAddress(this.#parts.loaded.config.server.trustedProxies);
+    const { clock, observer, logger, shared, loaded } = this.#parts;
+    const { registry, quota } = shared;
+    const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
     const app = createPublicApp({
       clock,
       reader: this.#createReader(),
-      authenticator: createAuthenticator({ registry: this.#registry, clock, failures: createMemoryFailureLimiter() }),
-      quota: createMemoryQuota({ clock }),
+      authenticator: createAuthenticator({ registry, clock, failures: createMemoryFailureLimiter() }),
+      quota,
       defaultLimits: () => this.#loaded.config.rateLimit,
       addressOf: ({ req }) =>
         clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
@@ -186,19 +198,19 @@ class RunningGateway implements Gateway {
   }
 
   #adminOptions(): AdminOptions {
-    const { clock, logger, metrics, observer } = this.#parts;
-    const { admin, cache } = this.#parts.loaded.config;
+    const { clock, logger, metrics, observer, memory, times, shared, loaded } = this.#parts;
+    const { admin, cache } = loaded.config;
     return {
       tokens: admin.tokens,
       allowedHosts: admin.allowedHosts,
-      isReady: () => ({ status: this.#status, dependencies: [observer.storeHealth()] }),
-      registry: this.#registry,
+      isReady: () => ({ status: this.#status, dependencies: [observer.storeHealth(), ...shared.dependencies()] }),
+      registry: shared.registry,
       cache: createCacheControls({
-        memory: this.#memory,
-        shared: null,
-        purges: this.#purges,
-        times: this.#times,
-        timesControl: new LocalTimesControl(this.#times),
+        memory,
+        shared: shared.fleet?.tier ?? null,
+        purges: shared.purges,
+        times,
+        timesControl: shared.timesControl,
         configuredBy: (cacheClass, time) => originOf(this.#loaded, `cache.classes.${cacheClass}.${time}`),
         maxBytes: cache.memoryBytes,
         counters: observer.cacheCounters,
@@ -217,33 +229,10 @@ class RunningGateway implements Gateway {
   }
 }
 
-async function listening(
-  setting: string,
-  address: { readonly host: string; readonly port: number },
-  listener: Promise<Listener>,
-): Promise<Listener> {
-  try {
-    return await listener;
-  } catch (error) {
-    throw listenFailure(error, setting, address);
-  }
+function plainErrorBody(error: string): ReportErrorBody {
+  return { error };
 }
 
 function documentOf({ config }: LoadedConfig): OpenApiDocument {
   return buildOpenApiDocument({ limits: config.rateLimit });
-}
-
-function originOf({ resolved }: LoadedConfig, id: string): Origin {
-  return resolved.find(({ setting }) => setting.id === id)?.origin ?? 'default';
-}
-
-/** What a running gateway takes over at once; anything else needs a new process. */
-const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.level)/;
-
-function restartSettings(before: LoadedConfig, after: LoadedConfig): readonly string[] {
-  const old = new Map(before.resolved.map(({ setting, written }) => [setting.id, JSON.stringify(written)]));
-  return after.resolved
-    .filter(({ setting, written }) => old.get(setting.id) !== JSON.stringify(written))
-    .map(({ setting }) => setting.id)
-    .filter((id) => !RELOADABLE.test(id));
 }

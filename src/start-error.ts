@@ -3,8 +3,21 @@ export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** Why an address can't be listened on, in terms of the settings that name it. */
-export function listenFailure(error: unknown, setting: string, address: { host: string; port: number }): unknown {
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Starts a listener. Rejects with a StartError that names the settings where its address can't be had. */
+export async function listening<T>(setting: string, address: Address, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    throw listenFailure(error, setting, address);
+  }
+}
+
+function listenFailure(error: unknown, setting: string, address: Address): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   const given = `${setting}=${address.port} on ${address.host}`;
   if (code === 'EADDRINUSE') {

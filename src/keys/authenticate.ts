@@ -61,12 +61,22 @@ class RegistryAuthenticator implements Authenticator {
   }
 
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
+    // Nobody guesses the hash of an issued key, so its look-up is no failure to come and its address doesn't matter.
+    if (this.#registry.isIssued?.(hash) === true) return this.#ask(hash, address);
     const blockedSeconds = await this.#gate.enter(address);
     if (blockedSeconds !== null) {
       // Another request may have made the key known while this one waited.
       const known = this.#registry.peek(hash);
       return known === undefined ? tooManyFailures(blockedSeconds) : this.#judge(known);
     }
+    try {
+      return await this.#ask(hash, address);
+    } finally {
+      this.#gate.leave(address);
+    }
+  }
+
+  async #ask(hash: KeyHash, address: string): Promise<AuthResult> {
     try {
       const key = await this.#registry.find(hash);
       if (key !== null) return this.#judge(key);
@@ -76,8 +86,6 @@ class RegistryAuthenticator implements Authenticator {
       // Not the caller's failure, so it isn't counted as one.
       if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
       throw error;
-    } finally {
-      this.#gate.leave(address);
     }
   }
 

@@ -9,11 +9,6 @@ export type Scope = (typeof SCOPES)[number];
 export const KEY_STATUSES = ['active', 'deprecated', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
 
-export interface KeyLimits {
-  readonly perMinute: number;
-  readonly perHour: number;
-}
-
 export interface ApiKey {
   /** `[A-Za-z0-9_-]{1,64}`; safe to log. */
   readonly keyId: string;
@@ -60,6 +55,11 @@ export interface KeyRegistry {
   find(hash: KeyHash): Promise<ApiKey | null>;
   /** The same from what this process already holds and trusts, without any look-up; undefined where it holds nothing. */
   peek(hash: KeyHash): ApiKey | undefined;
+  /**
+   * Whether that is known here, without any look-up, to be the hash of an issued key, although the key itself may have
+   * to be looked up. For a hint: it may be false of a key that was issued. Left out where `peek` knows every key.
+   */
+  isIssued?(hash: KeyHash): boolean;
   list(): Promise<readonly ApiKey[]>;
   get(keyId: string): Promise<ApiKey | null>;
   create(key: NewKey): Promise<IssuedKey>;

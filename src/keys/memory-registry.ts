@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { ApiKey, ImportedKey, IssuedKey, KeyHash, KeyRegistry, KeyStatus, NewKey } from './key.ts';
 import { adoptKey, issueKey, rotateKey, withStatus } from './lifecycle.ts';
+import { inOrderOfCreation } from './order.ts';
 import { parseImportedKey, parseNewKey } from './schema.ts';
 
 /** Keys by both of their names. A key never changes either, so putting one replaces it under both. */
@@ -27,11 +28,6 @@ class KeyTable {
   }
 }
 
-function inOrder(a: ApiKey, b: ApiKey): number {
-  if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs;
-  return a.keyId < b.keyId ? -1 : 1;
-}
-
 class MemoryRegistry implements KeyRegistry {
   readonly #keys = new KeyTable();
   readonly #clock: Clock;
@@ -49,7 +45,7 @@ class MemoryRegistry implements KeyRegistry {
   }
 
   async list(): Promise<readonly ApiKey[]> {
-    return this.#keys.all().toSorted(inOrder);
+    return this.#keys.all().toSorted(inOrderOfCreation);
   }
 
   async get(keyId: string): Promise<ApiKey | null> {

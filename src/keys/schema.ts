@@ -1,7 +1,7 @@
 /** The form of what is asked to become a key. Every registry checks with it before it keeps anything. */
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
-import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from './key.ts';
+import { type ApiKey, type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from './key.ts';
 
 /** What was asked for is no key. `problems` name the member and the rule, and may be shown to an operator. */
 export class InvalidKeyError extends Error {
@@ -51,6 +51,20 @@ const importedKeySchema = z.strictObject({
   quotaId: id.exactOptional(),
 });
 
+// Nothing has a default here: a record without its status must not become active. What a later release adds is let be.
+const storedKeySchema = z.object({
+  name: shape.name,
+  workspaceIds: shape.workspaceIds,
+  scopes: shape.scopes,
+  expiresAtMs: timestampMs.nullable(),
+  limits: z.object({ perMinute: limit, perHour: limit }),
+  keyId: id,
+  hash: z.string().regex(SHA256_HEX, 'must be a SHA-256 in lower-case hex'),
+  status: z.enum(KEY_STATUSES),
+  createdAtMs: timestampMs,
+  quotaId: id,
+});
+
 function problemsOf(error: z.ZodError): string[] {
   return error.issues.map((issue) => {
     const path = issue.path.map(String).join('.');
@@ -72,5 +86,12 @@ export function parseNewKey(input: unknown): NewKey {
 export function parseImportedKey(input: unknown): ImportedKey {
   const parsed = importedKeySchema.safeParse(input);
   if (!parsed.success) throw new InvalidKeyError('Invalid imported key', problemsOf(parsed.error));
+  return parsed.data;
+}
+
+/** Checks a key as a registry kept it; the time of its last use is kept apart. Throws InvalidKeyError. */
+export function parseStoredKey(input: unknown): Omit<ApiKey, 'lastUsedAtMs'> {
+  const parsed = storedKeySchema.safeParse(input);
+  if (!parsed.success) throw new InvalidKeyError('Invalid stored key', problemsOf(parsed.error));
   return parsed.data;
 }

@@ -253,6 +253,22 @@ describe('too many failures', () => {
     expect((await waiting).kind).toBe('active');
   });
 
+  test('K9: a key that is known to be issued, though not yet here, is looked up from an address that is blocked', async () => {
+    const { memory, remote, failures, authenticate } = setUp();
+    const good = await memory.create(NEW_KEY);
+    const revoked = await memory.create(NEW_KEY);
+    await memory.setStatus(revoked.key.keyId, 'revoked');
+    const issued = new Set([good.key.hash, revoked.key.hash]);
+    remote.registry.isIssued = (hash) => issued.has(hash);
+    for (let i = 0; i < 60; i += 1) await authenticate(newToken());
+    remote.asked.length = 0;
+    expect((await authenticate(good.token)).kind).toBe('active');
+    expect((await authenticate(revoked.token)).kind).toBe('inactive');
+    expect(await authenticate(newToken())).toEqual(unauthenticated('too-many-failures', 42));
+    expect(remote.asked).toEqual([good.key.hash, revoked.key.hash]);
+    expect(failures.counts.get(ADDRESS)).toBe(60);
+  });
+
   test('an outage gives the place in the queue back', async () => {
     const { remote, authenticate } = setUp();
     remote.answer = () => Promise.reject(new RegistryUnavailableError('down'));

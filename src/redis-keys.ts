@@ -1,0 +1,57 @@
+/**
+ * Every name in Redis, built here and nowhere else. What one script touches has one hash tag (the part in braces), and
+ * so one slot of a Cluster. Parts that come from outside are escaped, so that no two ids ever share a name.
+ */
+
+const PREFIX = 'evalgate:';
+/** Braces would end a hash tag, a colon a part, and a percent sign is the escape itself. */
+const RESERVED = /[%:{}]/g;
+
+function escaped(part: string): string {
+  return part.replaceAll(RESERVED, (char) => `%${char.charCodeAt(0).toString(16)}`);
+}
+
+/** A name whose slot is that of the tag: `evalgate:{tag}:part:part`. Tag and parts are escaped. */
+export function taggedKey(tag: string, ...parts: readonly string[]): string {
+  return [`${PREFIX}{${escaped(tag)}}`, ...parts.map(escaped)].join(':');
+}
+
+/** Times of a quota's admitted requests: a list, oldest first. */
+export function quotaLogKey(quotaId: string): string {
+  return taggedKey(`quota-${quotaId}`, 'log');
+}
+
+/** That a process's admissions of one outage were added to the log: set once, so that sending them again adds nothing. */
+export function quotaMergeKey(quotaId: string, mergeId: string): string {
+  return taggedKey(`quota-${quotaId}`, 'merged', mergeId);
+}
+
+/** The gateway processes that are alive: a sorted set, scored by the time of their last heartbeat. */
+export function membersKey(): string {
+  return `${PREFIX}members`;
+}
+
+/** One slot for the whole key registry, so that a record and its indexes change in one script. */
+export function registryKey(...parts: readonly string[]): string {
+  return taggedKey('keys', ...parts);
+}
+
+/** What belongs to one cached answer: the entry, its lease and the memory of its failure share a slot. */
+export function cacheKeyName(cacheKey: string, ...parts: readonly string[]): string {
+  return taggedKey(`cache-${cacheKey}`, ...parts);
+}
+
+/** Matches the names of all cached answers, and of nothing beside them (Redis's glob syntax). */
+export function cacheEntryPattern(): string {
+  return `${PREFIX}{cache-*}`;
+}
+
+/** Tags' epochs and the times in force: in the state Redis, where nothing is evicted. */
+export function cacheStateKey(...parts: readonly string[]): string {
+  return taggedKey('cache', ...parts);
+}
+
+/** A channel for messages. Channels have no slot. */
+export function channelName(...parts: readonly string[]): string {
+  return [`${PREFIX}channel`, ...parts.map(escaped)].join(':');
+}

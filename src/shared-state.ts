@@ -1,0 +1,159 @@
+/**
+ * What gateway processes share: keys, quotas, purges, cache times and cached answers. In Redis where there is one; else
+ * in the memory of this process, which is then alone.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Dependency } from './admin/readiness.ts';
+import type { MemoryTier } from './cache/memory-tier.ts';
+import type { Fleet } from './cache/ports.ts';
+import { MemoryPurgeLog, type PurgeLog } from './cache/purge-log.ts';
+import { openRedisFleet } from './cache/redis-fleet.ts';
+import { systemTimers } from './cache/timers.ts';
+import { LocalTimesControl, type TimesControl } from './cache/times-control.ts';
+import type { AdjustableTimes } from './cache/times.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config/config.ts';
+import type { KeyRegistry } from './keys/key.ts';
+import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { overlayRegistry } from './keys/overlay-registry.ts';
+import { createRedisRegistry } from './keys/redis-registry.ts';
+import { createUpstreamKeySource } from './keys/upstream-source.ts';
+import type { Logger } from './log.ts';
+import { createMemoryQuota } from './quota/memory-quota.ts';
+import type { Quota } from './quota/quota.ts';
+import { openFleetQuota } from './quota/redis-open.ts';
+import { openRedis, type RedisLink, type RedisRole } from './redis.ts';
+import { warnOfRedisSettings } from './redis-settings.ts';
+import { StartError } from './start-error.ts';
+import type { ApiKeySource } from './upstream/http-store.ts';
+
+export interface SharedState {
+  readonly registry: KeyRegistry;
+  /** For keys that must end with this process, which `registry` knows too. */
+  readonly transientKeys: KeyRegistry;
+  readonly quota: Quota;
+  /** Null for a gateway that is alone. */
+  readonly fleet: Fleet | null;
+  readonly purges: PurgeLog;
+  readonly timesControl: TimesControl;
+  /** How Redis is doing; nothing where there is none. */
+  dependencies(): readonly Dependency[];
+  close(): Promise<void>;
+}
+
+export interface SharedStateOptions {
+  readonly config: Config;
+  /** This process's, which a fleet keeps true. */
+  readonly memory: MemoryTier;
+  readonly times: AdjustableTimes;
+  readonly store: ApiKeySource;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A Redis that can't be reached keeps no gateway from starting: it is joined when it comes. Throws a StartError. */
+export async function openSharedState(options: SharedStateOptions): Promise<SharedState> {
+  const { redis } = options.config;
+  const state = redis.url === null ? openAlone(options) : await openFleet(options, redis.url, redis.cacheUrl);
+  return { ...state, registry: withStoreKeys(state.registry, options) };
+}
+
+function openAlone({ clock, times }: SharedStateOptions): SharedState {
+  const registry = createMemoryRegistry({ clock });
+  return {
+    registry,
+    transientKeys: registry,
+    quota: createMemoryQuota({ clock }),
+    fleet: null,
+    purges: new MemoryPurgeLog(),
+    timesControl: new LocalTimesControl(times),
+    dependencies: () => [],
+    close: async () => {},
+  };
+}
+
+async function openFleet(options: SharedStateOptions, url: string, cacheUrl: string | null): Promise<SharedState> {
+  const { config, memory, times, clock, logger } = options;
+  const state = connect('state', url, logger);
+  const cache = connect('cache', cacheUrl ?? url, logger);
+  const caches = await openRedisFleet({
+    state,
+    cache,
+    memory,
+    times,
+    clock,
+    timers: systemTimers,
+    hooks: {
+      onFailed: ({ operation, error }) =>
+        logger.warn({ operation, err: error }, 'something in the cache Redis is broken'),
+    },
+  });
+  const registry = createRedisRegistry({
+    link: state,
+    clock,
+    graceMs: config.keys.graceMs,
+    hooks: { onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken') },
+  });
+  const quota = openFleetQuota({
+    link: state,
+    clock,
+    atLeast: config.server.workers,
+    hooks: {
+      onAlone: (reason) => logger.warn({ err: reason }, 'quotas: this process goes on with its share of the limits'),
+      onShared: () => logger.info('quotas: exact over all processes again'),
+    },
+  });
+  const transientKeys = createMemoryRegistry({ clock });
+  return {
+    registry: overlayRegistry(transientKeys, registry),
+    transientKeys,
+    quota,
+    fleet: caches.fleet,
+    purges: caches.purges,
+    timesControl: caches.timesControl,
+    dependencies: () => caches.health(),
+    close: async () => {
+      caches.close();
+      await registry.close();
+      await quota.close();
+      await state.close();
+      await cache.close();
+    },
+  };
+}
+
+const PLAIN_REDIS = /^rediss?:/i;
+
+function connect(role: RedisRole, url: string, logger: Logger): RedisLink {
+  const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+  if (!PLAIN_REDIS.test(url)) {
+    throw new StartError(
+      `${setting}: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster.`,
+    );
+  }
+  const link = openRedis({
+    url,
+    role,
+    hooks: {
+      onUp: () => logger.info({ role }, 'Redis answers'),
+      onDown: (_, reason) => logger.warn({ role, err: reason }, 'Redis does not answer'),
+    },
+  });
+  if (role === 'state') warnOfRedisSettings(link, (warning) => logger.warn(warning));
+  return link;
+}
+
+/** With `KEYS_SOURCE=upstream` a key that the registry doesn't know is asked of the store. */
+function withStoreKeys(registry: KeyRegistry, { config, store, clock }: SharedStateOptions): KeyRegistry {
+  if (config.keys.source === 'registry') return registry;
+  return createUpstreamKeySource({
+    registry,
+    clock,
+    graceMs: config.keys.graceMs,
+    lookUp: async (hash) => {
+      const answer = await store.apiKey(hash, { requestId: randomUUID() });
+      if (answer.kind === 'found') return answer.record;
+      return null;
+    },
+  });
+}

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createRedisKeyStore } from '../../../src/keys/redis-key-store.ts';
+import { openRedis } from '../../../src/redis.ts';
+import { startKeyFleet } from '../../support/key-fleet.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { linkUp } from '../../support/redis-link.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { describeRegistry } from './suite.ts';
+
+let redis: TestRedis;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.close());
+
+describeRegistry('Redis', async (clock) => {
+  await redis.flush();
+  return startKeyFleet({ url: redis.url, clock });
+});
+
+test('a registry for one command asks Redis each time and holds nothing', async () => {
+  await redis.flush();
+  const link = openRedis({ url: redis.url, role: 'state' });
+  await linkUp(link);
+  const store = createRedisKeyStore({ client: link.client, clock: new ManualClock() });
+  const { key } = await store.create({
+    name: 'n',
+    workspaceIds: ['aaaaaaaa-0000-4000-8000-000000000001'],
+    scopes: ['calls.read'],
+    expiresAtMs: null,
+    limits: { perMinute: null, perHour: null },
+  });
+  expect(await store.find(key.hash)).toEqual(key);
+  expect(store.peek(key.hash)).toBeUndefined();
+  await link.close();
+});
