@@ -22,6 +22,8 @@ export interface RequestState {
   route: Route | null;
   /** Set once the caller is known to hold an active key. */
   key: ApiKey | null;
+  /** The key that was given, active or not, as the log names it; null where it is none that was ever issued. */
+  keyId: string | null;
   /** How the read was answered; null where none was made. */
   cache: ReadOutcome | null;
   /** Why the request failed, for the log line: the private message. */

@@ -43,11 +43,13 @@ export function recogniseKey(options: AuthenticateOptions): Middleware {
   };
 }
 
-function resultOf(ctx: Context, options: AuthenticateOptions): Promise<AuthResult> {
-  return options.authenticator.authenticate({
+async function resultOf(ctx: Context, options: AuthenticateOptions): Promise<AuthResult> {
+  const result = await options.authenticator.authenticate({
     authorization: ctx.req.headers.authorization,
     address: options.addressOf(ctx),
   });
+  if ('key' in result) ctx.state.keyId = result.key.keyId;
+  return result;
 }
 
 const MESSAGES: Readonly<Record<AuthFailure, string>> = {

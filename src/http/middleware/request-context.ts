@@ -4,6 +4,8 @@ import type { Clock } from '../../clock.ts';
 import type { Context, Middleware, RequestState } from '../state.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** Scheme and authority of a request target in absolute form. */
+const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
@@ -42,12 +44,14 @@ export function requestContext(options: RequestContextOptions): Middleware {
 }
 
 function initialise(ctx: Context): void {
+  ctx.req.url = originForm(ctx.req.url ?? '/');
   const given = ctx.get('X-Request-Id');
   const traceparent = ctx.get('traceparent');
   ctx.state.requestId = REQUEST_ID.test(given) ? given : randomUUID();
   ctx.state.traceparent = TRACEPARENT.test(traceparent) ? traceparent : undefined;
   ctx.state.route = null;
   ctx.state.key = null;
+  ctx.state.keyId = null;
   ctx.state.cache = null;
   ctx.state.failure = null;
   ctx.set('X-Request-Id', ctx.state.requestId);
@@ -57,11 +61,21 @@ function initialise(ctx: Context): void {
   ctx.set('Referrer-Policy', 'no-referrer');
 }
 
+/**
+ * A request target as path and query alone (RFC 9112 section 3.2). One in absolute form may hold any text for an
+ * authority, and what parses addresses further in throws at some of them.
+ */
+function originForm(target: string): string {
+  const [address = ''] = target.replace(ABSOLUTE, '').split('#');
+  if (address.startsWith('/') || address === '*') return address;
+  return `/${address}`;
+}
+
 function reportOf(ctx: Context, durationMs: number): RequestReport {
   const { state } = ctx;
   return {
     requestId: state.requestId,
-    keyId: state.key?.keyId ?? null,
+    keyId: state.keyId,
     surface: surfaceOf(ctx.path),
     route: state.route?.template ?? null,
     method: ctx.method,

@@ -34,28 +34,28 @@ export function v1Endpoints(reader: EvaluationReader, transcripts: Transcripts):
       ...common,
       name: 'getReportScorecard',
       path: `${REPORT}/scorecard`,
-      notFound: partNotFound('scorecard'),
+      notFound: partNotFound('scorecard is'),
       handle: createGetScorecard(reader),
     },
     {
       ...common,
       name: 'getReportDealInsights',
       path: `${REPORT}/deal-insights`,
-      notFound: partNotFound('deal insights'),
+      notFound: partNotFound('deal insights are'),
       handle: createGetDealInsights(reader),
     },
     {
       ...common,
       name: 'getReportTranscript',
       path: `${REPORT}/transcript`,
-      notFound: partNotFound('transcript'),
+      notFound: partNotFound('transcript is'),
       handle: createGetTranscript(reader, transcripts),
     },
   ];
 }
 
-function partNotFound(part: string): string {
-  return `There is no such report in this workspace, or its ${part} is not ready yet.`;
+function partNotFound(partIs: string): string {
+  return `There is no such report in this workspace, or its ${partIs} not ready yet.`;
 }
 
 /** The workspace of the path must be the key's; one that is no UUID is nobody's (K5). */

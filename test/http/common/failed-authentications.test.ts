@@ -1,0 +1,133 @@
+/** The limiter's window is of the system's clock; all that is tested here happens well within one of its minutes. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newToken } from '../../../src/keys/token.ts';
+import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { deprecateKey } from './keys.ts';
+import { keyFor, newSubject, putSubject } from './subject.ts';
+
+let gateway: TestGateway;
+let untrusting: TestGateway;
+
+beforeAll(async () => {
+  [gateway, untrusting] = await Promise.all([
+    startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32,10.0.0.0/8' } }),
+    startTestGateway(),
+  ]);
+});
+afterAll(() => Promise.all([gateway.close(), untrusting.close()]));
+
+const INVALID = '{"error":{"message":"The API key is not valid."}}';
+const TOO_MANY = '{"error":{"message":"Too many requests from this address had no valid API key. Try again later."}}';
+
+function askFrom(address: string, authorization?: string): Promise<Reply> {
+  const headers = { 'x-forwarded-for': address, ...(authorization === undefined ? {} : { authorization }) };
+  return gateway.get('/v2/calls', { headers });
+}
+
+async function fail(address: string, times: number): Promise<readonly Reply[]> {
+  const replies: Reply[] = [];
+  for (let time = 0; time < times; time += 1) replies.push(await askFrom(address, `Bearer ${newToken()}`));
+  return replies;
+}
+
+function isBlocked({ status, headers }: Reply): boolean {
+  return status === 401 && headers['retry-after'] !== undefined;
+}
+
+test('K9: 60 failures are answered as such, the 61st with Retry-After, and no other address is touched', async () => {
+  const replies = await fail('203.0.113.1', 62);
+  expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 62 }, () => 401));
+  expect(replies.slice(0, 60).map(({ text }) => text)).toEqual(Array.from({ length: 60 }, () => INVALID));
+  expect(replies.slice(0, 60).filter(isBlocked)).toEqual([]);
+  for (const reply of replies.slice(60)) {
+    expect(reply.text).toBe(TOO_MANY);
+    expect(reply.headers['www-authenticate']).toBe('Bearer');
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(Number(reply.headers['retry-after'])).toBeLessThanOrEqual(60);
+  }
+  expect(isBlocked(await askFrom('203.0.113.2', 'Bearer x'))).toBe(false);
+});
+
+test('K9: failures of every kind count, on both surfaces and on unknown paths', async () => {
+  const address = '203.0.113.3';
+  const kinds = [undefined, 'Basic eDp5', 'Bearer', 'Bearer evg_wrong', `Bearer ${newToken()}`, 'Bearer legacy'];
+  const paths = [LIST_CALLS.path(newSubject()), LIST_REPORTS.path(newSubject()), '/v2/nowhere'];
+  for (let time = 0; time < 60; time += 1) {
+    const authorization = kinds[time % kinds.length];
+    // Unknown paths look at a key only where there is one.
+    const path = authorization === undefined ? '/v2/calls' : (paths[time % paths.length] ?? '');
+    const headers = { 'x-forwarded-for': address, ...(authorization === undefined ? {} : { authorization }) };
+    await gateway.get(path, { headers, isUndocumented: true });
+  }
+  for (const authorization of kinds) {
+    const reply = await askFrom(address, authorization);
+    expect(reply.text).toBe(TOO_MANY);
+  }
+});
+
+test('K9: a key known to be good is never refused for its address, an inactive one gets its 403 there, and neither counts', async () => {
+  const address = '203.0.113.4';
+  const subject = putSubject(gateway.store);
+  const good = await keyFor(gateway, subject);
+  const { keyId, token: ended } = await gateway.issue({ workspaceIds: [subject.workspaceId] });
+  await deprecateKey(gateway, keyId);
+  await fail(address, 60);
+  for (let time = 0; time < 3; time += 1) {
+    expect((await askFrom(address, `Bearer ${good}`)).status).toBe(200);
+    const inactive = await askFrom(address, `Bearer ${ended}`);
+    expect(inactive.status).toBe(403);
+    expect(inactive.headers['retry-after']).toBeUndefined();
+  }
+  expect(isBlocked(await askFrom(address, 'Bearer x'))).toBe(true);
+});
+
+test('K9: requests that succeed and keys that are inactive use up no failures', async () => {
+  const address = '203.0.113.5';
+  const subject = putSubject(gateway.store);
+  const good = await keyFor(gateway, subject);
+  const { keyId, token: ended } = await gateway.issue({ workspaceIds: [subject.workspaceId] });
+  await deprecateKey(gateway, keyId);
+  for (let time = 0; time < 35; time += 1) {
+    await askFrom(address, `Bearer ${good}`);
+    await askFrom(address, `Bearer ${ended}`);
+  }
+  const replies = await fail(address, 61);
+  expect(replies.map(isBlocked)).toEqual(Array.from({ length: 61 }, (_, i) => i === 60));
+});
+
+test('K9: of many failures at once no more than 60 are looked up', async () => {
+  const replies = await Promise.all(Array.from({ length: 150 }, () => askFrom('203.0.113.6', `Bearer ${newToken()}`)));
+  expect(replies.filter(isBlocked)).toHaveLength(90);
+});
+
+test('K9: IPv6 addresses of one /64 are one', async () => {
+  await fail('2001:db8:1:2::1', 30);
+  await fail('[2001:db8:1:2:ffff::9]:443', 30);
+  expect(isBlocked(await askFrom('2001:db8:1:2:abcd::', 'Bearer x'))).toBe(true);
+  expect(isBlocked(await askFrom('2001:db8:1:3::1', 'Bearer x'))).toBe(false);
+});
+
+test('K9: X-Forwarded-For is believed only as far as trusted proxies wrote it', async () => {
+  for (let time = 0; time < 60; time += 1) await askFrom(`198.51.100.${time}, 203.0.113.7, 10.1.2.3`, 'Bearer x');
+  expect(isBlocked(await askFrom('203.0.113.7', 'Bearer x'))).toBe(true);
+  expect(isBlocked(await askFrom('198.51.100.1', 'Bearer x'))).toBe(false);
+});
+
+test('K9: without trusted proxies X-Forwarded-For counts for nothing', async () => {
+  const from = (address: string): Promise<Reply> =>
+    untrusting.get('/v2/calls', { headers: { authorization: 'Bearer x', 'x-forwarded-for': address } });
+  for (let time = 0; time < 60; time += 1) await from(`198.51.100.${time}`);
+  expect(isBlocked(await from('203.0.113.99'))).toBe(true);
+  const subject = putSubject(untrusting.store);
+  const reply = await untrusting.get(GET_CALL.path(subject), { key: await keyFor(untrusting, subject) });
+  expect(reply.status).toBe(200);
+});
+
+test('K9: what needs no key is served to an address that has failed too often', async () => {
+  await fail('203.0.113.8', 60);
+  for (const path of ['/openapi.json', '/docs']) {
+    const reply = await gateway.get(path, { headers: { 'x-forwarded-for': '203.0.113.8' }, isUndocumented: true });
+    expect(reply.status).toBe(200);
+  }
+});

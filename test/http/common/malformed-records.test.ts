@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { anEvaluation } from '../../support/records.ts';
+import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
+
+let gateway: TestGateway;
+let subject: Subject;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+afterAll(() => gateway.close());
+/** A workspace with one whole record in it. */
+beforeEach(() => {
+  subject = putSubject(gateway.store);
+});
+
+const leftOutSchema = z.object({
+  level: z.literal('warn'),
+  msg: z.literal('record left out of a list: a required member is missing, of the wrong type or foreign'),
+  resource: z.literal('list'),
+  id: z.string().nullable(),
+  path: z.string(),
+  requestId: z.string(),
+});
+
+/** The lines about records left out for that request. */
+function leftOutFor(reply: Reply): readonly (readonly [id: string | null, path: string])[] {
+  return gateway.logLines
+    .map((line) => leftOutSchema.safeParse(JSON.parse(line)))
+    .flatMap(({ data }) => (data === undefined || data.requestId !== reply.headers['x-request-id'] ? [] : [data]))
+    .map(({ id, path }) => [id, path] as const);
+}
+
+async function leftOutCount(): Promise<number> {
+  const { text } = await gateway.admin('GET', '/metrics');
+  return Number(/^evalgate_store_records_left_out_total\{resource="list"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+}
+
+type Broken = Readonly<Record<string, unknown>>;
+
+const MALFORMED: readonly (readonly [what: string, difference: Broken, path: string])[] = [
+  ['no workspace', { workspaceId: undefined }, 'workspaceId'],
+  ['no title', { title: undefined }, 'title'],
+  ['a title that is null', { title: null }, 'title'],
+  ['an owner that is a number', { ownerUserId: 7 }, 'ownerUserId'],
+  ['a score that is a text', { overallScore: '72' }, 'overallScore'],
+  ['no score', { overallScore: null }, 'overallScore'],
+  ['category scores that are an object', { categoryScores: {} }, 'categoryScores'],
+  ['a category without a key', { categoryScores: [{ label: 'x', value: 1 }] }, 'categoryScores.0.key'],
+  [
+    'a category value that is a text',
+    { categoryScores: [{ key: 'k', label: 'x', value: '1' }] },
+    'categoryScores.0.value',
+  ],
+  ['no scorecard', { scorecardRef: null }, 'scorecardRef'],
+  ['a scorecard without a name', { scorecardRef: { id: null } }, 'scorecardRef.name'],
+  ['a time that is a text', { createdAtMs: '2026-01-01' }, 'createdAtMs'],
+  ['a time with a fraction', { createdAtMs: 1.5 }, 'createdAtMs'],
+  ['a time beyond the year 9999', { createdAtMs: 253_402_300_800_000 }, 'createdAtMs'],
+  ['a duration left out', { durationSeconds: undefined }, 'durationSeconds'],
+  ['a source left out', { source: undefined }, 'source'],
+  ['no evaluatee', { evaluatee: undefined }, 'evaluatee'],
+  ['an evaluatee without an e-mail', { evaluatee: { displayName: 'a', givenName: 'b' } }, 'evaluatee.email'],
+  ['an e-mail that is none', { evaluatee: { displayName: 'a', givenName: 'b', email: 'nobody' } }, 'evaluatee.email'],
+  ['a share without an id', { shareLink: { deactivatedAtMs: null } }, 'shareLink.id'],
+  ['people left out', { people: undefined }, 'people'],
+  [
+    'someone of whom it is not known who spoke',
+    { people: [{ name: 'a', email: null, attended: true }] },
+    'people.0.spoke',
+  ],
+  [
+    'a CRM link of an unknown type',
+    { crmLinks: [{ objectType: 'case', externalId: 'a', label: 'b', href: null }] },
+    'crmLinks.0.objectType',
+  ],
+];
+
+describe('in a list', () => {
+  test.each(MALFORMED.filter(([what]) => what !== 'no workspace'))(
+    'a record with %s is left out, logged with its id and the path, and counted; the rest is served',
+    async (_what, difference, path) => {
+      const id = newId('bad');
+      gateway.store.evaluations.set(id, {
+        ...anEvaluation({ _id: id, workspaceId: subject.workspaceId }),
+        ...difference,
+      });
+      const before = await leftOutCount();
+      const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
+      expect(reply.status).toBe(200);
+      expect(reply.text).toContain(`{"reports":[{"id":"${subject.id}"`);
+      expect(reply.text).not.toContain(id);
+      expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 2 });
+      expect(leftOutFor(reply)).toEqual([[id, path]]);
+      expect((await leftOutCount()) - before).toBe(1);
+      const calls = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
+      expect(calls.json).toMatchObject({ calls: [{ id: subject.id }], pagination: { total_count: 2 } });
+      // It was the same answer of the store, which had been looked at already.
+      expect((await leftOutCount()) - before).toBe(1);
+    },
+  );
+
+  test.each([
+    ['one without an id', { _id: undefined }, null, '_id'],
+    ['one whose id is a number', { _id: 7 }, null, '_id'],
+    ['one whose id is no id', { _id: '../../etc/passwd' }, null, '_id'],
+    ['one whose id is empty', { _id: '' }, null, '_id'],
+  ])('%s is left out and logged without an id', async (_what, difference, id, path) => {
+    gateway.store.evaluations.set(newId('bad'), {
+      ...anEvaluation({ workspaceId: subject.workspaceId }),
+      ...difference,
+    });
+    const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
+    expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 2 });
+    expect(leftOutFor(reply)).toEqual([[id, path]]);
+  });
+
+  test('things that are no records at all are left out', async () => {
+    const whole = gateway.store.evaluations.get(subject.id);
+    const items = [null, 7, 'text', [], {}, [whole], whole];
+    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
+      response.end(JSON.stringify({ items, total: 7 }));
+    });
+    const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
+    end();
+    expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 7 });
+    expect(leftOutFor(reply)).toHaveLength(6);
+  });
+
+  test('a list of nothing but malformed records is empty, with the total of the store', async () => {
+    gateway.store.evaluations.set(subject.id, {
+      ...anEvaluation({ _id: subject.id, workspaceId: subject.workspaceId }),
+      title: 7,
+    });
+    const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
+    expect(reply.text).toBe('{"reports":[],"page":1,"total_count":1}');
+  });
+
+  test('C4: records of another workspace, or not completed, that the store sends all the same are left out and logged', async () => {
+    const foreign = putSubject(gateway.store);
+    const open = putSubject(gateway.store, newSubject(subject.workspaceId), { state: 'SCORING' });
+    const items = [foreign.id, open.id, subject.id].map((id) => gateway.store.evaluations.get(id));
+    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
+      response.end(JSON.stringify({ items, total: 3 }));
+    });
+    const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
+    end();
+    expect(reply.json).toMatchObject({ calls: [{ id: subject.id }] });
+    expect(leftOutFor(reply)).toEqual([
+      [foreign.id, 'workspaceId'],
+      [open.id, 'state'],
+    ]);
+  });
+});
+
+describe('in a single read', () => {
+  test.each(MALFORMED)(
+    'a record with %s is a 500, logged with its id and the path',
+    async (_what, difference, path) => {
+      const { id, workspaceId } = newSubject(subject.workspaceId);
+      gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id, workspaceId }), ...difference });
+      const key = await keyFor(gateway, subject);
+      const reply = await gateway.get(GET_CALL.path({ ...subject, id }), { key });
+      expect(reply.status).toBe(500);
+      expect(reply.text).toBe('{"error":{"message":"The evaluation store sent an answer that cannot be used."}}');
+      expect(reply.headers['retry-after']).toBeUndefined();
+      const start = `"requestId":"${String(reply.headers['x-request-id'])}","keyId"`;
+      const line = gateway.logLines.find((text) => text.includes(start));
+      expect(JSON.parse(line ?? '{}')).toMatchObject({
+        level: 'error',
+        status: 500,
+        err: { type: 'StoreError', message: `the store's evaluation ${id} is malformed at ${path}` },
+      });
+    },
+  );
+
+  test('what a list left out is not taken from it: the store is asked, and the answer is a 500', async () => {
+    const { id, workspaceId } = newSubject(subject.workspaceId);
+    gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id, workspaceId }), people: null });
+    const key = await keyFor(gateway, subject);
+    expect((await gateway.get(LIST_CALLS.path(subject), { key })).status).toBe(200);
+    expect((await gateway.get(GET_CALL.path({ ...subject, id }), { key })).status).toBe(500);
+  });
+});
+
+test('null where null may be, and unknown members anywhere, make no record malformed', async () => {
+  const { id, workspaceId } = newSubject(subject.workspaceId);
+  gateway.store.evaluations.set(id, {
+    ...anEvaluation({ _id: id, workspaceId, durationSeconds: null, source: null, shareLink: null }),
+    __proto__: { polluted: true },
+    modelRun: { deep: [1] },
+    evaluatee: { displayName: 'a', givenName: '', email: 'a@b.example', avatar: null, extra: [] },
+    people: [{ name: null, email: null, spoke: true, attended: true, extra: 1 }],
+  });
+  const reply = await gateway.get(GET_CALL.path({ ...subject, id }), { key: await keyFor(gateway, subject) });
+  expect(reply.status).toBe(200);
+  expect(reply.text).not.toMatch(/extra|modelRun|polluted/);
+});
