@@ -60,6 +60,9 @@ export async function listen(
       void handler(request, response);
     },
   );
+  // An expectation that isn't known is ignored (RFC 9110 section 10.1.1); Node's own answer would have no body.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  server.on('connect', (_, socket) => answerByHand(socket, 405, options.errorBody('CONNECT is not allowed here.')));
   server.on('clientError', (error, socket) => answerClientError(error, socket, options.errorBody));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -105,18 +108,23 @@ function answerClientError(
     return;
   }
   const status = statusOf(error.code);
-  const body = JSON.stringify(errorBody(`The request could not be read: ${STATUS_CODES[status] ?? 'Bad Request'}.`));
+  answerByHand(socket, status, errorBody(`The request could not be read: ${STATUS_CODES[status] ?? 'Bad Request'}.`));
+}
+
+function answerByHand(socket: Duplex, status: number, body: object): void {
+  const text = JSON.stringify(body);
   socket.end(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
+      ...(status === 405 ? ['Allow: GET, HEAD'] : []),
       `X-Request-Id: ${randomUUID()}`,
       'Vary: Authorization, Accept-Encoding',
       'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(body)}`,
+      `Content-Length: ${Buffer.byteLength(text)}`,
       'Cache-Control: no-store',
       'Connection: close',
       '',
-      body,
+      text,
     ].join('\r\n'),
   );
 }

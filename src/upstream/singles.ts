@@ -19,15 +19,13 @@ import { ROOT_PATH, type Question, type StoreResource } from './question.ts';
 import { StoreError, type Absent } from './store.ts';
 import { validatorOf, type Validation } from './validate.ts';
 
-const WHOLE: readonly Absent['code'][] = ['NOT_FOUND'];
-/** Parts of an evaluation may not be there yet. */
-const PART: readonly Absent['code'][] = ['NOT_FOUND', 'NOT_READY'];
+/** Of any record: none is there, or not yet (Q9). */
+const ABSENT_CODES: readonly Absent['code'][] = ['NOT_FOUND', 'NOT_READY'];
 const KEY_HASH_PATTERN = /^[0-9a-f]{64}$/;
 
 interface Single<T> {
   readonly resource: StoreResource;
   readonly pathOf: (id: string) => string;
-  readonly absentCodes: readonly Absent['code'][];
   readonly validate: (value: unknown) => Validation<T>;
   /** The member that holds the id asked for, and its value. */
   readonly ownId: (record: T) => { readonly path: string; readonly id: string };
@@ -39,7 +37,6 @@ interface Single<T> {
 export const evaluationQuestion = questionOf<EvaluationRecord>({
   resource: 'evaluation',
   pathOf: (id) => `/evaluations/${id}`,
-  absentCodes: WHOLE,
   validate: validatorOf(evaluationSchema),
   ownId: (record) => ({ path: '_id', id: record['_id'] }),
 });
@@ -47,7 +44,6 @@ export const evaluationQuestion = questionOf<EvaluationRecord>({
 export const transcriptQuestion = questionOf<TranscriptRecord>({
   resource: 'transcript',
   pathOf: (id) => `/evaluations/${id}/transcript`,
-  absentCodes: PART,
   validate: validatorOf(transcriptSchema),
   ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
 });
@@ -55,7 +51,6 @@ export const transcriptQuestion = questionOf<TranscriptRecord>({
 export const scoredCardQuestion = questionOf<ScoredCardRecord>({
   resource: 'scorecard',
   pathOf: (id) => `/evaluations/${id}/scorecard`,
-  absentCodes: PART,
   validate: validatorOf(scoredCardSchema),
   ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
 });
@@ -63,7 +58,6 @@ export const scoredCardQuestion = questionOf<ScoredCardRecord>({
 export const dealInsightsQuestion = questionOf<DealInsightsRecord>({
   resource: 'dealInsights',
   pathOf: (id) => `/evaluations/${id}/deal-insights`,
-  absentCodes: PART,
   validate: validatorOf(dealInsightsSchema),
   ownId: (record) => ({ path: 'evaluationId', id: record.evaluationId }),
   finish: (record) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
@@ -72,7 +66,6 @@ export const dealInsightsQuestion = questionOf<DealInsightsRecord>({
 export const rubricQuestion = questionOf<ScorecardRecord>({
   resource: 'rubric',
   pathOf: (id) => `/scorecards/${id}`,
-  absentCodes: WHOLE,
   validate: validatorOf(scorecardSchema),
   ownId: (record) => ({ path: '_id', id: record['_id'] }),
   finish: (record) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
@@ -86,7 +79,7 @@ export function apiKeyQuestion(hash: string): Question<ApiKeyRecord> {
   return {
     resource: 'apiKey',
     path: `${ROOT_PATH}/api-keys/${hash}`,
-    absentCodes: WHOLE,
+    absentCodes: ['NOT_FOUND'],
     read: (value) => recordOf(validateApiKey(value), 'API key'),
   };
 }
@@ -98,7 +91,7 @@ function questionOf<T>(single: Single<T>): (id: string) => Question<T> {
     return {
       resource: single.resource,
       path: ROOT_PATH + single.pathOf(id),
-      absentCodes: single.absentCodes,
+      absentCodes: ABSENT_CODES,
       read: (value) => {
         const record = recordOf(single.validate(value), name);
         const own = single.ownId(record);

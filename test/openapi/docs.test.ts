@@ -1,6 +1,8 @@
 import { createServer } from 'node:http';
 import Koa from 'koa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { plainErrorForm } from '../../src/http/error-forms.ts';
+import { renderErrors } from '../../src/http/middleware/render-errors.ts';
 import { createDocs } from '../../src/http/openapi/docs.ts';
 import { buildOpenApiDocument } from '../../src/http/openapi/document.ts';
 import type { RequestState } from '../../src/http/state.ts';
@@ -14,6 +16,7 @@ let server: RunningServer;
 
 beforeAll(async () => {
   const app = new Koa<RequestState>();
+  app.use(renderErrors(plainErrorForm));
   app.use(createDocs({ document: () => current }));
   app.use((ctx) => {
     ctx.body = 'passed on';

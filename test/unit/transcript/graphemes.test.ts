@@ -7,18 +7,23 @@ import { runs } from '../../support/transcript-arbitraries.ts';
 const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
 
 function boundariesOf(text: string): number[] {
-  return [...[...SEGMENTER.segment(text)].map((cluster) => cluster.index), text.length];
+  const boundaries: number[] = [];
+  for (const cluster of SEGMENTER.segment(text)) boundaries.push(cluster.index);
+  return [...boundaries, text.length];
 }
 
 test('plain units never join one another, whatever stands before them', () => {
   const plain = Array.from({ length: 0x10000 }, (_, unit) => unit).filter(isPlain);
   expect(plain.length).toBeGreaterThan(40_000);
-  const text = plain.flatMap((unit) => [String.fromCharCode(unit), 'x', String.fromCharCode(unit, unit), 'क']).join('');
-  const boundaries = new Set(boundariesOf(text));
   const joined: string[] = [];
-  for (let i = 1; i < text.length; i += 1) {
-    const isTrusted = isPlainBoundary(text.charCodeAt(i - 1), text.charCodeAt(i));
-    if (isTrusted && !boundaries.has(i)) joined.push(JSON.stringify(text.slice(i - 1, i + 1)));
+  for (const unit of plain) {
+    const character = String.fromCharCode(unit);
+    const text = `x${character}x${character}${character}漢${character}क${character}가${character}`;
+    const boundaries = new Set(boundariesOf(text));
+    for (let i = 1; i < text.length; i += 1) {
+      const isTrusted = isPlainBoundary(text.charCodeAt(i - 1), text.charCodeAt(i));
+      if (isTrusted && !boundaries.has(i)) joined.push(JSON.stringify(text.slice(i - 1, i + 1)));
+    }
   }
   expect(joined).toEqual([]);
   expect(isPlainBoundary(0x0d, 0x0a)).toBe(false);
