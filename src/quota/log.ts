@@ -33,7 +33,7 @@ export interface LogVerdict {
 }
 
 /** Index of the first entry at or after that time: a binary search. */
-function firstSince(log: AdmissionLog, sinceMicros: number): number {
+export function firstSince(log: AdmissionLog, sinceMicros: number): number {
   let low = 0;
   let high = log.length;
   while (low < high) {

@@ -1,0 +1,129 @@
+/** The exact quota in Redis, for all processes together. */
+import type { Redis } from 'ioredis';
+import type { Clock } from '../clock.ts';
+import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
+import type { QuotaDecision, QuotaLimits } from './quota.ts';
+import { decisionsOf } from './redis-decisions.ts';
+import { type LogReply, MOST_REQUESTS, type RequestRun, takeFromLog } from './redis-log.ts';
+import { RefusalMemory } from './redis-refusals.ts';
+
+/** A quota that can be out of reach. */
+export interface SharedQuota {
+  /** A refusal that is known to hold still, without asking; null where it has to be asked for. */
+  recall(quotaId: string, limits: QuotaLimits): QuotaDecision | null;
+  /** As `Quota.take`. Rejects where no answer came in time: the request may then have been counted or not. */
+  take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
+}
+
+export interface RedisQuotaOptions {
+  readonly client: Redis;
+  /** Measures time between a call and what is answered from its reply; the windows go by Redis's clock. */
+  readonly clock: Clock;
+  /** Other lengths than a minute and an hour, for tests. */
+  readonly windows?: QuotaWindows;
+  /** How long a request waits for Redis. Far above its usual answer, and below what a consumer would notice. */
+  readonly answerWithinMs?: number | undefined;
+  /** Told what each reply shows of the use, `receivedMicros` by `clock`; also of replies that came too late. */
+  readonly onReply?: (quotaId: string, reply: LogReply, receivedMicros: number) => void;
+}
+
+const ANSWER_WITHIN_MS = 80;
+
+interface Waiting {
+  readonly limits: QuotaLimits;
+  readonly resolve: (decision: QuotaDecision) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+function runsOf(batch: readonly Waiting[]): RequestRun[] {
+  const runs: { limits: QuotaLimits; count: number }[] = [];
+  for (const { limits } of batch) {
+    const last = runs.at(-1);
+    if (last?.limits.perMinute === limits.perMinute && last.limits.perHour === limits.perHour) last.count += 1;
+    else runs.push({ limits, count: 1 });
+  }
+  return runs;
+}
+
+/**
+ * Calls back after that time, and after all that had arrived by then was read: a process that was itself held up does
+ * not take its own delay for that of Redis.
+ */
+function deadline(delayMs: number, run: () => void): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(run), delayMs);
+}
+
+class RedisQuota implements SharedQuota {
+  readonly #options: RedisQuotaOptions;
+  readonly #windows: QuotaWindows;
+  readonly #refusals: RefusalMemory;
+  /** The requests of this turn of the event loop. */
+  #turn = new Map<string, Waiting[]>();
+
+  constructor(options: RedisQuotaOptions) {
+    this.#options = options;
+    this.#windows = options.windows ?? QUOTA_WINDOWS;
+    this.#refusals = new RefusalMemory(options.clock, this.#windows);
+  }
+
+  recall(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
+    return this.#refusals.recall(quotaId, limits);
+  }
+
+  async take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+    const refusal = this.recall(quotaId, limits);
+    if (refusal !== null) return refusal;
+    return new Promise((resolve, reject) => {
+      // Requests of many connections are read in one turn, one after another; this runs once all of them were.
+      if (this.#turn.size === 0) setImmediate(() => this.#sendTurn());
+      const waiting = { limits, resolve, reject };
+      const batch = this.#turn.get(quotaId);
+      if (batch === undefined) this.#turn.set(quotaId, [waiting]);
+      else batch.push(waiting);
+    });
+  }
+
+  #sendTurn(): void {
+    const turn = this.#turn;
+    this.#turn = new Map();
+    for (const [quotaId, batch] of turn) {
+      for (let from = 0; from < batch.length; from += MOST_REQUESTS) {
+        void this.#answer(quotaId, batch.slice(from, from + MOST_REQUESTS));
+      }
+    }
+  }
+
+  /** Rejects never: its requests do. */
+  async #answer(quotaId: string, batch: readonly Waiting[]): Promise<void> {
+    const fail = (reason: unknown): void => batch.forEach((waiting) => waiting.reject(reason));
+    const { answerWithinMs = ANSWER_WITHIN_MS } = this.#options;
+    const timer = deadline(answerWithinMs, () => fail(new Error(`No answer from Redis within ${answerWithinMs} ms.`)));
+    try {
+      const decisions = await this.#call(quotaId, runsOf(batch));
+      batch.forEach((waiting, index) => {
+        const decision = decisions[index];
+        if (decision !== undefined) waiting.resolve(decision);
+      });
+    } catch (error) {
+      fail(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #call(quotaId: string, runs: readonly RequestRun[]): Promise<QuotaDecision[]> {
+    const { client, clock, onReply } = this.#options;
+    const sentMicros = clock.nowMicros();
+    const reply = await takeFromLog(client, quotaId, runs, this.#windows);
+    const receivedMicros = clock.nowMicros();
+    const decisions = decisionsOf(reply, runs, this.#windows);
+    const last = decisions.at(-1);
+    if (last !== undefined) this.#refusals.note(quotaId, last, reply, { sentMicros, receivedMicros });
+    onReply?.(quotaId, reply, receivedMicros);
+    return decisions;
+  }
+}
+
+export function createRedisQuota(options: RedisQuotaOptions): SharedQuota {
+  return new RedisQuota(options);
+}

@@ -1,0 +1,166 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { rateLimitHeaders } from '../../src/quota/headers.ts';
+import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
+import type { QuotaDecision } from '../../src/quota/quota.ts';
+import { createRedisQuota } from '../../src/quota/redis-quota.ts';
+import { openRedis, type RedisLink } from '../../src/redis.ts';
+import { QuotaOracle } from '../contract/quota/oracle.ts';
+import { sized } from '../support/prove.ts';
+import { linkUp } from '../support/redis-link.ts';
+import { type HammerReport, hammerReport, type HammerTask } from '../support/redis-quota-worker.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const run = promisify(execFile);
+const WORKER = resolve(import.meta.dirname, '../support/redis-quota-worker.ts');
+const PROCESSES = 4;
+/** Node and its modules have to load in each of them first. */
+const START_DELAY_MS = 2000;
+
+let redis: TestRedis;
+let link: RedisLink;
+beforeAll(async () => {
+  redis = await startRedis();
+  link = openRedis({ url: redis.url, role: 'state' });
+  await linkUp(link);
+});
+afterAll(async () => {
+  await link.close();
+  await redis.close();
+});
+
+async function hammerFrom(processes: number, task: Omit<HammerTask, 'seed'>): Promise<HammerReport[]> {
+  return Promise.all(
+    Array.from({ length: processes }, async (_, index): Promise<HammerReport> => {
+      const argument = JSON.stringify({ ...task, seed: index + 1 });
+      const { stdout } = await run(process.execPath, [WORKER, argument], { maxBuffer: 1e9 });
+      return hammerReport.parse(JSON.parse(stdout));
+    }),
+  );
+}
+
+async function scriptCalls(): Promise<number> {
+  const stats = /cmdstat_evalsha:calls=(\d+)/.exec(await link.client.info('commandstats'));
+  return Number(stats?.[1] ?? 0);
+}
+
+/** By time; of those at the same microsecond, which one call decided on, the admitted come first. */
+function inOrder(a: QuotaDecision, b: QuotaDecision): number {
+  return a.nowMicros - b.nowMicros || Number(b.admitted) - Number(a.admitted) || b.hour.remaining - a.hour.remaining;
+}
+
+test('R1, R2: four processes at one key, in bursts at the windows’ edges: never over a limit, every number exact', async () => {
+  const windows = { minuteMicros: 250_000, hourMicros: 1_500_000 };
+  const limits = { perMinute: 12, perHour: 40 };
+  const startAtMs = Date.now() + START_DELAY_MS;
+  const durationMs = sized(60_000);
+  const reports = await hammerFrom(PROCESSES, { url: redis.url, windows, limits, startAtMs, durationMs });
+  expect(reports.map(({ wentAlone }) => wentAlone)).toEqual([0, 0, 0, 0]);
+
+  const oracle = new QuotaOracle(windows);
+  const decisions = reports.flatMap((report) => report.decisions).toSorted(inOrder);
+  for (const decision of decisions) {
+    const stale = oracle.admitted.findIndex((time) => time >= decision.nowMicros - windows.hourMicros);
+    if (stale > 200) oracle.admitted.splice(0, stale);
+    expect(decision).toEqual(oracle.take(decision.nowMicros, limits));
+  }
+
+  const admitted = decisions.filter((decision) => decision.admitted).map((decision) => decision.nowMicros);
+  const fullest = (lengthMicros: number) => {
+    let first = 0;
+    return Math.max(
+      ...admitted.map((end, index) => {
+        while ((admitted[first] ?? end) < end - lengthMicros) first += 1;
+        return index - first + 1;
+      }),
+    );
+  };
+  expect(fullest(windows.minuteMicros)).toBe(limits.perMinute);
+  expect(fullest(windows.hourMicros)).toBe(limits.perHour);
+  // All that the limits give was given: no process keeps another from what is left.
+  const hours = Math.floor((durationMs * 1000) / windows.hourMicros);
+  expect(admitted.length).toBeGreaterThan((hours - 1) * limits.perHour);
+  expect(reports.every((report) => report.decisions.some((decision) => decision.admitted))).toBe(true);
+}, 180_000);
+
+test('a refused key that hammers costs Redis nothing until its earliest retry', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const limits = { perMinute: 3, perHour: 50 };
+  for (let i = 0; i < 4; i += 1) await quota.take('hammered', limits);
+  const before = await scriptCalls();
+  for (let i = 0; i < 20_000; i += 1) {
+    const decision = await quota.take('hammered', limits);
+    if (decision.admitted) throw new Error('Admitted over the limit.');
+  }
+  expect((await scriptCalls()) - before).toBe(0);
+});
+
+test('R2: Retry-After counts down while refusals are answered from memory', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const limits = { perMinute: 1, perHour: 50 };
+  const admitted = await quota.take('waits', limits);
+  const first = await quota.take('waits', limits);
+  expect(first.retryAtMicros).toBe(admitted.nowMicros + QUOTA_WINDOWS.minuteMicros + 1);
+  await new Promise((resume) => setTimeout(resume, 30));
+  const later = await quota.take('waits', limits);
+  expect(later.retryAtMicros).toBe(first.retryAtMicros);
+  expect(later.nowMicros - first.nowMicros).toBeGreaterThanOrEqual(25_000);
+  expect(rateLimitHeaders(later)).toMatchObject({
+    'Retry-After': '60',
+    'X-RateLimit-Minute-Reset': String(Math.ceil((admitted.nowMicros + QUOTA_WINDOWS.minuteMicros) / 1e6)),
+  });
+});
+
+test('R1: a limit that was raised is in force at once, for a key that was just refused', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  await quota.take('raised', { perMinute: 1, perHour: 50 });
+  expect((await quota.take('raised', { perMinute: 1, perHour: 50 })).admitted).toBe(false);
+  expect((await quota.take('raised', { perMinute: 2, perHour: 50 })).admitted).toBe(true);
+  expect(await quota.take('raised', { perMinute: 1, perHour: 50 })).toMatchObject({
+    admitted: false,
+    hour: { remaining: 48 },
+  });
+});
+
+test('requests of one turn go in one call, each with its own answer', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  await quota.take('warm', { perMinute: 1, perHour: 1 });
+  const before = await scriptCalls();
+  const wide = { perMinute: 100, perHour: 1000 };
+  // Each from a callback of its own, as requests of many connections come.
+  const decisions = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      await new Promise((resume) => setImmediate(resume));
+      return quota.take('turn', wide);
+    }),
+  );
+  expect((await scriptCalls()) - before).toBe(1);
+  expect(decisions.map((decision) => decision.minute.remaining)).toEqual(Array.from({ length: 50 }, (_, i) => 99 - i));
+});
+
+test('requests of one turn that go by different limits are each decided by their own', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const narrow = { perMinute: 2, perHour: 1000 };
+  const wide = { perMinute: 4, perHour: 1000 };
+  const decisions = await Promise.all(
+    [narrow, narrow, narrow, wide, wide, wide].map((limits) => quota.take('mixed', limits)),
+  );
+  expect(decisions.map(({ admitted, minute }) => [admitted, minute.remaining])).toEqual([
+    [true, 1],
+    [true, 0],
+    [false, 0],
+    [true, 1],
+    [true, 0],
+    [false, 0],
+  ]);
+});
+
+test('more requests of one turn than fit into one call are all decided on', async () => {
+  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const limits = { perMinute: 1700, perHour: 100_000 };
+  const decisions = await Promise.all(Array.from({ length: 2500 }, () => quota.take('many', limits)));
+  expect(decisions.filter((decision) => decision.admitted).length).toBe(1700);
+});
