@@ -20,7 +20,7 @@ const SAMPLE_MEDIAN_LATENCY_MS = 120;
 export async function openStore(upstream: Config['upstream'], hooks: HttpStoreHooks): Promise<StoreSource> {
   const { timeoutMs, maxResponseBytes, maxConnections } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections, hooks };
-  if (upstream.url !== null && upstream.token !== null) {
+  if (upstream.url !== null) {
     const store = createHttpStore({ ...limits, baseUrl: upstream.url, token: upstream.token });
     return { store, demo: null, close: () => store.close() };
   }

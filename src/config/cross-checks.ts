@@ -12,7 +12,7 @@ export interface Conflict {
 }
 
 /** What must not be together: the gateway does not start. */
-export function conflictsOf({ server, admin, redis, upstream }: Settings): readonly Conflict[] {
+export function conflictsOf({ server, admin, redis }: Settings): readonly Conflict[] {
   const conflicts: Conflict[] = [];
   if (!isLoopback(admin.host) && admin.token === null) {
     conflicts.push({
@@ -20,14 +20,6 @@ export function conflictsOf({ server, admin, redis, upstream }: Settings): reado
       others: ['admin.token'],
       problem: 'other machines could reach the admin listener, and there is no admin token',
       allowed: 'a loopback address (127.0.0.1, ::1, localhost), or any with ADMIN_TOKEN or ADMIN_TOKEN_FILE set',
-    });
-  }
-  if (upstream.url !== null && upstream.token === null) {
-    conflicts.push({
-      setting: 'upstream.url',
-      others: ['upstream.token'],
-      problem: 'every request to the store carries a token, and there is none',
-      allowed: 'an address together with UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE',
     });
   }
   if (server.workers > 1 && redis.url === null) {
@@ -72,6 +64,9 @@ export function warningsOf({ upstream, cache }: Settings): readonly string[] {
       ([name]) =>
         `cache.classes.${name}: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.`,
     );
+  if (upstream.url !== null && upstream.token === null) {
+    warnings.push('UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.');
+  }
   if (upstream.url === null && upstream.token !== null) {
     warnings.push('UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.');
   }

@@ -116,7 +116,7 @@ export const configSchema = z.strictObject({
     }),
     token: secret(upstreamToken(), {
       env: 'UPSTREAM_TOKEN',
-      does: 'Bearer token for the evaluation store. Needed with its address.',
+      does: 'Bearer token for the evaluation store. Without it requests to the store carry no `Authorization`.',
     }),
     timeout: setting(duration(1, 300 * SECOND), {
       env: 'UPSTREAM_TIMEOUT',

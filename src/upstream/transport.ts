@@ -16,7 +16,8 @@ const ERROR_BODY_TIMEOUT_MS = 1000;
 export interface TransportOptions {
   /** http or https, with or without a path prefix and a trailing slash. */
   readonly baseUrl: string;
-  readonly token: string;
+  /** Sent as a bearer token; null for a store that asks for none. */
+  readonly token: string | null;
   /** Cap on the decoded body of a 200. */
   readonly maxResponseBytes: number;
   readonly maxConnections: number;
@@ -46,7 +47,7 @@ export function createTransport(options: TransportOptions): Transport {
   const client = got.extend({
     agent: { http: agents.http, https: agents.https },
     headers: {
-      authorization: `Bearer ${options.token}`,
+      ...(options.token === null ? {} : { authorization: `Bearer ${options.token}` }),
       accept: 'application/json',
       'accept-encoding': ACCEPTED_CODING,
       'user-agent': 'evalgate',

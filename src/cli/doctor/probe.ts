@@ -20,7 +20,7 @@ export class ProbeError extends Error {
 
 export interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes'> {
   readonly url: string;
-  readonly token: string;
+  readonly token: string | null;
 }
 
 /** GETs a path of the store. Throws ProbeError where there is no whole answer. */
@@ -33,7 +33,7 @@ export async function probe(
   try {
     const response = await fetch(store.url + path, {
       headers: {
-        authorization: `Bearer ${store.token}`,
+        ...(store.token === null ? {} : { authorization: `Bearer ${store.token}` }),
         'x-request-id': randomUUID(),
         accept: 'application/json',
         ...headers,

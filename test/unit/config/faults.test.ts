@@ -94,7 +94,6 @@ test.each([
 test.each([
   [{ ADMIN_HOST: '0.0.0.0' }, 'ADMIN_HOST', '"0.0.0.0"'],
   [{ ADMIN_HOST: 'gateway.internal' }, 'ADMIN_HOST', '"gateway.internal"'],
-  [{ UPSTREAM_URL: 'http://store' }, 'UPSTREAM_URL', '"http://store"'],
   [{ WORKERS: '2' }, 'WORKERS', '"2"'],
   [{ REDIS_CACHE_URL: 'redis://h' }, 'REDIS_CACHE_URL', '(a secret, not shown)'],
   [{ PORT: '8081' }, 'ADMIN_PORT', '8081'],
@@ -134,4 +133,10 @@ test('what is allowed but hardly meant is a warning', () => {
     'cache.classes.rubric: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.',
     'UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.',
   ]);
+});
+
+test('an address of a store without its token is allowed, with a warning', () => {
+  const { config, warnings } = loadConfig({ env: { UPSTREAM_URL: 'http://store' } });
+  expect(config.upstream).toMatchObject({ url: 'http://store', token: null });
+  expect(warnings).toEqual(['UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.']);
 });
