@@ -91,7 +91,6 @@ export class TurnWriter {
     this.#textStarts.push(this.#text.length);
     this.#sliceStarts.push(this.turnCount === 1 ? 0 : sliceStart);
     this.#hasLine = false;
-    this.#blankLines = 0;
   }
 
   /** Adds a line of the body to the current turn, joined to the line before by a line feed. */

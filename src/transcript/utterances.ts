@@ -65,9 +65,8 @@ function toUtterance(value: unknown): Utterance | null {
   return { speaker: speaker === null ? null : speaker.toWellFormed(), text: value.text.toWellFormed() };
 }
 
-/** Writes one turn an utterance; false where there are not as many as were found in the body. */
+/** Writes one turn an utterance; false where there are fewer than were found in the body. */
 function addUtterances(writer: TurnWriter, utterances: readonly Utterance[], starts: readonly number[]): boolean {
-  if (utterances.length !== starts.length) return false;
   for (const [i, start] of starts.entries()) {
     const utterance = utterances[i];
     if (utterance === undefined) return false;

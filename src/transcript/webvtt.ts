@@ -22,19 +22,16 @@ export function* webvttSteps(body: string): Steps<ParsedTranscript | null> {
   /** Lines of the current block that belong to no cue; a single one above a timing line is the cue's identifier. */
   let blockLines = 0;
   let blockStart = 0;
-  let isHeader = true;
   while (lines.advance()) {
     const { start, end } = lines;
     if (pace.isDue(start)) yield;
     if (start === end) {
       if (cues.isOpen) yield* cues.close();
       blockLines = 0;
-      isHeader = false;
     } else if (arrows.next(start) < end && isTimingLine(body, start, end)) {
       if (cues.isOpen) yield* cues.close();
-      cues.open(blockLines === 1 && !isHeader ? blockStart : start);
+      cues.open(blockLines === 1 ? blockStart : start);
       blockLines = 0;
-      isHeader = false;
     } else if (cues.isOpen) {
       cues.addLine(start, end);
     } else {

@@ -94,6 +94,11 @@ describe('speaker text', () => {
     ]);
   });
 
+  test('blank lines after a turn are no part of it, nor of the next', () => {
+    expect(texts('Anna: one\n\n\nBo: two\nthree', 'speaker_text')).toEqual(['Anna: one', 'Bo: two\nthree']);
+    expect(texts('Anna: one\n\ntwo\nthree', 'speaker_text')).toEqual(['Anna: one\n\ntwo\nthree']);
+  });
+
   test('lines before the first speaker are a turn without a speaker', () => {
     expect(texts('Weekly sync\nin room 4\nAnna: hi', 'speaker_text')).toEqual(['Weekly sync\nin room 4', 'Anna: hi']);
   });
@@ -201,6 +206,17 @@ describe('WebVTT', () => {
   test('T7: a body without a cue has no turn and is one slice', () => {
     const parsed = parseTranscript('WEBVTT\n\nNOTE nothing\n', 'webvtt');
     expect([parsed.format, textsOf(parsed), slicesOf(parsed)]).toEqual(['webvtt', [], ['WEBVTT\n\nNOTE nothing\n']]);
+  });
+
+  test('T7: an identifier belongs to the slice of its own cue, a line that is none to the one before', () => {
+    const cue = '00:01.000 --> 00:02.000\n';
+    const slices = ['WEBVTT\nKind: x\n\n', `first\n${cue}a\n\n`, `second\n${cue}b\n\nnot an\nidentifier\n`, `${cue}c`];
+    const [header, first, second, third] = slices;
+    const parsed = parseTranscript(slices.join(''), 'webvtt');
+    expect(slicesOf(parsed)).toEqual([`${header}${first}`, second, third]);
+    expect(textsOf(parsed)).toEqual(['a', 'b', 'c']);
+    const inHeader = parseTranscript(`WEBVTT\nKind: x\n${cue}a\n${cue}b`, 'webvtt');
+    expect(slicesOf(inHeader)).toEqual([`WEBVTT\nKind: x\n${cue}a\n`, `${cue}b`]);
   });
 
   test('a word that begins like the signature is none', () => {

@@ -79,3 +79,38 @@ test('boundaries found from part of a text are those of the whole, in any order 
     runs(),
   );
 });
+
+test.each(['e\u0301', '🇩🇪', '👍🏽', 'क्ष', '\r\n'])(
+  'walking through many windows of %j misses no boundary, wherever the windows end',
+  (cluster) => {
+    for (let shift = 0; shift < 6; shift += 1) {
+      const text = 'a'.repeat(shift) + cluster.repeat(Math.ceil(2600 / cluster.length));
+      const graphemes = new Graphemes(text);
+      const boundaries = boundariesOf(text);
+      const found = [0];
+      const seen: number[] = [];
+      const wanted: number[] = [];
+      for (let from = 0; from < text.length;) {
+        const next = graphemes.next(from, text.length);
+        // Every place up to the next boundary belongs to the cluster that begins here; the boundary itself doesn't.
+        seen.push(
+          graphemes.last(from, from + 1, text.length),
+          graphemes.last(from, Math.min(next, text.length - 1), text.length),
+        );
+        wanted.push(next === from + 1 ? next : from, next < text.length ? next : from);
+        found.push(next);
+        from = next;
+      }
+      expect(found).toEqual(boundaries);
+      expect(seen).toEqual(wanted);
+    }
+  },
+);
+
+test('a cluster that goes on with half of a pair at the end of what was looked at is found whole', () => {
+  // U+E0100 joins what stands before it and is two units long; sizes are tried by doubling.
+  for (let marks = 1015; marks < 1030; marks += 1) {
+    const cluster = `e${'\u0301'.repeat(marks)}\u{e0100}`;
+    expect(new Graphemes(`${cluster}xyz`).next(0, cluster.length + 3)).toBe(cluster.length);
+  }
+});
