@@ -71,6 +71,11 @@ export class MemoryTier implements CacheTier {
     if (present !== undefined && present.stored.entry.filledAtMs < filledAtMs) this.delete(key);
   }
 
+  /** Of everything that is held now. */
+  keys(): readonly string[] {
+    return [...this.#searched.keys(), ...this.#rest.keys()];
+  }
+
   /** Whether the key's last entry had to make room. */
   wasEvicted(key: string): boolean {
     return this.#evicted.has(hash32(key));

@@ -65,6 +65,11 @@ export class AdjustableTimes implements TimesInForce {
     return this.#inForce.get(cacheClass) ?? this.#configured[cacheClass];
   }
 
+  /** Where nothing is set over it, this is in force. */
+  configuredOf(cacheClass: CacheClass): CacheTimes {
+    return this.#configured[cacheClass];
+  }
+
   /** What was set over the configuration; empty where nothing was. */
   setOf(cacheClass: CacheClass): Partial<CacheTimes> {
     return this.#set.get(cacheClass) ?? {};

@@ -1,0 +1,177 @@
+/** Everything that the caches of a fleet share through Redis, put together for one process. */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { RedisLink, RedisRole } from '../redis.ts';
+import type { MemoryTier } from './memory-tier.ts';
+import type { Fleet } from './ports.ts';
+import type { PurgeLog } from './purge-log.ts';
+import { FlightChannel } from './redis-flight-channel.ts';
+import { guarded } from './redis-guard.ts';
+import { type Hearing, RedisHearing } from './redis-hearing.ts';
+import { RedisLeases } from './redis-leases.ts';
+import { recheckMemory } from './redis-recheck.ts';
+import { RedisState } from './redis-state.ts';
+import { RedisTier } from './redis-tier.ts';
+import type { AdjustableTimes } from './times.ts';
+import type { TimesControl } from './times-control.ts';
+import type { Timers } from './timers.ts';
+
+/** They report, for logs and metrics, and must not throw. */
+export interface RedisFleetHooks {
+  /** What was found in the place of an entry (`decode`), or a check of what memory holds that was cut short (`recheck`). */
+  readonly onFailed?: (report: { readonly operation: string; readonly error: unknown }) => void;
+  /** A change of whether this process hears of the fleet. `reason` is why Redis doesn't answer; null else. */
+  readonly onHearing?: (report: {
+    readonly role: RedisRole;
+    readonly hearing: Hearing;
+    readonly reason: unknown;
+  }) => void;
+}
+
+export interface RedisFleetOptions {
+  /** They stay their owner's to close; one and the same Redis may be behind both. */
+  readonly state: RedisLink;
+  readonly cache: RedisLink;
+  /** Of this process: what it holds is dropped while it can't be known to be true. */
+  readonly memory: MemoryTier;
+  /** Of this process: what is set for the fleet is set here. */
+  readonly times: AdjustableTimes;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly hooks?: RedisFleetHooks;
+  /** How long a lease holds without being renewed; more than three times as long as its renewals are apart. */
+  readonly leaseMs?: number;
+}
+
+/** How one of the two links does, for the readiness page. */
+export interface RedisFleetHealth {
+  readonly name: 'redis-state' | 'redis-cache';
+  readonly status: 'ok' | 'degraded';
+  readonly detail: string;
+}
+
+export interface RedisFleet {
+  readonly fleet: Fleet;
+  readonly purges: PurgeLog;
+  readonly timesControl: TimesControl;
+  health(): readonly RedisFleetHealth[];
+  /** Stops listening and looking. The links go on. */
+  close(): void;
+}
+
+const LEASE_MS = 2000;
+/** How long a start waits for a Redis that neither answers nor refuses. */
+const OPEN_WITHIN_MS = 1000;
+
+const DETAILS: Readonly<Record<Hearing, string>> = {
+  hearing: 'answers, and its messages arrive',
+  deaf: 'answers, but its messages do not arrive: nothing is served from memory',
+  alone: 'does not answer: this process goes on by itself',
+};
+
+/**
+ * Resolves once this process hears of the fleet, or as soon as it is clear that it can't now: a Redis that is out of
+ * reach keeps no gateway from starting, and is joined when it comes. Never rejects.
+ */
+export async function openRedisFleet(options: RedisFleetOptions): Promise<RedisFleet> {
+  const fleet = new Member(options);
+  await fleet.opened();
+  return fleet;
+}
+
+class Member implements RedisFleet {
+  readonly fleet: Fleet;
+  readonly #options: RedisFleetOptions;
+  readonly #tier: RedisTier;
+  readonly #channel: FlightChannel;
+  readonly #state: RedisState;
+  readonly #hearing: Readonly<Record<RedisRole, RedisHearing>>;
+  readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
+
+  constructor(options: RedisFleetOptions) {
+    this.#options = options;
+    const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
+    const self = randomUUID();
+    const onBroken = (error: unknown): void => this.#report('decode', error);
+    this.#tier = new RedisTier({ client: link.client, times, onBroken });
+    this.#channel = new FlightChannel({ link, timers, self });
+    this.#state = new RedisState(state, times);
+    const leases = new RedisLeases({ link, channel: this.#channel, times, self, leaseMs });
+    this.fleet = {
+      ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
+      onStored: (listener) => this.#channel.onStored(listener),
+    };
+    this.#hearing = {
+      state: this.#listen(state, () => this.#state.look()),
+      cache: this.#listen(link, async () => void (await link.client.ping())),
+    };
+  }
+
+  get purges(): PurgeLog {
+    return this.#state.purges;
+  }
+
+  get timesControl(): TimesControl {
+    return this.#state.times;
+  }
+
+  async opened(): Promise<void> {
+    const { state, cache, timers } = this.#options;
+    const { promise: expiry, resolve } = Promise.withResolvers<void>();
+    const endings = [
+      timers.after(OPEN_WITHIN_MS, resolve),
+      state.onDown(() => this.#openings.state.resolve()),
+      cache.onDown(() => this.#openings.cache.resolve()),
+    ];
+    await Promise.race([expiry, Promise.all([this.#openings.state.promise, this.#openings.cache.promise])]);
+    for (const end of endings) end();
+  }
+
+  health(): readonly RedisFleetHealth[] {
+    return (['state', 'cache'] as const).map((role) => {
+      const hearing = this.#hearing[role].now;
+      return { name: `redis-${role}`, status: hearing === 'hearing' ? 'ok' : 'degraded', detail: DETAILS[hearing] };
+    });
+  }
+
+  close(): void {
+    for (const hearing of Object.values(this.#hearing)) hearing.close();
+    this.#state.close();
+    this.#channel.close();
+  }
+
+  #listen(link: RedisLink, look: () => Promise<void>): RedisHearing {
+    const { clock, timers, hooks } = this.#options;
+    const { role } = link;
+    return new RedisHearing({
+      link,
+      look,
+      clock,
+      timers,
+      onChange: (hearing, before, reason) => {
+        if (hearing === 'hearing') this.#openings[role].resolve();
+        this.#trustMemory();
+        // The purge log was looked up by now. What others stored meanwhile has to be asked for.
+        if (role === 'cache' && hearing === 'hearing' && before === 'alone') this.#recheckMemory();
+        hooks?.onHearing?.({ role, hearing, reason });
+      },
+    });
+  }
+
+  /** C8: what others change must be heard of, unless nobody can be told of anything. */
+  #trustMemory(): void {
+    const { memory } = this.#options;
+    const isDeaf = Object.values(this.#hearing).some(({ now }) => now === 'deaf');
+    if (isDeaf) memory.suspend();
+    else memory.resume();
+  }
+
+  #recheckMemory(): void {
+    const rechecked = recheckMemory(this.#options.memory, this.#tier);
+    rechecked.catch((error: unknown) => this.#report('recheck', error));
+  }
+
+  #report(operation: string, error: unknown): void {
+    this.#options.hooks?.onFailed?.({ operation, error });
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Leases in the cache Redis, each beside the entry that it is about, in the same slot. A lease is a random token under a
+ * name that expires; every script first asks whether the token still stands there, so a process that was paused past its
+ * lease can neither store nor end anything.
+ */
+import { randomUUID } from 'node:crypto';
+import { cacheKeyName } from '../redis-keys.ts';
+import { defineScript, type RedisScript, runScript } from '../redis-script.ts';
+import type { RedisLink } from '../redis.ts';
+import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
+import { type FlightChannel, flightsChannel } from './redis-flight-channel.ts';
+import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';
+import { ENTRY_LUA, entryArgs } from './redis-write.ts';
+import type { TimesInForce } from './times.ts';
+
+export interface RedisLeasesOptions {
+  /** To the cache Redis. */
+  readonly link: RedisLink;
+  readonly channel: FlightChannel;
+  readonly times: TimesInForce;
+  /** This process, as the sender of its messages. */
+  readonly self: string;
+  /** How long a lease holds without being renewed. */
+  readonly leaseMs: number;
+}
+
+/** For so long after a failure nobody asks again. */
+const REMEMBER_FAILURE_MS = 1000;
+
+/** KEYS: lease, failure. ARGV: token, how long it holds. Gives the failure, or 0, or how long another's holds still. */
+const ACQUIRE = defineScript(`
+local failure = redis.call('GET', KEYS[2])
+if failure then return failure end
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+return math.max(1, redis.call('PTTL', KEYS[1]))
+`);
+
+/** KEYS: lease. ARGV: token, how long it holds from now. */
+const RENEW = defineScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`);
+
+/**
+ * KEYS: lease, entry. ARGV: token, channel, message, then meta, body and how long they are kept. What a page has seeded
+ * meanwhile stays where its fetch began later than this one and knew of as many purges.
+ */
+const COMPLETE = defineScript(`${ENTRY_LUA}
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+local present, new = read(KEYS[2]), cjson.decode(ARGV[4])
+local isOvertaken = present and present.filledAtMs > new.filledAtMs
+  and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
+if not isOvertaken then write(KEYS[2], ARGV[4], ARGV[5], ARGV[6]) end
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return isOvertaken and 0 or 1
+`);
+
+/** KEYS: lease, failure. ARGV: token, channel, message, failure, how long it is remembered. */
+const FAIL = defineScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+`);
+
+/** KEYS: lease. ARGV: token, channel, message. */
+const RELEASE = defineScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+`);
+
+type ScriptArgs = readonly (string | number | Buffer)[];
+
+export class RedisLeases implements Leases {
+  readonly #options: RedisLeasesOptions;
+
+  constructor(options: RedisLeasesOptions) {
+    this.#options = options;
+  }
+
+  async acquire(key: string): Promise<LeaseAttempt> {
+    const token = randomUUID();
+    const keys = [leaseName(key), failureName(key)];
+    const reply = await this.#run(ACQUIRE, keys, [token, this.#options.leaseMs]);
+    if (reply === 0) return { kind: 'acquired', lease: this.#lease(key, token) };
+    const failure = typeof reply === 'string' ? readFailure(reply) : null;
+    if (failure !== null) return { kind: 'failed', failure };
+    if (typeof reply === 'number') this.#options.channel.expectLapse(key, reply);
+    return { kind: 'taken' };
+  }
+
+  /** The channel is listened to all the time, so that there is nothing to wait for. */
+  follow(key: string): Promise<Following> {
+    return Promise.resolve(this.#options.channel.follow(key));
+  }
+
+  #lease(key: string, token: string): Lease {
+    const { link, times, self, leaseMs } = this.#options;
+    const channel = flightsChannel(link);
+    const lease = leaseName(key);
+    return {
+      renew: async () => (await this.#run(RENEW, [lease], [token, leaseMs])) === 1,
+      complete: async (stored) => {
+        const { filledAtMs } = stored.entry;
+        const message = writeFlightMessage({ end: 'stored', sender: self, key, filledAtMs });
+        const args = [token, channel, message, ...(await entryArgs(key, stored, times))];
+        return (await this.#run(COMPLETE, [lease, cacheKeyName(key)], args)) === 1;
+      },
+      fail: async (failure) => {
+        const message = writeFlightMessage({ end: 'failed', sender: self, key, failure });
+        const args = [token, channel, message, writeFailure(failure), REMEMBER_FAILURE_MS];
+        await this.#run(FAIL, [lease, failureName(key)], args);
+      },
+      release: async () => {
+        const message = writeFlightMessage({ end: 'released', sender: self, key });
+        await this.#run(RELEASE, [lease], [token, channel, message]);
+      },
+    };
+  }
+
+  #run(script: RedisScript, keys: readonly string[], args: ScriptArgs): Promise<unknown> {
+    return runScript(this.#options.link.client, script, { keys, args });
+  }
+}
+
+function leaseName(key: string): string {
+  return cacheKeyName(key, 'lease');
+}
+
+function failureName(key: string): string {
+  return cacheKeyName(key, 'failure');
+}

@@ -1,0 +1,127 @@
+/** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
+import type { Redis } from 'ioredis';
+import { cacheEntryPattern, cacheKeyName } from '../redis-keys.ts';
+import { defineScript, runScript } from '../redis-script.ts';
+import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
+import { BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged } from './redis-entry.ts';
+import { ENTRY_LUA, entryArgs } from './redis-write.ts';
+import type { StoredEntry } from './stored.ts';
+import type { TimesInForce } from './times.ts';
+
+export interface RedisTierOptions {
+  /** Of the cache Redis. */
+  readonly client: Redis;
+  readonly times: TimesInForce;
+  /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
+  readonly onBroken: (error: BrokenEntryError) => void;
+}
+
+/** KEYS: entry. ARGV: meta, body, how long it is kept. */
+const SET = defineScript(`${ENTRY_LUA}
+write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+return 1
+`);
+
+/** The same, unless what is there was still being fetched when the fetch of the new one began (ARGV[4]). */
+const SEED = defineScript(`${ENTRY_LUA}
+local present = read(KEYS[1])
+if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
+write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+return 1
+`);
+
+/** Names asked for at a time where all entries are looked at. */
+const BATCH = 200;
+
+export class RedisTier implements CacheTier {
+  readonly #options: RedisTierOptions;
+
+  constructor(options: RedisTierOptions) {
+    this.#options = options;
+  }
+
+  async get(key: string): Promise<StoredEntry | undefined> {
+    const [meta, body] = await this.#options.client.hmgetBuffer(cacheKeyName(key), 'meta', 'body');
+    if (!meta || !body) return undefined;
+    return await this.#unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }));
+  }
+
+  async set(key: string, stored: StoredEntry): Promise<boolean> {
+    const args = await entryArgs(key, stored, this.#options.times);
+    await runScript(this.#options.client, SET, { keys: [cacheKeyName(key)], args });
+    return true;
+  }
+
+  async seed(seeds: readonly Keyed[]): Promise<void> {
+    await Promise.all(seeds.map(({ key, stored }) => this.#seedOne(key, stored)));
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#options.client.del(cacheKeyName(key));
+  }
+
+  async measure(matches: (stored: Tagged) => boolean): Promise<Usage> {
+    // A scan may come across a name twice.
+    const counted = new Set<string>();
+    let entries = 0;
+    let bytes = 0;
+    for await (const names of this.#names()) {
+      const fresh = names.filter((name) => !counted.has(name));
+      for (const name of fresh) counted.add(name);
+      for (const { tagged, size } of await Promise.all(fresh.map((name) => this.#weigh(name)))) {
+        if (tagged === undefined || !matches(tagged)) continue;
+        entries += 1;
+        bytes += size;
+      }
+    }
+    return { entries, bytes };
+  }
+
+  /** When what the fleet holds of the key was filled; null where there is nothing. */
+  async filledAtMs(key: string): Promise<number | null> {
+    const meta = await this.#options.client.hget(cacheKeyName(key), 'meta');
+    return meta === null ? null : ((await this.#unlessBroken(() => decodeFilledAtMs(key, meta))) ?? null);
+  }
+
+  async #seedOne(key: string, stored: StoredEntry): Promise<void> {
+    const args = await entryArgs(key, stored, this.#options.times);
+    const call = { keys: [cacheKeyName(key)], args: [...args, stored.entry.filledAtMs] };
+    await runScript(this.#options.client, SEED, call);
+  }
+
+  async *#names(): AsyncGenerator<readonly string[]> {
+    let cursor = '0';
+    do {
+      const [next, names] = await this.#options.client.scan(
+        cursor,
+        'MATCH',
+        cacheEntryPattern(),
+        'COUNT',
+        BATCH,
+        'TYPE',
+        'hash',
+      );
+      yield names;
+      cursor = next;
+    } while (cursor !== '0');
+  }
+
+  /** Of one that another release keeps in another form, nothing is known. */
+  async #weigh(name: string): Promise<{ readonly tagged: Tagged | undefined; readonly size: number }> {
+    const { client } = this.#options;
+    const [meta, size] = await Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]);
+    if (meta === null) return { tagged: undefined, size: 0 };
+    const tagged = await this.#unlessBroken(() => decodeTagged(meta));
+    return { tagged, size: name.length + Buffer.byteLength(meta) + size };
+  }
+
+  async #unlessBroken<R>(read: () => R | Promise<R>): Promise<R | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof BrokenEntryError)) throw error;
+      this.#options.onBroken(error);
+      return undefined;
+    }
+  }
+}
