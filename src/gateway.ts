@@ -72,7 +72,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const times = new AdjustableTimes(config.cache.classes);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const source = await openStore(config.upstream, observer.store);
-  const shared = await openSharedState({ config, memory, times, store: source.store, clock, logger }).catch(
+  const shared = await openSharedState({ config, memory, times, source, clock, logger }).catch(
     async (error: unknown) => {
       await source.close();
       throw error;

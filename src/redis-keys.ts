@@ -36,14 +36,29 @@ export function registryKey(...parts: readonly string[]): string {
   return taggedKey('keys', ...parts);
 }
 
-/** What belongs to one cached answer: the entry, its lease and the memory of its failure share a slot. */
-export function cacheKeyName(cacheKey: string, ...parts: readonly string[]): string {
-  return taggedKey(`cache-${cacheKey}`, ...parts);
-}
+/** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
+export class CacheNames {
+  readonly #store: string;
 
-/** Matches the names of all cached answers, and of nothing beside them (Redis's glob syntax). */
-export function cacheEntryPattern(): string {
-  return `${PREFIX}{cache-*}`;
+  /** `store`: letters and digits. */
+  constructor(store: string) {
+    this.#store = store;
+  }
+
+  /** What belongs to one answer: the entry, its lease and the memory of its failure share a slot. */
+  of(cacheKey: string, ...parts: readonly string[]): string {
+    return taggedKey(`cache-${this.#store}-${cacheKey}`, ...parts);
+  }
+
+  /** Matches the names of all entries, and of nothing beside them (Redis's glob syntax). */
+  get entryPattern(): string {
+    return `${PREFIX}{cache-${this.#store}-*}`;
+  }
+
+  /** Where ends of flights are told. Channels know no database numbers, so the number is part of the name. */
+  flightsChannel(db: number): string {
+    return channelName('cache', this.#store, String(db), 'flights');
+  }
 }
 
 /** Tags' epochs and the times in force: in the state Redis, where nothing is evicted. */

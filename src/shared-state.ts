@@ -25,7 +25,7 @@ import { openFleetQuota } from './quota/redis-open.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis.ts';
 import { warnOfRedisSettings } from './redis-settings.ts';
 import { StartError } from './start-error.ts';
-import type { ApiKeySource } from './upstream/http-store.ts';
+import type { StoreSource } from './store-source.ts';
 
 export interface SharedState {
   readonly registry: KeyRegistry;
@@ -46,7 +46,7 @@ export interface SharedStateOptions {
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;
   readonly times: AdjustableTimes;
-  readonly store: ApiKeySource;
+  readonly source: StoreSource;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -73,19 +73,25 @@ function openAlone({ clock, times }: SharedStateOptions): SharedState {
 }
 
 async function openFleet(options: SharedStateOptions, url: string, cacheUrl: string | null): Promise<SharedState> {
-  const { config, memory, times, clock, logger } = options;
+  const { config, memory, times, source, clock, logger } = options;
   const state = connect('state', url, logger);
   const cache = connect('cache', cacheUrl ?? url, logger);
   const caches = await openRedisFleet({
     state,
     cache,
+    store: source.identity,
     memory,
     times,
     clock,
     timers: systemTimers,
     hooks: {
       onFailed: ({ operation, error }) =>
-        logger.warn({ operation, err: error }, 'something in the cache Redis is broken'),
+        logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+      onHearing: ({ role, hearing, reason }) => {
+        if (hearing === 'deaf')
+          logger.warn({ role, err: reason }, 'messages do not arrive: nothing is served from memory');
+        if (hearing === 'hearing') logger.info({ role }, 'messages arrive');
+      },
     },
   });
   const registry = createRedisRegistry({
@@ -144,14 +150,14 @@ function connect(role: RedisRole, url: string, logger: Logger): RedisLink {
 }
 
 /** With `KEYS_SOURCE=upstream` a key that the registry doesn't know is asked of the store. */
-function withStoreKeys(registry: KeyRegistry, { config, store, clock }: SharedStateOptions): KeyRegistry {
+function withStoreKeys(registry: KeyRegistry, { config, source, clock }: SharedStateOptions): KeyRegistry {
   if (config.keys.source === 'registry') return registry;
   return createUpstreamKeySource({
     registry,
     clock,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
-      const answer = await store.apiKey(hash, { requestId: randomUUID() });
+      const answer = await source.store.apiKey(hash, { requestId: randomUUID() });
       if (answer.kind === 'found') return answer.record;
       return null;
     },

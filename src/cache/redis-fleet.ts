@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { RedisLink, RedisRole } from '../redis.ts';
+import { CacheNames } from '../redis-keys.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
@@ -32,6 +33,8 @@ export interface RedisFleetOptions {
   /** They stay their owner's to close; one and the same Redis may be behind both. */
   readonly state: RedisLink;
   readonly cache: RedisLink;
+  /** Names the store whose answers are cached, in letters and digits: another store's are another's. */
+  readonly store: string;
   /** Of this process: what it holds is dropped while it can't be known to be true. */
   readonly memory: MemoryTier;
   /** Of this process: what is set for the fleet is set here. */
@@ -92,11 +95,12 @@ class Member implements RedisFleet {
     this.#options = options;
     const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
     const self = randomUUID();
+    const names = new CacheNames(options.store);
     const onBroken = (error: unknown): void => this.#report('decode', error);
-    this.#tier = new RedisTier({ client: link.client, times, onBroken });
-    this.#channel = new FlightChannel({ link, timers, self });
+    this.#tier = new RedisTier({ client: link.client, names, times, onBroken });
+    this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new RedisState(state, times);
-    const leases = new RedisLeases({ link, channel: this.#channel, times, self, leaseMs });
+    const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs });
     this.fleet = {
       ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
       onStored: (listener) => this.#channel.onStored(listener),

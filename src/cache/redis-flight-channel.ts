@@ -3,7 +3,7 @@
  * an older copy of what was stored; so those who wait for one need no subscription of their own: to begin to wait is
  * free, and a herd over many keys costs Redis nothing.
  */
-import { channelName } from '../redis-keys.ts';
+import type { CacheNames } from '../redis-keys.ts';
 import type { RedisLink } from '../redis.ts';
 import type { FlightEnd, Following } from './ports.ts';
 import { readFlightMessage, type FlightMessage } from './redis-flight-messages.ts';
@@ -21,6 +21,7 @@ type StoredListener = (key: string, filledAtMs: number) => void;
 export interface FlightChannelOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
+  readonly names: CacheNames;
   readonly timers: Timers;
   /** This process, as the sender of its own messages. */
   readonly self: string;
@@ -29,11 +30,6 @@ export interface FlightChannelOptions {
 /** So that a lease that was not renewed has lapsed when it is looked at. */
 const LAPSE_MARGIN_MS = 5;
 
-/** Channels know no database numbers, so the number is part of the name. */
-export function flightsChannel(link: RedisLink): string {
-  return channelName('cache', String(link.client.options.db ?? 0), 'flights');
-}
-
 export class FlightChannel {
   readonly #timers: Timers;
   readonly #self: string;
@@ -41,10 +37,10 @@ export class FlightChannel {
   readonly #storedListeners = new Set<StoredListener>();
   readonly #unlisten: () => void;
 
-  constructor({ link, timers, self }: FlightChannelOptions) {
+  constructor({ link, names, timers, self }: FlightChannelOptions) {
     this.#timers = timers;
     this.#self = self;
-    this.#unlisten = link.subscriber.listen(flightsChannel(link), (text) => {
+    this.#unlisten = link.subscriber.listen(names.flightsChannel(link.client.options.db ?? 0), (text) => {
       const message = readFlightMessage(text);
       if (message !== null) this.#hear(message);
     });

@@ -4,11 +4,11 @@
  * lease can neither store nor end anything.
  */
 import { randomUUID } from 'node:crypto';
-import { cacheKeyName } from '../redis-keys.ts';
+import type { CacheNames } from '../redis-keys.ts';
 import { defineScript, type RedisScript, runScript } from '../redis-script.ts';
 import type { RedisLink } from '../redis.ts';
 import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
-import { type FlightChannel, flightsChannel } from './redis-flight-channel.ts';
+import type { FlightChannel } from './redis-flight-channel.ts';
 import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
 import type { TimesInForce } from './times.ts';
@@ -17,6 +17,7 @@ export interface RedisLeasesOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
   readonly channel: FlightChannel;
+  readonly names: CacheNames;
   readonly times: TimesInForce;
   /** This process, as the sender of its messages. */
   readonly self: string;
@@ -24,6 +25,8 @@ export interface RedisLeasesOptions {
   readonly leaseMs: number;
 }
 
+const LEASE = 'lease';
+const FAILURE = 'failure';
 /** For so long after a failure nobody asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 
@@ -84,7 +87,8 @@ export class RedisLeases implements Leases {
 
   async acquire(key: string): Promise<LeaseAttempt> {
     const token = randomUUID();
-    const keys = [leaseName(key), failureName(key)];
+    const { names } = this.#options;
+    const keys = [names.of(key, LEASE), names.of(key, FAILURE)];
     const reply = await this.#run(ACQUIRE, keys, [token, this.#options.leaseMs]);
     if (reply === 0) return { kind: 'acquired', lease: this.#lease(key, token) };
     const failure = typeof reply === 'string' ? readFailure(reply) : null;
@@ -99,21 +103,21 @@ export class RedisLeases implements Leases {
   }
 
   #lease(key: string, token: string): Lease {
-    const { link, times, self, leaseMs } = this.#options;
-    const channel = flightsChannel(link);
-    const lease = leaseName(key);
+    const { link, names, times, self, leaseMs } = this.#options;
+    const channel = names.flightsChannel(link.client.options.db ?? 0);
+    const lease = names.of(key, LEASE);
     return {
       renew: async () => (await this.#run(RENEW, [lease], [token, leaseMs])) === 1,
       complete: async (stored) => {
         const { filledAtMs } = stored.entry;
         const message = writeFlightMessage({ end: 'stored', sender: self, key, filledAtMs });
         const args = [token, channel, message, ...(await entryArgs(key, stored, times))];
-        return (await this.#run(COMPLETE, [lease, cacheKeyName(key)], args)) === 1;
+        return (await this.#run(COMPLETE, [lease, names.of(key)], args)) === 1;
       },
       fail: async (failure) => {
         const message = writeFlightMessage({ end: 'failed', sender: self, key, failure });
         const args = [token, channel, message, writeFailure(failure), REMEMBER_FAILURE_MS];
-        await this.#run(FAIL, [lease, failureName(key)], args);
+        await this.#run(FAIL, [lease, names.of(key, FAILURE)], args);
       },
       release: async () => {
         const message = writeFlightMessage({ end: 'released', sender: self, key });
@@ -125,12 +129,4 @@ export class RedisLeases implements Leases {
   #run(script: RedisScript, keys: readonly string[], args: ScriptArgs): Promise<unknown> {
     return runScript(this.#options.link.client, script, { keys, args });
   }
-}
-
-function leaseName(key: string): string {
-  return cacheKeyName(key, 'lease');
-}
-
-function failureName(key: string): string {
-  return cacheKeyName(key, 'failure');
 }

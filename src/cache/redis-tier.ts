@@ -1,6 +1,6 @@
 /** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
 import type { Redis } from 'ioredis';
-import { cacheEntryPattern, cacheKeyName } from '../redis-keys.ts';
+import type { CacheNames } from '../redis-keys.ts';
 import { defineScript, runScript } from '../redis-script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import { BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged } from './redis-entry.ts';
@@ -11,6 +11,7 @@ import type { TimesInForce } from './times.ts';
 export interface RedisTierOptions {
   /** Of the cache Redis. */
   readonly client: Redis;
+  readonly names: CacheNames;
   readonly times: TimesInForce;
   /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
   readonly onBroken: (error: BrokenEntryError) => void;
@@ -41,14 +42,14 @@ export class RedisTier implements CacheTier {
   }
 
   async get(key: string): Promise<StoredEntry | undefined> {
-    const [meta, body] = await this.#options.client.hmgetBuffer(cacheKeyName(key), 'meta', 'body');
+    const [meta, body] = await this.#options.client.hmgetBuffer(this.#options.names.of(key), 'meta', 'body');
     if (!meta || !body) return undefined;
     return await this.#unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }));
   }
 
   async set(key: string, stored: StoredEntry): Promise<boolean> {
     const args = await entryArgs(key, stored, this.#options.times);
-    await runScript(this.#options.client, SET, { keys: [cacheKeyName(key)], args });
+    await runScript(this.#options.client, SET, { keys: [this.#options.names.of(key)], args });
     return true;
   }
 
@@ -57,7 +58,7 @@ export class RedisTier implements CacheTier {
   }
 
   async delete(key: string): Promise<void> {
-    await this.#options.client.del(cacheKeyName(key));
+    await this.#options.client.del(this.#options.names.of(key));
   }
 
   async measure(matches: (stored: Tagged) => boolean): Promise<Usage> {
@@ -79,13 +80,13 @@ export class RedisTier implements CacheTier {
 
   /** When what the fleet holds of the key was filled; null where there is nothing. */
   async filledAtMs(key: string): Promise<number | null> {
-    const meta = await this.#options.client.hget(cacheKeyName(key), 'meta');
+    const meta = await this.#options.client.hget(this.#options.names.of(key), 'meta');
     return meta === null ? null : ((await this.#unlessBroken(() => decodeFilledAtMs(key, meta))) ?? null);
   }
 
   async #seedOne(key: string, stored: StoredEntry): Promise<void> {
     const args = await entryArgs(key, stored, this.#options.times);
-    const call = { keys: [cacheKeyName(key)], args: [...args, stored.entry.filledAtMs] };
+    const call = { keys: [this.#options.names.of(key)], args: [...args, stored.entry.filledAtMs] };
     await runScript(this.#options.client, SEED, call);
   }
 
@@ -95,7 +96,7 @@ export class RedisTier implements CacheTier {
       const [next, names] = await this.#options.client.scan(
         cursor,
         'MATCH',
-        cacheEntryPattern(),
+        this.#options.names.entryPattern,
         'COUNT',
         BATCH,
         'TYPE',

@@ -1,14 +1,15 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Lease } from '../../src/cache/ports.ts';
-import { cacheKeyName } from '../../src/redis-keys.ts';
+import { CacheNames } from '../../src/redis-keys.ts';
 import { type CacheFleet, startCacheFleet } from '../support/cache-fleet.ts';
 import { connectWhenUp } from '../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { aStoredAbsence, aStoredEvaluation, keyOfEvaluation } from '../support/stored-entry.ts';
 
 const key = keyOfEvaluation('ev_1');
-const name = cacheKeyName(key);
+const names = new CacheNames('test');
+const name = names.of(key);
 const HOUR_MS = 3_600_000;
 
 let redis: TestRedis;
@@ -39,7 +40,7 @@ async function acquired(): Promise<Lease> {
 
 describe('entries in Redis', () => {
   test('an entry, its lease and the memory of its failure have one slot', () => {
-    const slots = [name, cacheKeyName(key, 'lease'), cacheKeyName(key, 'failure')].map(slotOf);
+    const slots = [name, names.of(key, 'lease'), names.of(key, 'failure')].map(slotOf);
     expect(new Set(slots).size).toBe(1);
   });
 
@@ -143,7 +144,7 @@ test('who waits for a lease that nobody renews looks again when it lapses', asyn
 
 test('a lease of 2 s is taken where nothing else is said', async () => {
   await acquired();
-  const leftMs = await raw.pttl(cacheKeyName(key, 'lease'));
+  const leftMs = await raw.pttl(names.of(key, 'lease'));
   expect(leftMs).toBeGreaterThan(1000);
   expect(leftMs).toBeLessThanOrEqual(2000);
 });

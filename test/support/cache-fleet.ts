@@ -38,7 +38,7 @@ export async function openMember(options: CacheFleetOptions): Promise<CacheMembe
   const memory = new MemoryTier({ maxBytes: 2 ** 26 });
   const times = new AdjustableTimes();
   const shared = { state, cache, memory, times, clock: systemClock, timers: systemTimers, hooks };
-  const opened = await openRedisFleet({ ...shared, ...(leaseMs === undefined ? {} : { leaseMs }) });
+  const opened = await openRedisFleet({ store: 'test', ...shared, ...(leaseMs === undefined ? {} : { leaseMs }) });
   return {
     fleet: opened.fleet,
     purges: opened.purges,

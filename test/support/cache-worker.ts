@@ -37,7 +37,7 @@ async function open({ redisUrl, storeUrl, storeToken, times: evaluation }: Worke
   const times = new AdjustableTimes({ ...DEFAULT_TIMES, evaluation });
   const [state, cache] = [openRedis({ url: redisUrl, role: 'state' }), openRedis({ url: redisUrl, role: 'cache' })];
   const shared = { memory, times, clock: systemClock, timers: systemTimers };
-  const fleet = await openRedisFleet({ ...shared, state, cache });
+  const fleet = await openRedisFleet({ store: 'test', ...shared, state, cache });
   const store = createHttpStore({
     baseUrl: storeUrl,
     token: storeToken,
