@@ -26,6 +26,8 @@ export function serveCommand(terminal: Terminal): Command {
 
 /** Resolves when the gateway has stopped, on SIGTERM or SIGINT. */
 async function serve(command: Command, terminal: Terminal): Promise<void> {
+  // From the first moment on: a signal that comes while the gateway starts must not be lost.
+  const stopped = stopSignal();
   const loaded = loadConfig({ env: terminal.env });
   const logger = createLogger({ level: loaded.config.log.level });
   warn(logger, loaded);
@@ -35,7 +37,7 @@ async function serve(command: Command, terminal: Terminal): Promise<void> {
   const { publicUrl, adminUrl, demo } = gateway;
   answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(publicUrl, adminUrl, demo) });
   process.on('SIGHUP', () => reload(gateway, terminal, logger));
-  const signal = await stopSignal();
+  const signal = await stopped;
   logger.info({ signal }, 'stopping');
   await gateway.stop(signal === 'SIGTERM' ? loaded.config.server.drainDelayMs : 0);
   logger.info('stopped');
