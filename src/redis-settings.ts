@@ -1,61 +1,63 @@
-/** What a Redis that keeps keys and quotas must not be set to. */
+/** What a Redis is and how it is set, as far as it tells; at start a gateway warns of what does not suit it. */
+import { redisFaults, type RedisSettings, type RedisUse } from './redis-faults.ts';
 import type { RedisLink } from './redis.ts';
 
-/** `CONFIG` is refused by most managed Redis, `INFO` is not; both are asked, and what can't be told is passed over. */
-export interface RedisSettings {
-  /** Such as `noeviction`; null where it can't be told. */
-  readonly evictionPolicy: string | null;
-  readonly maxMemoryBytes: number | null;
-  /** Whether keys survive a restart, by either file; null where it can't be told. */
-  readonly isPersistent: boolean | null;
-  readonly version: string | null;
-}
-
-/** Rejects where Redis doesn't answer. */
+/** Asks it. `CONFIG` is refused by most hosted Redis: what only that tells is null there. Rejects where `INFO` fails. */
 export async function readRedisSettings({ client }: Pick<RedisLink, 'client'>): Promise<RedisSettings> {
-  const info = fieldsOf(await client.info());
-  const aof = info.get('aof_enabled');
-  const save = await client.config('GET', 'save').then(valueOf, () => null);
-  const maxMemory = info.get('maxmemory');
+  const savePoints = await client.config('GET', 'save').then(valueOf, () => null);
+  return settingsOf(await client.info(), savePoints);
+}
+
+/** The settings that the answer to `INFO` holds. `savePoints`: the value of `save`; null where it is not known. */
+export function settingsOf(info: string, savePoints: string | null): RedisSettings {
+  const fields = fieldsOf(info);
+  const text = (name: string): string | null => fields.get(name) ?? null;
+  const appends = text('aof_enabled');
+  const role = text('role');
+  const fails = (name: string): boolean => text(name) === 'err';
   return {
-    evictionPolicy: info.get('maxmemory_policy') ?? null,
-    maxMemoryBytes: maxMemory === undefined ? null : Number(maxMemory),
-    isPersistent: aof === '1' ? true : save === null ? null : save !== '',
-    version: info.get('redis_version') ?? null,
+    version: text('redis_version'),
+    mode: text('redis_mode'),
+    isReplica: role === null ? null : role === 'slave',
+    runId: text('run_id'),
+    evictionPolicy: text('maxmemory_policy'),
+    maxMemoryBytes: numberOf(text('maxmemory')),
+    usedMemoryBytes: numberOf(text('used_memory')),
+    appendsToFile: appends === null ? null : appends === '1',
+    savesSnapshots: savePoints === null ? null : savePoints !== '',
+    failedToWrite:
+      fails('rdb_last_bgsave_status') || fails('aof_last_write_status') || fails('aof_last_bgrewrite_status'),
   };
 }
 
-/** Warnings in whole sentences, with what to set; none where all is well. */
-export function faultsOfStateRedis({ evictionPolicy, isPersistent }: RedisSettings): readonly string[] {
-  const faults: string[] = [];
-  if (evictionPolicy?.startsWith('allkeys-') === true) {
-    faults.push(
-      `The Redis of REDIS_URL may evict API keys and quotas (maxmemory-policy is ${evictionPolicy}). Set maxmemory-policy to noeviction there, and give the response cache a Redis of its own with REDIS_CACHE_URL.`,
-    );
-  }
-  if (isPersistent === false) {
-    faults.push(
-      'The Redis of REDIS_URL loses all API keys when it restarts (neither RDB snapshots nor the AOF are on). Set appendonly to yes there.',
-    );
-  }
-  return faults;
-}
-
-/** Looks once, as soon as Redis answers. Never throws. */
-export function warnOfRedisSettings(link: RedisLink, warn: (warning: string) => void): void {
+/**
+ * Looks once, as soon as it answers, and warns in whole sentences; where it can't be asked then, when it comes back.
+ * Never throws. `use`: `both` where the response cache is in the same Redis.
+ */
+export function warnOfRedisSettings(
+  link: RedisLink,
+  warn: (warning: string) => void,
+  use: Exclude<RedisUse, 'cache'> = 'state',
+): void {
+  let hasLooked = false;
   const look = async (): Promise<void> => {
-    for (const fault of faultsOfStateRedis(await readRedisSettings(link))) warn(fault);
-  };
-  const end = link.onUp(() => {
+    const settings = await readRedisSettings(link);
+    if (hasLooked) return;
+    hasLooked = true;
     end();
-    // What can't be asked now is nothing to stop for.
-    look().catch(() => undefined);
-  });
+    for (const { finding, remedy } of redisFaults(settings, use)) warn(`The Redis of REDIS_URL ${finding}. ${remedy}`);
+  };
+  const end = link.onUp(() => void look().catch(() => undefined));
+  if (link.isUp()) look().catch(() => undefined);
 }
 
 function fieldsOf(info: string): ReadonlyMap<string, string> {
-  const lines = info.split('\r\n').filter((line) => line.includes(':'));
+  const lines = info.split(/\r?\n/).filter((line) => line.includes(':'));
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+}
+
+function numberOf(text: string | null): number | null {
+  return text !== null && /^\d+$/.test(text) ? Number(text) : null;
 }
 
 /** Of `CONFIG GET name`: the name and its value in turn. */

@@ -23,6 +23,7 @@ import { createMemoryQuota } from './quota/memory-quota.ts';
 import type { Quota } from './quota/quota.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis.ts';
+import { severalRedisFault } from './redis-faults.ts';
 import { warnOfRedisSettings } from './redis-settings.ts';
 import { StartError } from './start-error.ts';
 import type { StoreSource } from './store-source.ts';
@@ -75,6 +76,7 @@ function openAlone({ clock, times }: SharedStateOptions): SharedState {
 async function openFleet(options: SharedStateOptions, url: string, cacheUrl: string | null): Promise<SharedState> {
   const { config, memory, times, source, clock, logger } = options;
   const state = connect('state', url, logger);
+  warnOfRedisSettings(state, (warning) => logger.warn(warning), cacheUrl === null ? 'both' : 'state');
   const cache = connect('cache', cacheUrl ?? url, logger);
   const caches = await openRedisFleet({
     state,
@@ -128,16 +130,11 @@ async function openFleet(options: SharedStateOptions, url: string, cacheUrl: str
   };
 }
 
-const PLAIN_REDIS = /^rediss?:/i;
-
 function connect(role: RedisRole, url: string, logger: Logger): RedisLink {
   const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-  if (!PLAIN_REDIS.test(url)) {
-    throw new StartError(
-      `${setting}: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster.`,
-    );
-  }
-  const link = openRedis({
+  const fault = severalRedisFault(url);
+  if (fault !== null) throw new StartError(`${setting}: ${fault}.`);
+  return openRedis({
     url,
     role,
     hooks: {
@@ -145,8 +142,6 @@ function connect(role: RedisRole, url: string, logger: Logger): RedisLink {
       onDown: (_, reason) => logger.warn({ role, err: reason }, 'Redis does not answer'),
     },
   });
-  if (role === 'state') warnOfRedisSettings(link, (warning) => logger.warn(warning));
-  return link;
 }
 
 /** With `KEYS_SOURCE=upstream` a key that the registry doesn't know is asked of the store. */

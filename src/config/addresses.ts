@@ -70,10 +70,19 @@ const SEVERAL_REDIS = new RegExp(
   'i',
 );
 
+const PORTS = /:(\d{1,5})(?=[,/?]|$)/g;
+const MAX_PORT = 65_535;
+
+function isRedisUrl(text: string): boolean {
+  if (!ONE_REDIS.test(text) && !SEVERAL_REDIS.test(text)) return false;
+  const hosts = text.slice(text.lastIndexOf('@') + 1);
+  return [...hosts.matchAll(PORTS)].every(([, port]) => Number(port) <= MAX_PORT);
+}
+
 /** Address of a Redis, of its Sentinels or of a Cluster's nodes. It can hold a password. */
 export function redisUrl(): Kind<string> {
   return {
-    schema: textSchema((text) => (ONE_REDIS.test(text) || SEVERAL_REDIS.test(text) ? text : null)),
+    schema: textSchema((text) => (isRedisUrl(text) ? text : null)),
     allowed:
       'redis://[user:password@]host[:port][/db], rediss:// (TLS), redis+sentinel://host:port,host:port/name, or redis+cluster://host:port,host:port',
   };

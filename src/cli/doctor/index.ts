@@ -7,8 +7,9 @@ import { answer, makeCommand, matching } from '../command.ts';
 import { EXIT_CODES } from '../errors.ts';
 import type { Terminal } from '../terminal.ts';
 import { checkAdmin } from './admin.ts';
-import { type Check, skipped } from './check.ts';
+import type { Check } from './check.ts';
 import { checkConfig } from './config.ts';
+import { checkRedis } from './redis.ts';
 import { checkUpstream } from './upstream.ts';
 
 interface DoctorOptions {
@@ -20,8 +21,10 @@ export function doctorCommand(terminal: Terminal): Command {
   const command = makeCommand(
     {
       name: 'doctor',
-      summary: 'check the configuration, the store, the clock and a running gateway',
-      details: 'It only reads. The exit status is 1 where something is wrong.',
+      summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
+      details:
+        'It only reads, but for one name of its own that it writes in Redis and deletes again.\n' +
+        'The exit status is 1 where something is wrong.',
       examples: ['evalgate doctor', 'evalgate doctor --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json'],
     },
     terminal,
@@ -38,12 +41,8 @@ export function doctorCommand(terminal: Terminal): Command {
 }
 
 async function checkServices(config: Config, workspaceId: string | null): Promise<readonly Check[]> {
-  return [checkRedis(config.redis), ...(await checkUpstream(config.upstream, workspaceId))];
-}
-
-function checkRedis({ url }: Config['redis']): Check {
-  if (url === null) return skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process');
-  return skipped('redis', 'configured; this command does not look at it');
+  const [redis, upstream] = await Promise.all([checkRedis(config.redis), checkUpstream(config.upstream, workspaceId)]);
+  return [...redis, ...upstream];
 }
 
 function checkText({ name, status, message, advice }: Check): string {

@@ -2,10 +2,10 @@
 import { Option, type Command } from 'commander';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { SCOPES } from '../../keys/key.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, durationBetween, integerBetween, makeCommand, matching, repeated } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
-import { issuedKeyDocument, issuedKeySchema, issuedKeyText } from './view.ts';
+import { atKeyOffice, withOfficeOption } from './at-office.ts';
+import { issuedKeyDocument, issuedKeyText } from './view.ts';
 
 const HIGHEST_LIMIT = 1_000_000_000;
 const DAY_MS = 86_400_000;
@@ -33,7 +33,7 @@ export function createKeyCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withAdminOption(command, terminal)
+  return withOfficeOption(command, terminal)
     .requiredOption('--name <text>', 'what the key is for', matching(/\S/, 'a text that is not blank'))
     .addOption(
       new Option('--workspace <uuid...>', 'a workspace that the key may see; repeat it for more, up to 50')
@@ -65,18 +65,14 @@ export function createKeyCommand(terminal: Terminal): Command {
 
 async function createKey(command: Command, terminal: Terminal): Promise<void> {
   const { workspace, scope, name, perMinute, perHour, expires } = command.opts<CreateOptions>();
-  const { key, token } = await adminClientOf(command, terminal).call({
-    method: 'POST',
-    path: '/api/keys',
-    body: {
-      name,
-      workspaceIds: workspace,
-      scopes: scope,
-      ...(perMinute === undefined ? {} : { perMinute }),
-      ...(perHour === undefined ? {} : { perHour }),
-      ...(expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() }),
-    },
-    answer: issuedKeySchema,
-  });
+  const wanted = {
+    name,
+    workspaceIds: workspace,
+    scopes: scope,
+    ...(perMinute === undefined ? {} : { perMinute }),
+    ...(perHour === undefined ? {} : { perHour }),
+    ...(expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() }),
+  };
+  const { key, token } = await atKeyOffice(command, terminal, (office) => office.create(wanted));
   answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
 }

@@ -1,16 +1,14 @@
 /** `evalgate keys import`: takes over keys that are hashed already, all or none. */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import { z } from 'zod';
 import { check } from '../../admin/faults.ts';
 import { importedKeyRules } from '../../admin/key-rules.ts';
 import { reasonOf } from '../../config/layer.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand } from '../command.ts';
 import { CliError } from '../errors.ts';
 import type { Terminal } from '../terminal.ts';
-
-const importedSchema = z.object({ added: z.number(), replaced: z.number() });
+import { atKeyOffice, withOfficeOption } from './at-office.ts';
+import type { ImportLine } from './office.ts';
 
 export function importKeysCommand(terminal: Terminal): Command {
   const command = makeCommand(
@@ -26,17 +24,11 @@ export function importKeysCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withAdminOption(command, terminal)
+  return withOfficeOption(command, terminal)
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string) => {
-      const keys = readKeys(await readText(file, terminal), Date.now());
-      const client = adminClientOf(command, terminal);
-      const result = await client.call({
-        method: 'POST',
-        path: '/api/keys/import',
-        body: { keys },
-        answer: importedSchema,
-      });
+      const lines = readKeys(await readText(file, terminal), Date.now());
+      const result = await atKeyOffice(command, terminal, (office) => office.importKeys(lines));
       answer(terminal, command, {
         document: result,
         text: `Imported: ${result.added} new, ${result.replaced} replaced.`,
@@ -55,18 +47,18 @@ async function readText(file: string, terminal: Terminal): Promise<string> {
 }
 
 /** The keys of all lines. Throws CliError with every fault of every line. Blank lines are passed over. */
-function readKeys(text: string, nowMs: number): readonly unknown[] {
+function readKeys(text: string, nowMs: number): readonly ImportLine[] {
   const rules = importedKeyRules(nowMs);
   const lineOf = new Map<string, number>();
   const faults: string[] = [];
-  const keys: unknown[] = [];
+  const keys: ImportLine[] = [];
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const number = index + 1;
     const parsed = parseLine(line);
     const checked =
       parsed === null ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(rules, parsed.value);
-    keys.push(parsed?.value);
+    if (checked.faults === null) keys.push({ written: parsed?.value, key: checked.value });
     const found = checked.faults ?? repeats(checked.value, number, lineOf);
     faults.push(...found.map((fault) => `line ${number}: ${fault}`));
   }

@@ -12,7 +12,9 @@ export function keysCommand(terminal: Terminal): Command {
   const texts = {
     name: 'keys',
     summary: 'create, list and end API keys',
-    details: 'The commands act on a running gateway through its admin listener.',
+    details:
+      'With REDIS_URL the commands act on Redis directly: no gateway need run, and those that do hear of it at once.\n' +
+      'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
   };
   return makeGroup(texts, terminal)

@@ -1,12 +1,13 @@
 /** `evalgate keys show`, `deprecate` and `revoke`: commands on one key that answer with it. */
 import type { Command } from 'commander';
 import { ID_PATTERN } from '../../domain/records.ts';
-import { adminClientOf, type AdminRequest, withAdminOption } from '../admin-client.ts';
 import { answer, type CommandTexts, makeCommand, matching } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
-import { keyDetails, oneKeySchema } from './view.ts';
+import { atKeyOffice, withOfficeOption } from './at-office.ts';
+import type { KeyOffice, KeyView } from './office.ts';
+import { keyDetails } from './view.ts';
 
-/** Adds the argument ID. A key itself is never taken for its id: it would end up in the log of the listener. */
+/** Adds the argument ID. A key itself is never taken for its id: it would be shown and logged. */
 export function withKeyId(command: Command): Command {
   const parseId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
   return command.argument('<id>', 'the id of the key, not the key itself', (text) =>
@@ -14,20 +15,19 @@ export function withKeyId(command: Command): Command {
   );
 }
 
-type Act = Pick<AdminRequest<unknown>, 'method' | 'body'>;
+type Act = (office: KeyOffice, keyId: string) => Promise<KeyView>;
 
 function oneKeyCommand(texts: CommandTexts, act: Act, terminal: Terminal): Command {
-  const command = withAdminOption(withKeyId(makeCommand(texts, terminal)), terminal);
+  const command = withOfficeOption(withKeyId(makeCommand(texts, terminal)), terminal);
   return command.action(async (id: string) => {
-    const client = adminClientOf(command, terminal);
-    const { key } = await client.call({ ...act, path: `/api/keys/${id}`, answer: oneKeySchema });
+    const key = await atKeyOffice(command, terminal, (office) => act(office, id));
     answer(terminal, command, { document: key, text: keyDetails(key) });
   });
 }
 
 export function showKeyCommand(terminal: Terminal): Command {
   const texts = { name: 'show', summary: 'show one key', examples: ['evalgate keys show k_7Hq2'] };
-  return oneKeyCommand(texts, { method: 'GET' }, terminal);
+  return oneKeyCommand(texts, (office, id) => office.show(id), terminal);
 }
 
 export function deprecateKeyCommand(terminal: Terminal): Command {
@@ -37,7 +37,7 @@ export function deprecateKeyCommand(terminal: Terminal): Command {
     details: 'The key can be made active again through the admin listener; `revoke` is for good.',
     examples: ['evalgate keys deprecate k_7Hq2'],
   };
-  return oneKeyCommand(texts, { method: 'PATCH', body: { status: 'deprecated' } }, terminal);
+  return oneKeyCommand(texts, (office, id) => office.deprecate(id), terminal);
 }
 
 export function revokeKeyCommand(terminal: Terminal): Command {
@@ -46,5 +46,5 @@ export function revokeKeyCommand(terminal: Terminal): Command {
     summary: 'end a key for good: its holder gets 403, its record stays',
     examples: ['evalgate keys revoke k_7Hq2'],
   };
-  return oneKeyCommand(texts, { method: 'DELETE' }, terminal);
+  return oneKeyCommand(texts, (office, id) => office.revoke(id), terminal);
 }

@@ -1,11 +1,10 @@
 /** `evalgate keys rotate`: issues a successor. */
 import type { Command } from 'commander';
-import { formatDuration } from '../../duration.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, durationBetween, makeCommand } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
+import { atKeyOffice, withOfficeOption } from './at-office.ts';
 import { withKeyId } from './one-key.ts';
-import { issuedKeyDocument, issuedKeySchema, issuedKeyText } from './view.ts';
+import { issuedKeyDocument, issuedKeyText } from './view.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -19,16 +18,11 @@ export function rotateKeyCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withAdminOption(withKeyId(command), terminal)
+  return withOfficeOption(withKeyId(command), terminal)
     .option('--overlap <duration>', 'how long both keys are good (24h)', durationBetween(0, 365 * DAY_MS), DAY_MS)
     .action(async (id: string) => {
       const { overlap } = command.opts<{ overlap: number }>();
-      const { key, token } = await adminClientOf(command, terminal).call({
-        method: 'POST',
-        path: `/api/keys/${id}/rotate`,
-        body: { overlap: formatDuration(overlap) },
-        answer: issuedKeySchema,
-      });
+      const { key, token } = await atKeyOffice(command, terminal, (office) => office.rotate(id, overlap));
       answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
     });
 }

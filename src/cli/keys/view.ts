@@ -1,26 +1,6 @@
-/** A key as the admin listener shows it, and how it is shown here. */
-import { z } from 'zod';
-import { KEY_STATUSES } from '../../keys/key.ts';
+/** How keys are shown to people, and with `--json`. */
 import { columns, printable } from '../table.ts';
-
-const keyViewSchema = z.looseObject({
-  keyId: z.string(),
-  name: z.string(),
-  status: z.enum(KEY_STATUSES),
-  workspaceIds: z.array(z.string()),
-  scopes: z.array(z.string()),
-  createdAt: z.string(),
-  expiresAt: z.string().nullable(),
-  limits: z.object({ perMinute: z.number().nullable(), perHour: z.number().nullable() }),
-  quotaId: z.string(),
-  lastUsedAt: z.string().nullable(),
-});
-
-export type KeyView = z.output<typeof keyViewSchema>;
-
-export const oneKeySchema = z.object({ key: keyViewSchema });
-export const allKeysSchema = z.object({ keys: z.array(keyViewSchema) });
-export const issuedKeySchema = z.object({ key: keyViewSchema, token: z.string() });
+import type { KeyView } from './office.ts';
 
 /** The keys in a table, a line a key. */
 export function keyTable(keys: readonly KeyView[]): string {

@@ -278,3 +278,18 @@ test('the token can stand in a file, and the port in ADMIN_PORT', async () => {
   expect(both.code).toBe(1);
   expect(both.stderr).toContain('ADMIN_TOKEN is set too; allowed: only one of ADMIN_TOKEN and ADMIN_TOKEN_FILE');
 });
+
+test('the listener points to its own addresses; the command points to a command', async () => {
+  reply = [404, { error: { message: 'There is no key with the id k_1. GET /api/keys lists the ids.' } }];
+  const { code, stderr } = await keys(['show', 'k_1']);
+  expect([code, stderr]).toEqual([1, 'There is no key with the id k_1. `evalgate keys list` shows the ids.\n']);
+});
+
+test('where keys are is told by the whole configuration: one that is faulty is refused, unless the listener is named', async () => {
+  const env = { PORT: 'x' };
+  const { code, stdout, stderr } = await evalgate(['keys', 'list'], { env });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toContain('PORT: given "x"');
+  reply = [200, { keys: [] }];
+  expect((await keys(['list'], env)).code).toBe(0);
+});

@@ -47,6 +47,7 @@ test.each([
   ['REDIS_URL', 'localhost:6379'],
   ['REDIS_URL', 'redis://'],
   ['REDIS_URL', 'redis://a,b'],
+  ['REDIS_URL', 'redis://host:65536'],
   ['REDIS_URL', 'redis+cluster://a:1,,b:2'],
   ['UPSTREAM_URL', 'store.example'],
   ['UPSTREAM_URL', 'ftp://store.example'],

@@ -2,9 +2,10 @@ import { expect, test } from 'vitest';
 import { rateLimitHeaders } from '../../../src/quota/headers.ts';
 import { QUOTA_WINDOWS } from '../../../src/quota/log.ts';
 import { createMemoryQuota } from '../../../src/quota/memory-quota.ts';
-import type { Quota, QuotaDecision, QuotaLimits } from '../../../src/quota/quota.ts';
+import type { Quota, QuotaLimits } from '../../../src/quota/quota.ts';
 import { QuotaOracle } from '../../contract/quota/oracle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { headersByTheBook } from '../../support/quota-headers.ts';
 import { SeededRandom } from '../../support/random.ts';
 
 const START_SECONDS = 1_768_478_400;
@@ -115,31 +116,6 @@ test('R2: the headers always come in the same order', async () => {
   const refused = Object.keys(await take(limits));
   expect(refused).toEqual([...admitted, 'Retry-After']);
 });
-
-/** The smallest whole number of seconds that is not less, found by counting in integers. */
-function ceilSeconds(micros: number): bigint {
-  const exact = BigInt(micros);
-  return exact / 1_000_000n + (exact % 1_000_000n > 0n ? 1n : 0n);
-}
-
-function headersByTheBook({ nowMicros, minute, hour, retryAtMicros }: QuotaDecision): Record<string, string> {
-  const active = minute.remaining <= hour.remaining ? minute : hour;
-  const expected: Record<string, string> = {
-    'X-RateLimit-Active-Window': active === minute ? 'minute' : 'hour',
-    'RateLimit-Policy': [`"minute";q=${minute.limit};w=60`, `"hour";q=${hour.limit};w=3600`].join(', '),
-    RateLimit: [
-      `"minute";r=${minute.remaining};t=${ceilSeconds(minute.nextFreeAtMicros - nowMicros)}`,
-      `"hour";r=${hour.remaining};t=${ceilSeconds(hour.nextFreeAtMicros - nowMicros)}`,
-    ].join(', '),
-  };
-  for (const [prefix, window] of [['', active] as const, ['Minute-', minute] as const, ['Hour-', hour] as const]) {
-    expected[`X-RateLimit-${prefix}Limit`] = `${window.limit}`;
-    expected[`X-RateLimit-${prefix}Remaining`] = `${window.remaining}`;
-    expected[`X-RateLimit-${prefix}Reset`] = `${ceilSeconds(window.emptyAtMicros)}`;
-  }
-  if (retryAtMicros !== null) expected['Retry-After'] = `${ceilSeconds(retryAtMicros - nowMicros)}`;
-  return expected;
-}
 
 test('R2, R3, R4: on random days of a key every header is exact', async () => {
   for (let seed = 1; seed <= 100; seed += 1) {

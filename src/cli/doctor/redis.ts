@@ -1,0 +1,163 @@
+/** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
+import type { Config } from '../../config/config.ts';
+import { type RedisFault, redisFaults, type RedisSettings, type RedisUse } from '../../redis-faults.ts';
+import type { RedisRole } from '../../redis.ts';
+import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
+
+/** Every request waits for Redis once at least. */
+const SLOW_MS = 10;
+/** As long as a request waits for the count of its rate limit; then its process goes on with its share of the limit. */
+const TOO_SLOW_MS = 80;
+const CLOCK_TOLERANCE_MS = 1000;
+
+export const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
+
+/** Of both, where there are two. */
+export async function checkRedis({ url, cacheUrl }: Config['redis']): Promise<readonly Check[]> {
+  if (url === null) {
+    return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
+  }
+  const [state, cache] = await Promise.all([
+    visit('state', url),
+    cacheUrl === null || cacheUrl === url ? null : visit('cache', cacheUrl),
+  ]);
+  const isShared = cache === null || isSameServer(state, cache);
+  const checks = [...checksOf(state, isShared ? 'both' : 'state')];
+  if (cache === null) return checks;
+  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, 'cache'))];
+}
+
+/** What was found there, or why nothing could be. */
+interface Visit {
+  readonly role: RedisRole;
+  readonly look: RedisLook | null;
+  readonly failure: Check | null;
+}
+
+async function visit(role: RedisRole, url: string): Promise<Visit> {
+  try {
+    const link = await openAnsweringRedis({ role, url });
+    try {
+      return { role, look: await lookAtRedis(link), failure: null };
+    } finally {
+      await link.close();
+    }
+  } catch (error) {
+    return { role, look: null, failure: failureOf(error, settingOf(role)) };
+  }
+}
+
+function failureOf(error: unknown, setting: string): Check {
+  if (error instanceof RedisAccessError) return fail('redis', `${setting}: ${error.finding}`, error.advice);
+  const finding = `Redis stopped answering (${redisReason(error)})`;
+  return fail('redis', `${setting}: ${finding}`, 'Look in its log, and at the network between.');
+}
+
+function isSameServer(one: Visit, other: Visit): boolean {
+  const runId = one.look?.settings?.runId ?? null;
+  return runId !== null && runId === other.look?.settings?.runId;
+}
+
+function sameServer(): Check {
+  return warn(
+    'redis',
+    'REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
+    'Leave REDIS_CACHE_URL out, or set it to another Redis.',
+  );
+}
+
+function checksOf({ role, look, failure }: Visit, use: RedisUse): readonly Check[] {
+  if (look === null) return failure === null ? [] : [failure];
+  const setting = settingOf(role);
+  const checks = [
+    checkLatency(look, role),
+    ...checkSettings(look.settings, role, use),
+    checkRefusal(look.refusal, setting),
+  ];
+  return role === 'state' ? [...checks, checkRedisClock(look.clock)] : checks;
+}
+
+/** How long it takes to answer; `settings` for its version. */
+export function checkLatency(
+  { latencyMs, settings }: Pick<RedisLook, 'latencyMs' | 'settings'>,
+  role: RedisRole,
+): Check {
+  const version = settings?.version ?? null;
+  const what = version === null ? 'answers' : `version ${version} answers`;
+  const took = latencyMs < 10 ? latencyMs.toFixed(1) : latencyMs.toFixed(0);
+  const message = `${settingOf(role)}: ${what} in ${took} ms (median of ${PINGS} pings)`;
+  const nearer = 'Run it near the gateways (same network, same zone), and look at its load with redis-cli --latency.';
+  if (role === 'state' && latencyMs >= TOO_SLOW_MS) {
+    return fail('redis', `${message}; rate limits are not exact from ${TOO_SLOW_MS} ms on`, nearer);
+  }
+  return latencyMs > SLOW_MS ? warn('redis', `${message}; every request waits for it`, nearer) : ok('redis', message);
+}
+
+/** What is wrong with its settings, and a line for each of memory and persistence where that is well. */
+export function checkSettings(settings: RedisSettings | null, role: RedisRole, use: RedisUse): readonly Check[] {
+  const setting = settingOf(role);
+  if (settings === null) {
+    const message = `${setting}: it refuses INFO: version, eviction and persistence can't be told`;
+    return [skipped('redis', message)];
+  }
+  const faults = redisFaults(settings, use);
+  const isFaulty = (about: RedisFault['about']): boolean => faults.some((fault) => fault.about === about);
+  const found = faults.map(({ severity, finding, remedy }) => {
+    const message = `${setting}: ${finding}`;
+    return severity === 'fail' ? fail('redis', message, remedy) : warn('redis', message, remedy);
+  });
+  if (!isFaulty('memory')) found.push(goodMemory(settings, setting, role));
+  if (role === 'state' && !isFaulty('persistence')) found.push(goodPersistence(settings, setting));
+  return found;
+}
+
+function goodMemory({ evictionPolicy }: RedisSettings, setting: string, role: RedisRole): Check {
+  if (evictionPolicy === null) return skipped('redis', `${setting}: it does not tell its maxmemory-policy`);
+  const what = role === 'state' ? 'drops nothing' : 'makes room when its memory is full';
+  return ok('redis', `${setting}: ${what} (maxmemory-policy ${evictionPolicy})`);
+}
+
+function goodPersistence({ appendsToFile }: RedisSettings, setting: string): Check {
+  if (appendsToFile === true) return ok('redis', `${setting}: keeps what it has over a restart (appendonly yes)`);
+  return skipped(
+    'redis',
+    `${setting}: it refuses CONFIG GET: whether it keeps what it has over a restart can't be told`,
+  );
+}
+
+/** Whether a gateway could work there. `refusal` is Redis's own word. */
+export function checkRefusal(refusal: string | null, setting: string): Check {
+  if (refusal === null) return ok('redis', `${setting}: scripts, writes and messages work`);
+  return fail(
+    'redis',
+    `${setting}: what a gateway does there is refused (${refusal})`,
+    refusalAdvice(refusal, setting),
+  );
+}
+
+function refusalAdvice(refusal: string, setting: string): string {
+  if (refusal.startsWith('OOM')) return 'Its memory is full: raise maxmemory there.';
+  if (refusal.startsWith('READONLY')) return `Set ${setting} to its primary.`;
+  if (refusal.startsWith('MISCONF')) return 'It cannot save to its disk; its log says why.';
+  if (/NOPERM|ACL|permissions|can't (?:run|access)/.test(refusal)) return `Give its user these rights: ${REDIS_RIGHTS}`;
+  return 'Its log, and `redis-cli ACL LOG`, may say more.';
+}
+
+/** Quotas go by Redis's clock; expiry of keys and ages of answers by the gateways'. */
+export function checkRedisClock(reading: ClockReading | null): Check {
+  if (reading === null) return skipped('clock', 'REDIS_URL: it refuses TIME');
+  const { theirsMs, sentAtMs, answeredAtMs } = reading;
+  const offMs = (sentAtMs + answeredAtMs) / 2 - theirsMs;
+  const uncertainMs = (answeredAtMs - sentAtMs) / 2;
+  if (Math.abs(offMs) <= CLOCK_TOLERANCE_MS + uncertainMs) {
+    return ok('clock', 'agrees with that of REDIS_URL to within a second');
+  }
+  const seconds = (Math.abs(offMs) / 1000).toFixed(1);
+  return warn(
+    'clock',
+    `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} that of REDIS_URL`,
+    'Synchronise both with NTP (timedatectl, chronyc tracking). Rate limits go by the one, expiry of keys by the other.',
+  );
+}

@@ -1,0 +1,57 @@
+/** Keys through the admin listener of a running gateway. */
+import { z } from 'zod';
+import { formatDuration } from '../../duration.ts';
+import { KEY_STATUSES } from '../../keys/key.ts';
+import type { AdminClient, AdminRequest } from '../admin-client.ts';
+import { CliError } from '../errors.ts';
+import type { IssuedKeyView, KeyOffice, KeyView } from './office.ts';
+
+const keyViewSchema = z.looseObject({
+  keyId: z.string(),
+  name: z.string(),
+  status: z.enum(KEY_STATUSES),
+  workspaceIds: z.array(z.string()),
+  scopes: z.array(z.string()),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+  limits: z.object({ perMinute: z.number().nullable(), perHour: z.number().nullable() }),
+  quotaId: z.string(),
+  lastUsedAt: z.string().nullable(),
+});
+
+const oneKeySchema = z.object({ key: keyViewSchema });
+const allKeysSchema = z.object({ keys: z.array(keyViewSchema) });
+const issuedKeySchema = z.object({ key: keyViewSchema, token: z.string() });
+const importedSchema = z.object({ added: z.number(), replaced: z.number() });
+
+export function adminOffice(client: AdminClient): KeyOffice {
+  const call = async <T>(request: AdminRequest<T>): Promise<T> => {
+    try {
+      return await client.call(request);
+    } catch (error) {
+      throw error instanceof CliError ? inCommands(error) : error;
+    }
+  };
+  const issue = (path: string, body: unknown): Promise<IssuedKeyView> =>
+    call({ method: 'POST', path, body, answer: issuedKeySchema });
+  const one = async (request: Omit<AdminRequest<unknown>, 'answer'>): Promise<KeyView> =>
+    (await call({ ...request, answer: oneKeySchema })).key;
+  return {
+    create: (wanted) => issue('/api/keys', wanted),
+    list: async () => (await call({ method: 'GET', path: '/api/keys', answer: allKeysSchema })).keys,
+    show: (keyId) => one({ method: 'GET', path: `/api/keys/${keyId}` }),
+    deprecate: (keyId) => one({ method: 'PATCH', path: `/api/keys/${keyId}`, body: { status: 'deprecated' } }),
+    revoke: (keyId) => one({ method: 'DELETE', path: `/api/keys/${keyId}` }),
+    rotate: (keyId, overlapMs) => issue(`/api/keys/${keyId}/rotate`, { overlap: formatDuration(overlapMs) }),
+    importKeys: (lines) => {
+      const body = { keys: lines.map(({ written }) => written) };
+      return call({ method: 'POST', path: '/api/keys/import', body, answer: importedSchema });
+    },
+    close: async () => {},
+  };
+}
+
+/** The listener points to its own addresses; whoever runs a command has a command for it. */
+function inCommands(error: CliError): CliError {
+  return new CliError(error.message.replace('GET /api/keys lists', '`evalgate keys list` shows'), error.exitCode);
+}

@@ -1,0 +1,88 @@
+/** Opens a Redis for one command: it answers within seconds, or the command ends with what to do about it. */
+import { openRedis, type RedisLink, type RedisRole } from '../redis.ts';
+import { severalRedisFault } from '../redis-faults.ts';
+import { CliError } from './errors.ts';
+
+/** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */
+const ANSWER_WITHIN_MS = 5000;
+
+export interface RedisAddress {
+  readonly role: RedisRole;
+  readonly url: string;
+}
+
+/** Redis can't be used. `message` says why, `advice` what to do; neither holds a password. */
+export class RedisAccessError extends CliError {
+  readonly finding: string;
+  readonly advice: string;
+
+  constructor(setting: string, finding: string, advice: string) {
+    super(`${setting}: ${finding}. ${advice}`);
+    this.finding = finding;
+    this.advice = advice;
+  }
+}
+
+export function settingOf(role: RedisRole): string {
+  return role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+}
+
+/** A link that is up. The caller closes it. Rejects with RedisAccessError. */
+export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<RedisLink> {
+  const setting = settingOf(role);
+  const fail = (finding: string, advice: string): RedisAccessError => new RedisAccessError(setting, finding, advice);
+  const several = severalRedisFault(url);
+  if (several !== null) throw fail(several, `Set ${setting} to a redis:// or rediss:// address.`);
+  if (!URL.canParse(url))
+    throw fail('that is no address', `Check host and port in ${setting}; a port is at most 65535.`);
+  const where = `Redis at ${new URL(url).host}`;
+  const link = openRedis({ url, role, commandTimeoutMs: ANSWER_WITHIN_MS });
+  try {
+    await answers(link);
+    await selectDatabase(link);
+    return link;
+  } catch (error) {
+    await link.close();
+    const reason = redisReason(error);
+    throw fail(`${where} can't be used (${reason})`, accessAdvice(reason, setting));
+  }
+}
+
+/** Rejects with the first failure to connect: a command has no time to see whether Redis comes back. */
+async function answers(link: RedisLink): Promise<void> {
+  if (link.isUp()) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const late = (): void => reject(new Error(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
+  const timer = setTimeout(late, ANSWER_WITHIN_MS);
+  const ends = [link.onUp(resolve), link.onDown(reject)];
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    for (const end of ends) end();
+  }
+}
+
+/** A database that is not there would otherwise go unnoticed, and the first one be used in its place. */
+async function selectDatabase({ client }: RedisLink): Promise<void> {
+  const { db = 0 } = client.options;
+  if (db !== 0) await client.select(db);
+}
+
+/** Why Redis, or the way there, refuses: Redis's own words or the code of the system's error. */
+export function redisReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message.startsWith('Unknown RESP type')) return 'what answers is not Redis';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+}
+
+function accessAdvice(reason: string, setting: string): string {
+  if (/^(?:NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/.test(reason)) {
+    return `Give a user and password that it takes in ${setting}: redis://user:password@host:port.`;
+  }
+  if (/CERT|SIGNATURE/.test(reason)) {
+    return 'Name a file with the certificate of its authority in NODE_EXTRA_CA_CERTS.';
+  }
+  if (/DB index/.test(reason)) return `Give another database number in ${setting}, or raise "databases" there.`;
+  return `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
+}

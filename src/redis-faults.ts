@@ -1,0 +1,152 @@
+/**
+ * How a Redis is set, held against what evalgate keeps there: state (keys, quotas, epochs) must neither be dropped nor
+ * lost, cached answers may. Pure.
+ */
+
+/**
+ * The oldest version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that ask
+ * for the time and then write need 5.0.
+ */
+const OLDEST_VERSION = { major: 6, minor: 0 } as const;
+/** Above this share a memory that evicts nothing is about to refuse writes. */
+const NEARLY_FULL = 0.8;
+
+export interface RedisSettings {
+  /** Null, as all else here, where it is not told. */
+  readonly version: string | null;
+  /** `standalone`, `cluster` or `sentinel`. */
+  readonly mode: string | null;
+  readonly isReplica: boolean | null;
+  /** Of the running server: two addresses with the same one lead to the same memory. */
+  readonly runId: string | null;
+  /** Such as `noeviction`. */
+  readonly evictionPolicy: string | null;
+  /** 0 for no limit. */
+  readonly maxMemoryBytes: number | null;
+  readonly usedMemoryBytes: number | null;
+  readonly appendsToFile: boolean | null;
+  readonly savesSnapshots: boolean | null;
+  /** Whether what was to be written to disk last could not be. */
+  readonly failedToWrite: boolean;
+}
+
+/** What is kept there: `both` where the response cache has no Redis of its own. */
+export type RedisUse = 'state' | 'cache' | 'both';
+
+export interface RedisFault {
+  readonly about: 'version' | 'mode' | 'memory' | 'persistence';
+  /** `fail`: evalgate does not work there, or loses what it must keep. `warn`: it can be lived with. */
+  readonly severity: 'fail' | 'warn';
+  /** What is said of it, after a name: `may drop API keys ...`. */
+  readonly finding: string;
+  /** What to set, in whole sentences. */
+  readonly remedy: string;
+}
+
+/** What is wrong with it for that use; nothing where all is well or not told. */
+export function redisFaults(settings: RedisSettings, use: RedisUse): readonly RedisFault[] {
+  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use);
+  const persistence = use === 'cache' ? null : persistenceFault(settings);
+  return [versionFault(settings), modeFault(settings), memory, persistence].filter((fault) => fault !== null);
+}
+
+/** Why the address is not one that can be connected to; null where it is. */
+export function severalRedisFault(url: string): string | null {
+  if (/^rediss?:/i.test(url)) return null;
+  return 'this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster';
+}
+
+function versionFault({ version }: RedisSettings): RedisFault | null {
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(version ?? '') ?? [];
+  if (version === null || major === undefined || minor === undefined) return null;
+  const { major: oldestMajor, minor: oldestMinor } = OLDEST_VERSION;
+  if (Number(major) > oldestMajor || (Number(major) === oldestMajor && Number(minor) >= oldestMinor)) return null;
+  return {
+    about: 'version',
+    severity: 'fail',
+    finding: `is of version ${version}, too old for what evalgate asks of it`,
+    remedy: `Use Redis ${oldestMajor}.${oldestMinor} or newer, or Valkey.`,
+  };
+}
+
+function modeFault({ mode, isReplica }: RedisSettings): RedisFault | null {
+  if (mode === 'cluster' || mode === 'sentinel') {
+    return {
+      about: 'mode',
+      severity: 'fail',
+      finding: mode === 'cluster' ? 'is a node of a Cluster, and holds only some of the keys' : 'is a Sentinel',
+      remedy: 'Give the address of a Redis that stands alone, or of a primary with replicas.',
+    };
+  }
+  if (isReplica !== true) return null;
+  return {
+    about: 'mode',
+    severity: 'fail',
+    finding: 'is a replica, and replicas refuse changes',
+    remedy: 'Give the address of its primary.',
+  };
+}
+
+function stateMemoryFault(settings: RedisSettings, use: RedisUse): RedisFault | null {
+  const { evictionPolicy, maxMemoryBytes, usedMemoryBytes } = settings;
+  const about = 'memory';
+  const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
+  const set = toSet('maxmemory-policy noeviction');
+  const remedy = use === 'both' ? `${set} And ${own}.` : set;
+  if (evictionPolicy?.startsWith('allkeys-') === true) {
+    const finding = `may drop API keys when its memory is full (maxmemory-policy ${evictionPolicy})`;
+    return { about, severity: 'fail', finding, remedy };
+  }
+  if (evictionPolicy?.startsWith('volatile-') === true) {
+    const finding = `may forget the use of rate limits when its memory is full (maxmemory-policy ${evictionPolicy})`;
+    return { about, severity: 'warn', finding, remedy };
+  }
+  if (maxMemoryBytes === null || maxMemoryBytes === 0 || usedMemoryBytes === null) return null;
+  if (usedMemoryBytes <= maxMemoryBytes * NEARLY_FULL) return null;
+  const share = Math.round((usedMemoryBytes / maxMemoryBytes) * 100);
+  return {
+    about,
+    severity: 'warn',
+    finding: `has ${share} % of its maxmemory in use, and refuses all changes once it is full`,
+    remedy: use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.',
+  };
+}
+
+function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {
+  const isUnbounded = maxMemoryBytes === 0;
+  if (!isUnbounded && evictionPolicy !== 'noeviction') return null;
+  return {
+    about: 'memory',
+    severity: 'warn',
+    finding: isUnbounded
+      ? 'has no limit of memory (maxmemory 0), and the response cache fills all there is'
+      : 'caches nothing more when its memory is full (maxmemory-policy noeviction)',
+    remedy: isUnbounded
+      ? 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.'
+      : toSet('maxmemory-policy allkeys-lru'),
+  };
+}
+
+function persistenceFault({ appendsToFile, savesSnapshots, failedToWrite }: RedisSettings): RedisFault | null {
+  const about = 'persistence';
+  const remedy = toSet('appendonly yes');
+  if (failedToWrite) {
+    return {
+      about,
+      severity: 'fail',
+      finding: 'could not write to its disk lately, so that changes are lost when it restarts',
+      remedy: 'Its log says why: often the disk is full, or its folder belongs to another user.',
+    };
+  }
+  if (appendsToFile !== false) return null;
+  if (savesSnapshots === false) {
+    return { about, severity: 'fail', finding: 'loses all API keys when it restarts: it saves nothing', remedy };
+  }
+  if (savesSnapshots === null) return null;
+  const finding = 'saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again';
+  return { about, severity: 'warn', finding, remedy };
+}
+
+function toSet(line: string): string {
+  return `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+}

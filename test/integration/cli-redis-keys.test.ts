@@ -1,0 +1,277 @@
+/** `evalgate keys` with REDIS_URL: the real program against a real Redis, with and without a gateway beside it. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Gateway, startGateway } from '../../src/gateway.ts';
+import { hashToken } from '../../src/keys/token.ts';
+import { createLogger } from '../../src/log.ts';
+import { withClient } from '../support/redis-client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { evalgate, type Outcome } from '../unit/cli/support.ts';
+
+const WORKSPACE = '0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11';
+const REVOKED_WITHIN_MS = 1000;
+
+let redis: TestRedis;
+let directory: string;
+let gateway: Gateway | null = null;
+beforeAll(async () => {
+  redis = await startRedis({ controls: true });
+  directory = await mkdtemp(join(tmpdir(), 'evalgate-'));
+});
+beforeEach(() => redis.flush());
+afterEach(async () => {
+  await gateway?.stop(0);
+  gateway = null;
+});
+afterAll(async () => {
+  await redis.close();
+  await rm(directory, { recursive: true });
+});
+
+async function runGateway(): Promise<Gateway> {
+  const env = { REDIS_URL: redis.url, PORT: '0', ADMIN_PORT: '0' };
+  gateway = await startGateway(loadConfig({ env }), { logger: createLogger({ level: 'silent' }) });
+  return gateway;
+}
+
+const direct = (args: readonly string[], input = ''): Promise<Outcome> =>
+  evalgate(['keys', ...args], { env: { REDIS_URL: redis.url }, input });
+
+const view = z.looseObject({
+  keyId: z.string(),
+  status: z.string(),
+  quotaId: z.string(),
+  expiresAt: z.string().nullable(),
+});
+const issued = view.extend({ key: z.string() });
+
+/** The document of a command that must succeed. */
+async function documentOf<T>(schema: z.ZodType<T>, args: readonly string[], input = ''): Promise<T> {
+  const { code, stdout, stderr } = await direct([...args, '--json'], input);
+  expect([code, stderr]).toEqual([0, '']);
+  return schema.parse(JSON.parse(stdout));
+}
+
+const CREATE = ['create', '--name', 'Acme', '--workspace', WORKSPACE, '--scope', 'calls.read'] as const;
+const create = (...more: readonly string[]) => documentOf(issued, [...CREATE, ...more]);
+
+function importLine(keyId: string, token: string, more: object = {}): string {
+  const hash = createHash('sha256').update(token).digest('hex');
+  return JSON.stringify({ keyId, hash, name: keyId, workspaceIds: [WORKSPACE], scopes: ['calls.read'], ...more });
+}
+
+test('a key lives from its creation to its end with Redis alone, no gateway running', async () => {
+  const created = await create('--per-minute', '30', '--expires', '90d');
+  expect(created).toMatchObject({
+    name: 'Acme',
+    status: 'active',
+    workspaceIds: [WORKSPACE],
+    scopes: ['calls.read'],
+    limits: { perMinute: 30, perHour: null },
+    lastUsedAt: null,
+  });
+  expect(created.key).toMatch(/^evg_[A-Za-z0-9]{38}$/);
+  const { key: token, ...shown } = created;
+  expect(await documentOf(view, ['show', created.keyId])).toEqual(shown);
+  expect(await documentOf(view, ['deprecate', created.keyId])).toEqual({ ...shown, status: 'deprecated' });
+  expect(await documentOf(view, ['revoke', created.keyId])).toEqual({ ...shown, status: 'revoked' });
+  expect(await documentOf(z.unknown(), ['list'])).toEqual({ keys: [{ ...shown, status: 'revoked' }] });
+  const everything = await withClient(redis.url, (client) => client.hgetall('evalgate:{keys}:records'));
+  expect(Object.keys(everything)).toEqual([hashToken(token)]);
+  expect(JSON.stringify(everything)).not.toContain(token);
+});
+
+test('K3: a rotated key and its successor share one quota, and the old one ends after the overlap', async () => {
+  const first = await create();
+  const before = Date.now();
+  const successor = await documentOf(issued, ['rotate', first.keyId, '--overlap', '2h']);
+  expect(successor).toMatchObject({ status: 'active', quotaId: first.quotaId, expiresAt: null });
+  expect([successor.keyId, successor.key]).not.toEqual([first.keyId, first.key]);
+  const endsInMs = Date.parse((await documentOf(view, ['show', first.keyId])).expiresAt ?? '') - before;
+  expect(endsInMs).toBeGreaterThanOrEqual(7_200_000);
+  expect(endsInMs).toBeLessThan(7_230_000);
+});
+
+test('an import is taken over whole, and again without harm', async () => {
+  const lines = [importLine('k_1', 'one'), '', importLine('k_2', 'two', { status: 'deprecated' })].join('\n');
+  expect(await documentOf(z.unknown(), ['import', '-'], lines)).toEqual({ added: 2, replaced: 0 });
+  expect(await documentOf(z.unknown(), ['import', '-'], lines)).toEqual({ added: 0, replaced: 2 });
+  expect(await documentOf(view, ['show', 'k_2'])).toMatchObject({ status: 'deprecated', quotaId: 'k_2' });
+});
+
+test('whoever goes through the gateway and whoever goes to Redis read the same, in answers and in refusals', async () => {
+  const { adminUrl } = await runGateway();
+  const { keyId } = await create();
+  const revoked = await create();
+  await direct(['revoke', revoked.keyId]);
+  const calls: [args: string[], input?: string][] = [
+    [['list']],
+    [['list', '--json']],
+    [['show', keyId]],
+    [['show', keyId, '--json']],
+    [['show', 'key_none', '--json']],
+    [['deprecate', 'key_none']],
+    [['revoke', 'key_none']],
+    [['rotate', 'key_none']],
+    [['revoke', revoked.keyId]],
+    [['deprecate', revoked.keyId, '--json']],
+    [['rotate', revoked.keyId]],
+    [['create', '--name', 'x'.repeat(101), '--workspace', WORKSPACE, '--scope', 'calls.read']],
+    [['import', '-'], importLine(keyId, 'another')],
+    [['import', '-', '--json'], importLine('k_1', 'one')],
+  ];
+  for (const [args, input = ''] of calls) {
+    const here = await direct(args, input);
+    // What was imported is new again for the other way.
+    if (args[0] === 'import' && here.code === 0) await redis.flush();
+    const there = await evalgate(['keys', ...args, '--admin', adminUrl], { env: { REDIS_URL: redis.url }, input });
+    expect({ args, ...here }).toEqual({ args, ...there });
+  }
+  expect((await direct(['show', 'key_none'])).stderr).toBe(
+    'There is no key with the id key_none. `evalgate keys list` shows the ids.\n',
+  );
+}, 60_000);
+
+test('K4: a key is good at a running gateway as soon as it is created, and refused with 403 within a second of its revocation', async () => {
+  const { publicUrl } = await runGateway();
+  const { keyId, key } = await create();
+  const status = async (): Promise<number> =>
+    (await fetch(`${publicUrl}/v2/calls`, { headers: { authorization: `Bearer ${key}` } })).status;
+  expect(await status()).toBe(200);
+  expect((await direct(['revoke', keyId])).code).toBe(0);
+  const revokedAtMs = performance.now();
+  while ((await status()) !== 403) expect(performance.now() - revokedAtMs).toBeLessThan(REVOKED_WITHIN_MS);
+});
+
+test('the address may stand in a secret file or in the configuration file', async () => {
+  const { keyId } = await create();
+  const secret = join(directory, 'redis-url');
+  const file = join(directory, 'my.yaml');
+  await writeFile(secret, `${redis.url}\n`);
+  await writeFile(file, `redis: {url: "${redis.url}"}\n`);
+  for (const env of [{ REDIS_URL_FILE: secret }, { CONFIG_FILE: file }]) {
+    const { code, stdout } = await evalgate(['keys', 'show', keyId, '--json'], { env });
+    expect([code, view.parse(JSON.parse(stdout)).keyId]).toEqual([0, keyId]);
+  }
+});
+
+test('--admin goes through the listener, whatever the configuration says', async () => {
+  const { code, stderr } = await direct(['list', '--admin', 'http://127.0.0.1:1']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('No admin listener answers at http://127.0.0.1:1');
+});
+
+const listIn = (db: number): Promise<Outcome> =>
+  evalgate(['keys', 'list', '--json'], { env: { REDIS_URL: `${redis.url}/${db}` } });
+
+test('another database of the same Redis holds other keys, and one that does not exist is not mistaken for the first', async () => {
+  await create();
+  const other = await listIn(3);
+  expect(JSON.parse(other.stdout)).toEqual({ keys: [] });
+  const { code, stdout, stderr } = await listIn(999);
+  expect([code, JSON.parse(stdout)]).toEqual([1, { error: { message: stderr.trimEnd() } }]);
+  expect(stderr).toContain('DB index is out of range');
+});
+
+test('a record that is broken is told on standard error, and the others are listed', async () => {
+  const { keyId } = await create();
+  await withClient(redis.url, (client) => client.hset('evalgate:{keys}:records', 'ab'.repeat(32), '{}'));
+  const { code, stdout, stderr } = await direct(['list', '--json']);
+  expect(code).toBe(0);
+  expect(
+    z
+      .object({ keys: z.array(view) })
+      .parse(JSON.parse(stdout))
+      .keys.map((key) => key.keyId),
+  ).toEqual([keyId]);
+  expect(stderr).toMatch(/^The record of the key with the hash abab.* is broken: .* It is left out here\.\n$/);
+});
+
+const host = (): string => redis.url.replace('redis://', '');
+
+test.each([
+  [
+    'Sentinels',
+    () => 'redis+sentinel://127.0.0.1:26379/main',
+    'REDIS_URL: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster. Set REDIS_URL to a redis:// or rediss:// address.',
+  ],
+  [
+    'a Cluster',
+    () => 'redis+cluster://127.0.0.1:7000,127.0.0.1:7001',
+    'REDIS_URL: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster. Set REDIS_URL to a redis:// or rediss:// address.',
+  ],
+  [
+    'nothing there',
+    () => 'redis://127.0.0.1:1',
+    "REDIS_URL: Redis at 127.0.0.1:1 can't be used (ECONNREFUSED). Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.",
+  ],
+  [
+    'a wrong password',
+    () => `redis://someone:s3cret@${host()}`,
+    'Give a user and password that it takes in REDIS_URL: redis://user:password@host:port.',
+  ],
+  ['an impossible port', () => 'redis://:s3cret@127.0.0.1:99999', 'REDIS_URL: that is no address.'],
+])('%s: said plainly, without the password', async (_, url, message) => {
+  const { code, stdout, stderr } = await evalgate(['keys', 'list'], { env: { REDIS_URL: url() } });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toContain(message);
+  expect(stderr).not.toContain('s3cret');
+});
+
+test('what answers in another language is not Redis', async () => {
+  const server = createServer((socket) => void socket.on('error', () => undefined).write('220 mail.example ESMTP\r\n'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  const { code, stderr } = await evalgate(['keys', 'list'], { env: { REDIS_URL: `redis://127.0.0.1:${port}` } });
+  server.close();
+  expect([code, stderr]).toEqual([
+    1,
+    `REDIS_URL: Redis at 127.0.0.1:${port} can't be used (what answers is not Redis). Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.\n`,
+  ]);
+});
+
+test('a frozen Redis is given up on, and nothing hangs', async () => {
+  redis.pause();
+  try {
+    const { code, stderr } = await direct(['list']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/can't be used \((?:no answer within 5 s|Command timed out|ETIMEDOUT)\)/);
+  } finally {
+    redis.resume();
+  }
+});
+
+test('the rights that the documentation names are enough for every command', async () => {
+  const rights = ['~evalgate:*', '&evalgate:*', '+@all', '-@dangerous', '+info'];
+  await withClient(redis.url, (client) => client.acl('SETUSER', 'evalgate', 'on', '>secret', ...rights));
+  const env = { REDIS_URL: `redis://evalgate:secret@${host()}` };
+  const run = async (args: readonly string[], input = ''): Promise<unknown> => {
+    const { code, stdout, stderr } = await evalgate(['keys', ...args, '--json'], { env, input });
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout);
+  };
+  const { keyId } = issued.parse(await run(CREATE));
+  await run(['rotate', keyId]);
+  await run(['deprecate', keyId]);
+  await run(['import', '-'], importLine('k_1', 'one'));
+  expect(z.object({ keys: z.array(view) }).parse(await run(['list'])).keys).toHaveLength(3);
+});
+
+test('where a change is refused, it says that the change may have been made', async () => {
+  await withClient(redis.url, (client) =>
+    client.acl('SETUSER', 'reader', 'on', '>secret', '~*', '&*', '+@all', '-hset'),
+  );
+  const { code, stdout, stderr } = await evalgate(['keys', ...CREATE], {
+    env: { REDIS_URL: `redis://reader:secret@${host()}` },
+  });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toContain('Redis cannot be asked for keys:');
+  expect(stderr).toContain('The change may have been made all the same: `evalgate keys list` shows.');
+});
