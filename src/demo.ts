@@ -1,5 +1,5 @@
 /** What a newcomer is shown: keys for the bundled sample, and a line to paste for each endpoint. */
-import type { KeyRegistry, Scope } from './keys/key.ts';
+import type { KeyDirectory, Scope } from './keys/key.ts';
 import type { DemoIds } from './sample/index.ts';
 
 export interface DemoAnnouncement {
@@ -10,7 +10,7 @@ export interface DemoAnnouncement {
 }
 
 /** Issues one key a surface. Only ever in front of the bundled sample: a real store has no demo keys. */
-export async function announceDemo(registry: KeyRegistry, ids: DemoIds, publicUrl: string): Promise<DemoAnnouncement> {
+export async function announceDemo(registry: KeyDirectory, ids: DemoIds, publicUrl: string): Promise<DemoAnnouncement> {
   const v1Key = await issue(registry, ids, 'Demo key for v1', ['reports.read']);
   const v2Key = await issue(registry, ids, 'Demo key for v2', ['calls.read', 'coaching.read']);
   const report = `/v1/workspaces/${ids.workspaceId}/reports/${ids.reportId}`;
@@ -34,7 +34,7 @@ export async function announceDemo(registry: KeyRegistry, ids: DemoIds, publicUr
   return { v1Key, v2Key, curlLines };
 }
 
-async function issue(registry: KeyRegistry, ids: DemoIds, name: string, scopes: readonly Scope[]): Promise<string> {
+async function issue(registry: KeyDirectory, ids: DemoIds, name: string, scopes: readonly Scope[]): Promise<string> {
   const noLimits = { perMinute: null, perHour: null };
   const { token } = await registry.create({
     name,

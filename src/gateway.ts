@@ -178,12 +178,12 @@ class RunningGateway implements Gateway {
 
   #createPublicApp(): Koa<RequestState> {
     const { clock, observer, logger, shared, loaded } = this.#parts;
-    const { registry, quota } = shared;
+    const { keys, quota } = shared;
     const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
     const app = createPublicApp({
       clock,
       reader: this.#createReader(),
-      authenticator: createAuthenticator({ registry, clock, failures: createMemoryFailureLimiter() }),
+      authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
       quota,
       defaultLimits: () => this.#loaded.config.rateLimit,
       addressOf: ({ req }) =>

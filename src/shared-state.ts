@@ -13,9 +13,9 @@ import { LocalTimesControl, type TimesControl } from './cache/times-control.ts';
 import type { AdjustableTimes } from './cache/times.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import type { KeyRegistry } from './keys/key.ts';
+import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
-import { overlayRegistry } from './keys/overlay-registry.ts';
+import { overlayLookup } from './keys/overlay-lookup.ts';
 import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createUpstreamKeySource } from './keys/upstream-source.ts';
 import type { Logger } from './log.ts';
@@ -29,9 +29,11 @@ import { StartError } from './start-error.ts';
 import type { StoreSource } from './store-source.ts';
 
 export interface SharedState {
-  readonly registry: KeyRegistry;
-  /** For keys that must end with this process, which `registry` knows too. */
-  readonly transientKeys: KeyRegistry;
+  /** Finds the keys of requests, wherever they are kept. */
+  readonly keys: KeyLookup;
+  readonly registry: KeyDirectory;
+  /** For keys that must end with this process. */
+  readonly transientKeys: KeyDirectory;
   readonly quota: Quota;
   /** Null for a gateway that is alone. */
   readonly fleet: Fleet | null;
@@ -56,12 +58,13 @@ export interface SharedStateOptions {
 export async function openSharedState(options: SharedStateOptions): Promise<SharedState> {
   const { redis } = options.config;
   const state = redis.url === null ? openAlone(options) : await openFleet(options, redis.url, redis.cacheUrl);
-  return { ...state, registry: withStoreKeys(state.registry, options) };
+  return { ...state, keys: withStoreKeys(state.keys, options) };
 }
 
 function openAlone({ clock, times }: SharedStateOptions): SharedState {
   const registry = createMemoryRegistry({ clock });
   return {
+    keys: registry,
     registry,
     transientKeys: registry,
     quota: createMemoryQuota({ clock }),
@@ -113,7 +116,8 @@ async function openFleet(options: SharedStateOptions, url: string, cacheUrl: str
   });
   const transientKeys = createMemoryRegistry({ clock });
   return {
-    registry: overlayRegistry(transientKeys, registry),
+    keys: overlayLookup(transientKeys, registry),
+    registry,
     transientKeys,
     quota,
     fleet: caches.fleet,
@@ -145,10 +149,10 @@ function connect(role: RedisRole, url: string, logger: Logger): RedisLink {
 }
 
 /** With `KEYS_SOURCE=upstream` a key that the registry doesn't know is asked of the store. */
-function withStoreKeys(registry: KeyRegistry, { config, source, clock }: SharedStateOptions): KeyRegistry {
-  if (config.keys.source === 'registry') return registry;
+function withStoreKeys(keys: KeyLookup, { config, source, clock }: SharedStateOptions): KeyLookup {
+  if (config.keys.source === 'registry') return keys;
   return createUpstreamKeySource({
-    registry,
+    registry: keys,
     clock,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {

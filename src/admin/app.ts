@@ -1,7 +1,7 @@
 /** The admin listener's application: its guards in order, then its endpoints. */
 import Koa from 'koa';
 import type { Clock } from '../clock.ts';
-import type { KeyRegistry } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
 import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
 import type { AdminLog, AdminState } from './context.ts';
@@ -20,7 +20,7 @@ export interface AdminOptions {
   /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
   readonly allowedHosts: readonly string[];
   readonly isReady: () => Readiness;
-  readonly registry: KeyRegistry;
+  readonly registry: KeyDirectory;
   readonly cache: CacheControls;
   /** The effective configuration, with every secret left out already. */
   readonly config: () => unknown;

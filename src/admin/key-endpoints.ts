@@ -1,7 +1,7 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
 import type { Clock } from '../clock.ts';
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, type ImportedKey, type KeyRegistry, KeyStateError, type KeyStatus } from '../keys/key.ts';
+import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type KeyStatus } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
 import { callerOf } from './context.ts';
@@ -19,7 +19,7 @@ import {
 import { auditedKey, isoOrNull, keyView } from './key-view.ts';
 
 export interface KeyEndpointOptions {
-  readonly registry: KeyRegistry;
+  readonly registry: KeyDirectory;
   readonly audit: Audit;
   readonly clock: Clock;
 }
@@ -185,7 +185,7 @@ function importedKeys(values: readonly unknown[], nowMs: number): readonly Impor
 }
 
 /** The key of the path. Throws AdminError 404 where there is none. */
-async function existing(ctx: EndpointContext, registry: KeyRegistry): Promise<ApiKey> {
+async function existing(ctx: EndpointContext, registry: KeyDirectory): Promise<ApiKey> {
   const keyId = ctx.params['keyId'] ?? '';
   if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {
     throw new AdminError(

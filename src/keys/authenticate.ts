@@ -4,7 +4,7 @@ import { isActive } from './access.ts';
 import { type BearerFault, parseBearer } from './bearer.ts';
 import { addressKey } from './client-address.ts';
 import type { FailureLimiter } from './failure-limiter.ts';
-import { type ApiKey, type KeyHash, type KeyRegistry, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
 import { LookupGate } from './lookup-gate.ts';
 import { hashToken } from './token.ts';
 
@@ -33,13 +33,13 @@ export interface Authenticator {
 }
 
 export interface AuthenticatorParts {
-  readonly registry: KeyRegistry;
+  readonly registry: KeyLookup;
   readonly clock: Clock;
   readonly failures: FailureLimiter;
 }
 
 class RegistryAuthenticator implements Authenticator {
-  readonly #registry: KeyRegistry;
+  readonly #registry: KeyLookup;
   readonly #clock: Clock;
   readonly #failures: FailureLimiter;
   readonly #gate: LookupGate;

@@ -49,8 +49,8 @@ export interface IssuedKey {
 /** An already hashed key from elsewhere, to be taken over as it is. */
 export type ImportedKey = Omit<ApiKey, 'lastUsedAtMs' | 'quotaId'> & { readonly quotaId?: string };
 
-/** Every method may reject with RegistryUnavailableError. */
-export interface KeyRegistry {
+/** Finds keys for requests. Every method may reject with RegistryUnavailableError. */
+export interface KeyLookup {
   /** The key with that hash, whatever its status; null where none was ever issued. */
   find(hash: KeyHash): Promise<ApiKey | null>;
   /** The same from what this process already holds and trusts, without any look-up; undefined where it holds nothing. */
@@ -60,6 +60,12 @@ export interface KeyRegistry {
    * to be looked up. For a hint: it may be false of a key that was issued. Left out where `peek` knows every key.
    */
   isIssued?(hash: KeyHash): boolean;
+  /** Tells that a key was used now. Never throws, never waits. */
+  touch(key: ApiKey): void;
+}
+
+/** Shows and changes keys for operators. Every method may reject with RegistryUnavailableError. */
+export interface KeyDirectory {
   list(): Promise<readonly ApiKey[]>;
   get(keyId: string): Promise<ApiKey | null>;
   create(key: NewKey): Promise<IssuedKey>;
@@ -72,9 +78,10 @@ export interface KeyRegistry {
   rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null>;
   /** Takes hashed keys over; one that is there already is replaced only where it has the same keyId and hash. */
   importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }>;
-  /** Tells that a key was used now. Never throws, never waits. */
-  touch(key: ApiKey): void;
 }
+
+/** Where keys are kept. */
+export interface KeyRegistry extends KeyLookup, KeyDirectory {}
 
 /** The key's state forbids what was asked; the message says why and what is possible, and may be shown to an operator. */
 export class KeyStateError extends Error {

@@ -8,16 +8,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { ApiKeyRecord } from '../domain/records.ts';
-import {
-  type ApiKey,
-  type ImportedKey,
-  type IssuedKey,
-  type KeyHash,
-  type KeyRegistry,
-  type KeyStatus,
-  type NewKey,
-  RegistryUnavailableError,
-} from './key.ts';
+import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
 import { KeyFlights } from './key-flights.ts';
 import { KnownKeys } from './known-keys.ts';
 import { LookupBudget } from './lookup-budget.ts';
@@ -37,8 +28,8 @@ const GO_ON_MS = 5000;
 const MAX_KEYS = 10_000;
 
 export interface UpstreamKeySourceOptions {
-  /** Asked first. Everything but looking keys up is its alone. */
-  readonly registry: KeyRegistry;
+  /** Asked first. */
+  readonly registry: KeyLookup;
   /** Asks the store by the lower-case hex SHA-256 of the key; null where it says that there is no such key. */
   readonly lookUp: (hash: KeyHash) => Promise<ApiKeyRecord | null>;
   readonly clock: Clock;
@@ -53,8 +44,8 @@ interface Answer {
   readonly isOwn: boolean;
 }
 
-class UpstreamKeySource implements KeyRegistry {
-  readonly #registry: KeyRegistry;
+class UpstreamKeySource implements KeyLookup {
+  readonly #registry: KeyLookup;
   readonly #lookUp: UpstreamKeySourceOptions['lookUp'];
   readonly #clock: Clock;
   readonly #waitMs: number;
@@ -97,30 +88,6 @@ class UpstreamKeySource implements KeyRegistry {
 
   isIssued(hash: KeyHash): boolean {
     return this.#isOwn(hash) || this.#known.has(hash);
-  }
-
-  list(): Promise<readonly ApiKey[]> {
-    return this.#registry.list();
-  }
-
-  get(keyId: string): Promise<ApiKey | null> {
-    return this.#registry.get(keyId);
-  }
-
-  create(key: NewKey): Promise<IssuedKey> {
-    return this.#registry.create(key);
-  }
-
-  setStatus(keyId: string, status: KeyStatus): Promise<ApiKey | null> {
-    return this.#registry.setStatus(keyId, status);
-  }
-
-  rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
-    return this.#registry.rotate(keyId, overlapMs);
-  }
-
-  importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
-    return this.#registry.importKeys(keys);
   }
 
   /** Uses of the store's keys are noted by nobody: their ids mean nothing to the registry. */
@@ -199,6 +166,6 @@ class UpstreamKeySource implements KeyRegistry {
  * store can't be asked, or more than 10 keys would have to be looked up within a second, and there is no copy that was
  * confirmed within the grace.
  */
-export function createUpstreamKeySource(options: UpstreamKeySourceOptions): KeyRegistry {
+export function createUpstreamKeySource(options: UpstreamKeySourceOptions): KeyLookup {
   return new UpstreamKeySource(options);
 }
