@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import type { AdminOptions } from './admin/app.ts';
-import { createAudit } from './admin/audit.ts';
 import { createCacheControls } from './admin/cache-controls.ts';
 import { createMetrics, type Metrics } from './admin/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
@@ -14,7 +13,7 @@ import { AdjustableTimes } from './cache/times.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { originOf, restartSettings } from './config/reload.ts';
+import { originOf, reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement } from './demo.ts';
 import type { ReportErrorBody } from './domain/errors.ts';
 import { createPublicApp } from './http/app.ts';
@@ -54,7 +53,6 @@ export interface GatewayOptions {
 
 const IN_FLIGHT_GRACE_MS = 30_000;
 const ADMIN_GRACE_MS = 5000;
-const AUDIT_CAPACITY = 1000;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
@@ -138,9 +136,9 @@ class RunningGateway implements Gateway {
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const needRestart = restartSettings(this.#loaded, loaded);
-    this.#loaded = loaded;
-    this.#document = documentOf(loaded);
+    const { inForce, needRestart } = reload(this.#loaded, loaded);
+    this.#loaded = inForce;
+    this.#document = documentOf(inForce);
     this.#parts.times.configure(loaded.config.cache.classes);
     this.#parts.logger.level = loaded.config.log.level;
     return needRestart;
@@ -218,11 +216,7 @@ class RunningGateway implements Gateway {
       }),
       config: () => redactedConfig(this.#loaded),
       metrics,
-      audit: createAudit({
-        clock,
-        capacity: AUDIT_CAPACITY,
-        sink: (entry) => logger.info({ audit: entry }, 'changed by an operator'),
-      }),
+      audit: shared.audit,
       clock,
       log: logger,
     };

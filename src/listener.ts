@@ -1,7 +1,6 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
-import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { UnreadableRequests } from './unreadable-requests.ts';
 
 export interface ListenerOptions extends Partial<ListenerLimits> {
   /** The body of the answer to what could not be read as HTTP, which no route can answer. */
@@ -43,6 +42,7 @@ export async function listen(
   options: ListenerOptions,
 ): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
+  const unreadable = new UnreadableRequests(options.errorBody);
   const server: Server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -50,20 +50,27 @@ export async function listen(
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       maxHeaderSize: limits.maxHeaderBytes,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      // Node's own refusal would have no body.
+      requireHostHeader: false,
     },
     (request, response) => {
+      unreadable.watch(request.socket, response);
       // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
       response.once('close', () => {
         if (!server.listening) server.closeIdleConnections();
       });
+      if (!hasOneHost(request)) {
+        unreadable.refuse(request.socket, 400, 'The request must have one Host header.');
+        return;
+      }
       // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
       void handler(request, response);
     },
   );
   // An expectation that isn't known is ignored (RFC 9110 section 10.1.1); Node's own answer would have no body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  server.on('connect', (_, socket) => answerByHand(socket, 405, options.errorBody('CONNECT is not allowed here.')));
-  server.on('clientError', (error, socket) => answerClientError(error, socket, options.errorBody));
+  server.on('connect', (_, socket) => unreadable.refuse(socket, 405, 'CONNECT is not allowed here.'));
+  server.on('clientError', (error, socket) => unreadable.answer(error, socket));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address.port, address.host, () => {
@@ -73,6 +80,12 @@ export async function listen(
   });
   const port = portOf(server);
   return { url: `http://${urlHost(address.host)}:${port}`, port, close: (graceMs) => close(server, graceMs) };
+}
+
+/** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
+function hasOneHost({ httpVersion, headersDistinct }: IncomingMessage): boolean {
+  const count = headersDistinct['host']?.length ?? 0;
+  return count === 1 || (count === 0 && httpVersion === '1.0');
 }
 
 function portOf(server: Server): number {
@@ -95,42 +108,4 @@ async function close(server: Server, graceMs: number): Promise<void> {
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
   clearTimeout(cut);
-}
-
-/** What could not be read as HTTP has no route: its answer is written by hand, and it is cut off. */
-function answerClientError(
-  error: NodeJS.ErrnoException,
-  socket: Duplex,
-  errorBody: ListenerOptions['errorBody'],
-): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const status = statusOf(error.code);
-  answerByHand(socket, status, errorBody(`The request could not be read: ${STATUS_CODES[status] ?? 'Bad Request'}.`));
-}
-
-function answerByHand(socket: Duplex, status: number, body: object): void {
-  const text = JSON.stringify(body);
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Bad Request'}`,
-      ...(status === 405 ? ['Allow: GET, HEAD'] : []),
-      `X-Request-Id: ${randomUUID()}`,
-      'Vary: Authorization, Accept-Encoding',
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(text)}`,
-      'Cache-Control: no-store',
-      'Connection: close',
-      '',
-      text,
-    ].join('\r\n'),
-  );
-}
-
-function statusOf(code: string | undefined): number {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
-  return 400;
 }

@@ -90,7 +90,8 @@ function logTurn(logger: Logger, last: StoreCall | null, call: StoreCall): void 
 function healthOf(last: StoreCall | null): Dependency {
   if (last === null) return { name: 'store', status: 'unknown', detail: 'not asked yet' };
   const status = FAILURES.has(last.outcome) ? 'degraded' : 'ok';
-  return { name: 'store', status, detail: `last call: ${last.outcome}` };
+  const code = last.status === null ? '' : ` (status ${last.status})`;
+  return { name: 'store', status, detail: `last call: ${last.outcome}${code}` };
 }
 
 /** One line a request. Never a path, a query string or a credential (K2). */

@@ -36,6 +36,11 @@ export function registryKey(...parts: readonly string[]): string {
   return taggedKey('keys', ...parts);
 }
 
+/** Who changed what: a list, newest first. */
+export function auditKey(): string {
+  return `${PREFIX}audit`;
+}
+
 /** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
 export class CacheNames {
   readonly #store: string;

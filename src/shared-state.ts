@@ -3,11 +3,12 @@
  * in the memory of this process, which is then alone.
  */
 import { randomUUID } from 'node:crypto';
+import { type Audit, type AuditEntry, createAudit } from './admin/audit.ts';
 import type { Dependency } from './admin/readiness.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
 import type { Fleet } from './cache/ports.ts';
 import { MemoryPurgeLog, type PurgeLog } from './cache/purge-log.ts';
-import { openRedisFleet } from './cache/redis-fleet.ts';
+import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './cache/timers.ts';
 import { LocalTimesControl, type TimesControl } from './cache/times-control.ts';
 import type { AdjustableTimes } from './cache/times.ts';
@@ -21,12 +22,15 @@ import { createUpstreamKeySource } from './keys/upstream-source.ts';
 import type { Logger } from './log.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 import type { Quota } from './quota/quota.ts';
-import { openFleetQuota } from './quota/redis-open.ts';
+import { type FleetQuota, openFleetQuota } from './quota/redis-open.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis.ts';
+import { createRedisAudit } from './redis-audit.ts';
 import { severalRedisFault } from './redis-faults.ts';
 import { warnOfRedisSettings } from './redis-settings.ts';
 import { StartError } from './start-error.ts';
 import type { StoreSource } from './store-source.ts';
+
+const AUDIT_CAPACITY = 1000;
 
 export interface SharedState {
   /** Finds the keys of requests, wherever they are kept. */
@@ -39,6 +43,7 @@ export interface SharedState {
   readonly fleet: Fleet | null;
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
+  readonly audit: Audit;
   /** How Redis is doing; nothing where there is none. */
   dependencies(): readonly Dependency[];
   close(): Promise<void>;
@@ -61,7 +66,7 @@ export async function openSharedState(options: SharedStateOptions): Promise<Shar
   return { ...state, keys: withStoreKeys(state.keys, options) };
 }
 
-function openAlone({ clock, times }: SharedStateOptions): SharedState {
+function openAlone({ clock, times, logger }: SharedStateOptions): SharedState {
   const registry = createMemoryRegistry({ clock });
   return {
     keys: registry,
@@ -71,50 +76,26 @@ function openAlone({ clock, times }: SharedStateOptions): SharedState {
     fleet: null,
     purges: new MemoryPurgeLog(),
     timesControl: new LocalTimesControl(times),
+    audit: createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) }),
     dependencies: () => [],
     close: async () => {},
   };
 }
 
 async function openFleet(options: SharedStateOptions, url: string, cacheUrl: string | null): Promise<SharedState> {
-  const { config, memory, times, source, clock, logger } = options;
+  const { config, clock, logger } = options;
   const state = connect('state', url, logger);
   warnOfRedisSettings(state, (warning) => logger.warn(warning), cacheUrl === null ? 'both' : 'state');
   const cache = connect('cache', cacheUrl ?? url, logger);
-  const caches = await openRedisFleet({
-    state,
-    cache,
-    store: source.identity,
-    memory,
-    times,
-    clock,
-    timers: systemTimers,
-    hooks: {
-      onFailed: ({ operation, error }) =>
-        logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
-      onHearing: ({ role, hearing, reason }) => {
-        if (hearing === 'deaf')
-          logger.warn({ role, err: reason }, 'messages do not arrive: nothing is served from memory');
-        if (hearing === 'hearing') logger.info({ role }, 'messages arrive');
-      },
-    },
-  });
+  const caches = await openCaches(options, { state, cache });
   const registry = createRedisRegistry({
     link: state,
     clock,
     graceMs: config.keys.graceMs,
     hooks: { onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken') },
   });
-  const quota = openFleetQuota({
-    link: state,
-    clock,
-    atLeast: config.server.workers,
-    hooks: {
-      onAlone: (reason) => logger.warn({ err: reason }, 'quotas: this process goes on with its share of the limits'),
-      onShared: () => logger.info('quotas: exact over all processes again'),
-    },
-  });
   const transientKeys = createMemoryRegistry({ clock });
+  const quota = openQuota(state, options);
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -123,6 +104,7 @@ async function openFleet(options: SharedStateOptions, url: string, cacheUrl: str
     fleet: caches.fleet,
     purges: caches.purges,
     timesControl: caches.timesControl,
+    audit: createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) }),
     dependencies: () => caches.health(),
     close: async () => {
       caches.close();
@@ -132,6 +114,45 @@ async function openFleet(options: SharedStateOptions, url: string, cacheUrl: str
       await cache.close();
     },
   };
+}
+
+function openCaches(
+  { memory, times, source, clock, logger }: SharedStateOptions,
+  links: { readonly state: RedisLink; readonly cache: RedisLink },
+): Promise<RedisFleet> {
+  return openRedisFleet({
+    ...links,
+    store: source.identity,
+    memory,
+    times,
+    clock,
+    timers: systemTimers,
+    hooks: {
+      onFailed: ({ operation, error }) =>
+        logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+      onHearing: ({ role, hearing }) => {
+        if (hearing === 'deaf') logger.warn({ role }, 'messages do not arrive: nothing is served from memory');
+        if (hearing === 'hearing') logger.info({ role }, 'messages arrive');
+      },
+    },
+  });
+}
+
+function openQuota(link: RedisLink, { config, clock, logger }: SharedStateOptions): FleetQuota {
+  return openFleetQuota({
+    link,
+    clock,
+    atLeast: config.server.workers,
+    hooks: {
+      onAlone: (reason) => logger.warn({ err: reason }, 'quotas: this process goes on with its share of the limits'),
+      onShared: () => logger.info('quotas: exact over all processes again'),
+    },
+  });
+}
+
+/** The log has every change as well, for good. */
+function auditLog(logger: Logger): (entry: AuditEntry) => void {
+  return (entry) => logger.info({ audit: entry }, 'changed by an operator');
 }
 
 function connect(role: RedisRole, url: string, logger: Logger): RedisLink {

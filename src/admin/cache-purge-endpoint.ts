@@ -1,5 +1,6 @@
 /** POST /api/cache/purge: purging by tag, or only telling what would be purged. */
 import type { PurgeRequest, PurgeResult } from '../cache/purge.ts';
+import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { PURGE_RULES } from './cache-rules.ts';
@@ -26,13 +27,12 @@ export function purgeEndpoint(options: PurgeEndpointOptions): Endpoint {
 
 async function handlePurge(ctx: EndpointContext, { purge, audit }: PurgeEndpointOptions): Promise<void> {
   const request = mustBe(PURGE_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
-  const { entries, bytes, tags } = await purge(request);
   const { mode, isDryRun } = request;
+  const about = { who: callerOf(ctx), action: 'cache.purge', target: 'cache' };
+  const { entries, bytes, tags } = await (isDryRun ? purge(request) : attempt(audit, about, () => purge(request)));
   if (!isDryRun) {
     await audit.record({
-      who: callerOf(ctx),
-      action: 'cache.purge',
-      target: 'cache',
+      ...about,
       from: null,
       to: { mode, entries, bytes, tagCount: tags.length, tags: tags.slice(0, MOST_AUDITED_TAGS) },
     });

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TimesControl } from '../cache/times-control.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../cache/times.ts';
 import { formatDuration } from '../duration.ts';
+import { attempt } from './attempt.ts';
 import type { Audit, AuditEntry } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { timesOf } from './cache-rules.ts';
@@ -80,11 +81,12 @@ async function change(
 ): Promise<void> {
   const { times, audit } = options;
   const setBefore = times.setOf(cacheClass);
-  const { from, to } = await run();
+  const about = { who: callerOf(ctx), action, target: cacheClass };
+  const { from, to } = await attempt(audit, about, run);
   const before = audited(from, setBefore);
   const after = audited(to, times.setOf(cacheClass));
   if (!isDeepStrictEqual(before, after)) {
-    await audit.record({ who: callerOf(ctx), action, target: cacheClass, from: before, to: after });
+    await audit.record({ ...about, from: before, to: after });
   }
   ctx.body = viewOf(cacheClass, await audit.entries(), options);
 }

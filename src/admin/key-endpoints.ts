@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type KeyStatus } from '../keys/key.ts';
+import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
 import { callerOf } from './context.ts';
@@ -85,10 +86,10 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
 
 async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
   const wanted = mustBe(newKeyRules(clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES));
-  const { key, token } = await registry.create(wanted);
+  const about = { who: callerOf(ctx), action: 'key.create' };
+  const { key, token } = await attempt(audit, { ...about, target: wanted.name }, () => registry.create(wanted));
   await audit.record({
-    who: callerOf(ctx),
-    action: 'key.create',
+    ...about,
     target: key.keyId,
     from: null,
     to: auditedKey(key),
@@ -110,7 +111,9 @@ async function changeStatus(
   status: KeyStatus,
 ): Promise<void> {
   const before = await existing(ctx, registry);
-  const after = (await registry.setStatus(before.keyId, status)) ?? noKey(before.keyId);
+  const { keyId } = before;
+  const about = { who: callerOf(ctx), action: ACTIONS[status], target: keyId };
+  const after = (await attempt(audit, about, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
   if (after.status !== status) {
     throw new KeyStateError(
       `The key ${after.keyId} is ${after.status} and stays so; it cannot be made ${status}. Create another key instead.`,
@@ -118,13 +121,7 @@ async function changeStatus(
   }
   // What was so already is no change: DELETE and PATCH may be repeated.
   if (before.status !== after.status) {
-    await audit.record({
-      who: callerOf(ctx),
-      action: ACTIONS[status],
-      target: after.keyId,
-      from: { status: before.status },
-      to: { status: after.status },
-    });
+    await audit.record({ ...about, from: { status: before.status }, to: { status: after.status } });
   }
   ctx.body = { key: keyView(after) };
 }
@@ -132,12 +129,12 @@ async function changeStatus(
 async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
   const { overlapMs } = mustBe(ROTATE_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
   const before = await existing(ctx, registry);
-  const { key, token } = (await registry.rotate(before.keyId, overlapMs)) ?? noKey(before.keyId);
-  const after = (await registry.get(before.keyId)) ?? before;
+  const { keyId } = before;
+  const about = { who: callerOf(ctx), action: 'key.rotate', target: keyId };
+  const { key, token } = (await attempt(audit, about, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
+  const after = (await registry.get(keyId)) ?? before;
   await audit.record({
-    who: callerOf(ctx),
-    action: 'key.rotate',
-    target: before.keyId,
+    ...about,
     from: { expiresAt: isoOrNull(before.expiresAtMs) },
     to: { expiresAt: isoOrNull(after.expiresAtMs), successor: key.keyId },
   });
@@ -149,11 +146,10 @@ async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOpti
 async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
   const body = mustBe(IMPORT_RULES, await readJson(ctx, IMPORT_LIMIT_BYTES));
   const keys = importedKeys(body.keys, clock.nowMs());
-  const { added, replaced } = await registry.importKeys(keys);
+  const about = { who: callerOf(ctx), action: 'key.import', target: 'keys' };
+  const { added, replaced } = await attempt(audit, about, () => registry.importKeys(keys));
   await audit.record({
-    who: callerOf(ctx),
-    action: 'key.import',
-    target: 'keys',
+    ...about,
     from: null,
     to: { added, replaced, keyIds: keys.slice(0, MOST_AUDITED_KEY_IDS).map((key) => key.keyId) },
   });

@@ -4,13 +4,29 @@ import type { LoadedConfig, Origin } from './load.ts';
 /** Anything else needs a new process. */
 const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.level)/;
 
-/** The settings that differ and that only a restart changes. */
-export function restartSettings(before: LoadedConfig, after: LoadedConfig): readonly string[] {
-  const old = new Map(before.resolved.map(({ setting, written }) => [setting.id, JSON.stringify(written)]));
-  return after.resolved
-    .filter(({ setting, written }) => old.get(setting.id) !== JSON.stringify(written))
-    .map(({ setting }) => setting.id)
-    .filter((id) => !RELOADABLE.test(id));
+export interface Reloaded {
+  /** What is in force from now on: the new values of what can be taken over, the old ones of the rest. */
+  readonly inForce: LoadedConfig;
+  /** The settings whose new values only a restart brings into force. */
+  readonly needRestart: readonly string[];
+}
+
+/** `running` is what has been in force so far, `read` what was read now. */
+export function reload(running: LoadedConfig, read: LoadedConfig): Reloaded {
+  const old = new Map(running.resolved.map((entry) => [entry.setting.id, entry]));
+  const resolved = read.resolved.map((entry) =>
+    RELOADABLE.test(entry.setting.id) ? entry : (old.get(entry.setting.id) ?? entry),
+  );
+  const { rateLimit, log, cache } = read.config;
+  const config = { ...running.config, rateLimit, log, cache: { ...running.config.cache, classes: cache.classes } };
+  const needRestart = read.resolved
+    .filter(({ setting, written }) => !RELOADABLE.test(setting.id) && isOther(old.get(setting.id)?.written, written))
+    .map(({ setting }) => setting.id);
+  return { inForce: { ...read, config, resolved }, needRestart };
+}
+
+function isOther(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) !== JSON.stringify(other);
 }
 
 /** Where the value of the setting came from. */

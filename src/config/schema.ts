@@ -78,7 +78,7 @@ export const configSchema = z.strictObject({
     workers: setting(integer(1, 256), {
       env: 'WORKERS',
       initial: 1,
-      does: 'Number of processes. Up to one a CPU core; more than 1 needs Redis.',
+      does: 'Number of processes. This version runs 1 and refuses more: start several with the same Redis instead.',
     }),
   }),
   admin: z.strictObject({
@@ -101,7 +101,7 @@ export const configSchema = z.strictObject({
   redis: z.strictObject({
     url: secret(redisUrl(), {
       env: 'REDIS_URL',
-      does: 'Redis for keys, quotas and what several processes share. Without it all of that is in the memory of one process.',
+      does: 'Redis for keys, quotas and what several processes share; without it all of that is in the memory of one process. This version refuses Sentinels and Clusters.',
     }),
     cacheUrl: secret(redisUrl(), {
       env: 'REDIS_CACHE_URL',

@@ -14,6 +14,8 @@ export type BearerCredential =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'none'; readonly reason: BearerFault };
 
+/** Around a field's value (RFC 9110, section 5.6.3): no other white space is, whatever Unicode takes for it. */
+const OPTIONAL_WHITE_SPACE = /^[ \t]+|[ \t]+$/g;
 /** The scheme in any case, then nothing or at least one space. Trailing white space is no part of the value. */
 const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
 
@@ -24,7 +26,7 @@ const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
  * makes a value that is no token and is refused here. So which of two credentials counts is never a matter of luck.
  */
 export function parseBearer(authorization: string | undefined): BearerCredential {
-  const value = authorization?.trim() ?? '';
+  const value = authorization?.replaceAll(OPTIONAL_WHITE_SPACE, '') ?? '';
   if (value === '') return { kind: 'none', reason: 'missing' };
   const credentials = CREDENTIALS.exec(value);
   if (credentials === null) return { kind: 'none', reason: 'not-bearer' };

@@ -83,6 +83,21 @@ describe('in front of one store', () => {
     expect(await nameAt(a, key)).toBe('Renamed');
   });
 
+  test('what was changed at one is in the audit of all, and outlives them', async () => {
+    const { keyId } = await a.issue({ name: 'audited' });
+    await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
+    const audited = await b.admin('GET', '/api/audit');
+    expect(audited.json).toMatchObject({
+      entries: [
+        { action: 'cache.ttl.set', target: 'list', who: 'anonymous' },
+        { action: 'key.create', target: keyId, to: { name: 'audited' } },
+      ],
+    });
+    const later = await startTestGateway({ env: { REDIS_URL: redis.url } });
+    expect((await later.admin('GET', '/api/audit')).text).toBe(audited.text);
+    await later.close();
+  });
+
   test('a cache time set at one is in force at all', async () => {
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
     await until(async () => (await b.admin('GET', '/api/cache/ttl')).text.includes('"fresh":"7s"'));

@@ -4,6 +4,8 @@ import type { Clock } from '../../clock.ts';
 import type { Context, Middleware, RequestState } from '../state.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** A key that was sent as an id by mistake must not get into logs and to the store. */
+const KEY_PREFIX = 'evg_';
 /** Scheme and authority of a request target in absolute form. */
 const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -38,8 +40,9 @@ export function requestContext(options: RequestContextOptions): Middleware {
     ctx.res.once('close', () => {
       options.onFinished(reportOf(ctx, (options.clock.nowMicros() - startedMicros) / 1000));
     });
-    if (options.isDraining()) ctx.set('Connection', 'close');
     await next();
+    // Asked as late as can be: also of what began before the process was told to stop, nothing is to follow.
+    if (options.isDraining()) ctx.set('Connection', 'close');
   };
 }
 
@@ -47,7 +50,7 @@ function initialise(ctx: Context): void {
   ctx.req.url = originForm(ctx.req.url ?? '/');
   const given = ctx.get('X-Request-Id');
   const traceparent = ctx.get('traceparent');
-  ctx.state.requestId = REQUEST_ID.test(given) ? given : randomUUID();
+  ctx.state.requestId = REQUEST_ID.test(given) && !given.startsWith(KEY_PREFIX) ? given : randomUUID();
   ctx.state.traceparent = TRACEPARENT.test(traceparent) ? traceparent : undefined;
   ctx.state.route = null;
   ctx.state.key = null;

@@ -481,10 +481,10 @@ describe('POST /api/keys/import', () => {
 describe('when the registry does not play along', () => {
   test('a registry that cannot be asked is 503, and the log has the reason', async () => {
     const registry = Object.assign(createMemoryRegistry({ clock: new ManualClock() }), {
-      create: () => Promise.reject(new RegistryUnavailableError('connect ECONNREFUSED 10.0.0.3')),
+      list: () => Promise.reject(new RegistryUnavailableError('connect ECONNREFUSED 10.0.0.3')),
     });
     const down = await startAdmin({ registry });
-    const answer = await down.call('POST', '/api/keys', WANTED);
+    const answer = await down.get('/api/keys');
     await down.close();
     expect([answer.status, messageOf(answer)]).toEqual([
       503,
@@ -503,6 +503,24 @@ describe('when the registry does not play along', () => {
       },
     ]);
     expect(await down.audit.entries()).toEqual([]);
+  });
+
+  test('a change without an answer may have been made: the caller is told so, and the audit has it', async () => {
+    const registry = Object.assign(createMemoryRegistry({ clock: new ManualClock() }), {
+      create: () => Promise.reject(new RegistryUnavailableError('no answer from 10.0.0.3')),
+    });
+    const down = await startAdmin({ registry });
+    const answer = await down.call('POST', '/api/keys', WANTED);
+    const audited = await down.audit.entries();
+    await down.close();
+    expect([answer.status, messageOf(answer)]).toEqual([
+      503,
+      'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
+    ]);
+    expect(audited).toMatchObject([
+      { action: 'key.create', target: WANTED.name, from: null, to: { outcome: 'unknown' } },
+    ]);
+    expect(JSON.stringify(down.log)).toContain('outcome unknown: no answer');
   });
 
   test('a status that the registry left as it was is 409', async () => {

@@ -1,6 +1,7 @@
 /** What no layer of the application sees: Node answers it, and in the public form all the same. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -36,4 +37,44 @@ test('A3: an expectation that is not known is ignored', async () => {
   const reply = await gateway.raw('GET /v2/calls HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nConnection: close\r\n\r\n');
   expect(reply.status).toBe(401);
   expect(reply.headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
+});
+
+test.each([
+  ['no Host header', 'GET /v2/calls HTTP/1.1\r\n\r\n'],
+  ['two Host headers', 'GET /v2/calls HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+])('A3: %s is answered with a body and a request id', async (_, bytes) => {
+  const reply = await gateway.raw(bytes);
+  expect(reply.status).toBe(400);
+  expect(reply.headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
+  expect(JSON.parse(reply.body)).toEqual({ error: 'The request must have one Host header.' });
+});
+
+test('HTTP/1.0 needs no Host header', async () => {
+  const reply = await gateway.raw('GET /v2/calls HTTP/1.0\r\n\r\n');
+  expect(reply.status).toBe(401);
+});
+
+test('a request gets its own answer, whatever follows it on the connection', async () => {
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  const key = await gateway.issueKey();
+  const gate = gateway.store.gate();
+  const reply = gateway.raw(
+    `GET /v2/calls/${EVALUATION_ID} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\nthis is no HTTP\r\n\r\n`,
+  );
+  await gateway.store.waitForCalls(1, 'evaluation');
+  gate.release();
+  expect((await reply).status).toBe(200);
+});
+
+test('K2: a key that is sent as a request id is not taken for one', async () => {
+  const key = await gateway.issueKey();
+  const reply = await gateway.get('/v2/calls', { key, headers: { 'X-Request-Id': key } });
+  expect(reply.headers['x-request-id']).not.toContain('evg_');
+});
+
+test.each(['??pageSize=1', '??'])('Q4: in %s the second question mark is part of a name', async (query) => {
+  const key = await gateway.issueKey();
+  const reply = await gateway.get(`/v2/calls${query}`, { key });
+  expect(reply.status).toBe(400);
+  expect(reply.text).toContain("Unknown query parameter '?");
 });
