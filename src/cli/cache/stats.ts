@@ -39,7 +39,7 @@ export function cacheStatsCommand(terminal: Terminal): Command {
       name: 'stats',
       summary: 'show what the cache holds and what it has done since the gateway began',
       details: [
-        'HIT RATIO is the share of reads that were answered with a copy or with the answer to a call of another reader.',
+        'HIT RATIO is 1 less the calls to the store for each read. A read that failed counts like a call.',
         "Misses are all reads that the cache could not answer at once; some of them waited for another's call, or got an older copy because the store failed.",
       ].join('\n'),
       examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
@@ -91,16 +91,20 @@ function readCells({ class: cacheClass, reads, outcomes, storeCalls, memory }: R
   return [
     cacheClass,
     ...counts.map(String),
-    hitRatio(reads, outcomes),
+    hitRatio(reads, storeCalls, outcomes),
     String(memory.entries),
     bytesText(memory.bytes),
   ];
 }
 
-/** A read that failed is no hit, although it may have cost the store nothing. */
-function hitRatio(reads: number, { miss, failed }: Row['outcomes']): string {
+/**
+ * A read that failed is no hit, although it may have cost the store nothing. More calls than reads are possible: a read
+ * that a purge overtakes asks again.
+ */
+function hitRatio(reads: number, storeCalls: number, { miss, failed }: Row['outcomes']): string {
   if (reads === 0) return '-';
-  return `${((1 - (miss + failed) / reads) * 100).toFixed(1)} %`;
+  const missed = Math.min(reads, Math.max(storeCalls, miss + failed));
+  return `${((1 - missed / reads) * 100).toFixed(1)} %`;
 }
 
 /** A column a reason, as the listener has them. */
