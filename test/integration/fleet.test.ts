@@ -98,10 +98,11 @@ describe('in front of one store', () => {
     await later.close();
   });
 
-  test('a cache time set at one is in force at all', async () => {
+  test('a cache time set at one is in force at all, and so is its end', async () => {
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
     await until(async () => (await b.admin('GET', '/api/cache/ttl')).text.includes('"fresh":"7s"'));
-    await b.admin('DELETE', '/api/cache/ttl/list');
+    const end = await b.admin('DELETE', '/api/cache/ttl/list');
+    expect(end.json).toMatchObject({ class: 'list', fresh: '30s', source: { fresh: 'default' } });
     await until(async () => !(await a.admin('GET', '/api/cache/ttl')).text.includes('"fresh":"7s"'));
   });
 });
