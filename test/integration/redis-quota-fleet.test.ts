@@ -1,24 +1,12 @@
-import { execFile } from 'node:child_process';
-import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { rateLimitHeaders } from '../../src/quota/headers.ts';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
-import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
 import { openRedis, type RedisLink } from '../../src/redis.ts';
-import { QuotaOracle } from '../contract/quota/oracle.ts';
-import { sized } from '../support/prove.ts';
+import { scriptStats } from '../support/quota-cost.ts';
 import { linkUp } from '../support/redis-link.ts';
-import { type HammerReport, hammerReport, type HammerTask } from '../support/redis-quota-worker.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-
-const run = promisify(execFile);
-const WORKER = resolve(import.meta.dirname, '../support/redis-quota-worker.ts');
-const PROCESSES = 4;
-/** Node and its modules have to load in each of them first. */
-const START_DELAY_MS = 2000;
 
 let redis: TestRedis;
 let link: RedisLink;
@@ -32,59 +20,9 @@ afterAll(async () => {
   await redis.close();
 });
 
-async function hammerFrom(processes: number, task: Omit<HammerTask, 'seed'>): Promise<HammerReport[]> {
-  return Promise.all(
-    Array.from({ length: processes }, async (_, index): Promise<HammerReport> => {
-      const argument = JSON.stringify({ ...task, seed: index + 1 });
-      const { stdout } = await run(process.execPath, [WORKER, argument], { maxBuffer: 1e9 });
-      return hammerReport.parse(JSON.parse(stdout));
-    }),
-  );
-}
-
 async function scriptCalls(): Promise<number> {
-  const stats = /cmdstat_evalsha:calls=(\d+)/.exec(await link.client.info('commandstats'));
-  return Number(stats?.[1] ?? 0);
+  return (await scriptStats(link.client)).calls;
 }
-
-/** By time; of those at the same microsecond, which one call decided on, the admitted come first. */
-function inOrder(a: QuotaDecision, b: QuotaDecision): number {
-  return a.nowMicros - b.nowMicros || Number(b.admitted) - Number(a.admitted) || b.hour.remaining - a.hour.remaining;
-}
-
-test('R1, R2: four processes at one key, in bursts at the windows’ edges: never over a limit, every number exact', async () => {
-  const windows = { minuteMicros: 250_000, hourMicros: 1_500_000 };
-  const limits = { perMinute: 12, perHour: 40 };
-  const startAtMs = Date.now() + START_DELAY_MS;
-  const durationMs = sized(60_000);
-  const reports = await hammerFrom(PROCESSES, { url: redis.url, windows, limits, startAtMs, durationMs });
-  expect(reports.map(({ wentAlone }) => wentAlone)).toEqual([0, 0, 0, 0]);
-
-  const oracle = new QuotaOracle(windows);
-  const decisions = reports.flatMap((report) => report.decisions).toSorted(inOrder);
-  for (const decision of decisions) {
-    const stale = oracle.admitted.findIndex((time) => time >= decision.nowMicros - windows.hourMicros);
-    if (stale > 200) oracle.admitted.splice(0, stale);
-    expect(decision).toEqual(oracle.take(decision.nowMicros, limits));
-  }
-
-  const admitted = decisions.filter((decision) => decision.admitted).map((decision) => decision.nowMicros);
-  const fullest = (lengthMicros: number) => {
-    let first = 0;
-    return Math.max(
-      ...admitted.map((end, index) => {
-        while ((admitted[first] ?? end) < end - lengthMicros) first += 1;
-        return index - first + 1;
-      }),
-    );
-  };
-  expect(fullest(windows.minuteMicros)).toBe(limits.perMinute);
-  expect(fullest(windows.hourMicros)).toBe(limits.perHour);
-  // All that the limits give was given: no process keeps another from what is left.
-  const hours = Math.floor((durationMs * 1000) / windows.hourMicros);
-  expect(admitted.length).toBeGreaterThan((hours - 1) * limits.perHour);
-  expect(reports.every((report) => report.decisions.some((decision) => decision.admitted))).toBe(true);
-}, 180_000);
 
 test('a refused key that hammers costs Redis nothing until its earliest retry', async () => {
   const quota = createRedisQuota({ client: link.client, clock: systemClock });

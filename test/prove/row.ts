@@ -30,3 +30,8 @@ export function percentile(values: readonly number[], share: number): number {
 export function ms(value: number): string {
   return `${Math.round(value).toLocaleString('en')} ms`;
 }
+
+/** With thousands parted, for people. */
+export function count(value: number): string {
+  return value.toLocaleString('en');
+}

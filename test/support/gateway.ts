@@ -8,7 +8,7 @@
  *     const answer = await gateway.get(`/v1/workspaces/${WORKSPACE_A}/reports`, { key });
  *     ... await gateway.close();
  */
-import { request, type IncomingHttpHeaders } from 'node:http';
+import { type Agent, request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
@@ -25,6 +25,8 @@ export interface Ask {
   readonly key?: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whose connections are used, and kept; without one each request has a connection of its own. */
+  readonly agent?: Agent;
   /** Set where the response is of no documented operation (a 404 for an unknown path, say), or tells by it. */
   readonly isUndocumented?: boolean | ((reply: Reply) => boolean);
 }
@@ -92,11 +94,11 @@ export class TestGateway {
     return this.#gateway.adminUrl;
   }
 
-  /** One request to the public listener, on a connection of its own. The path goes out exactly as it is given. */
+  /** One request to the public listener. The path goes out exactly as it is given. */
   async get(path: string, ask: Ask = {}): Promise<Reply> {
-    const { key, method = 'GET', headers = {}, isUndocumented = false } = ask;
+    const { key, method = 'GET', headers = {}, agent = null, isUndocumented = false } = ask;
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    const reply = await send(this.publicUrl, { method, path, headers: { ...authorization, ...headers } });
+    const reply = await send(this.publicUrl, { method, path, headers: { ...authorization, ...headers }, agent });
     const { status, text: body } = reply;
     const isExempt = typeof isUndocumented === 'boolean' ? isUndocumented : isUndocumented(reply);
     if (!isExempt) this.#checker.check({ method, path, status, headers: reply.headers, body });
@@ -170,12 +172,13 @@ interface Outgoing {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  readonly agent?: Agent | null;
 }
 
-function send(baseUrl: string, { method, path, headers, body }: Outgoing): Promise<Reply> {
+function send(baseUrl: string, { method, path, headers, body, agent }: Outgoing): Promise<Reply> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
-    const sent = request({ hostname, port, method, path, headers, agent: false }, (response) => {
+    const sent = request({ hostname, port, method, path, headers, agent: agent ?? false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

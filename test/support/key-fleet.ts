@@ -1,10 +1,19 @@
 /** Registries as several gateway processes have them: each with connections of its own to one Redis. */
-import { vi } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../src/clock.ts';
+import type { NewKey } from '../../src/keys/key.ts';
 import { createRedisRegistry, type RedisRegistry, type RedisRegistryHooks } from '../../src/keys/redis-registry.ts';
 import { openRedis } from '../../src/redis.ts';
 
 export const GRACE_MS = 600_000;
+
+export const NEW_KEY: NewKey = {
+  name: 'reporting',
+  workspaceIds: ['aaaaaaaa-0000-4000-8000-000000000001'],
+  scopes: ['reports.read'],
+  expiresAtMs: null,
+  limits: { perMinute: null, perHour: null },
+};
 
 export interface FleetOptions {
   readonly url: string;
@@ -49,10 +58,20 @@ export async function hears(registry: RedisRegistry): Promise<void> {
   await until(() => registry.trust() === 'heard', 10_000);
 }
 
-/** Rejects after that time. */
+/** Looks once a millisecond; a look that is rejected counts as no. Rejects after that time. */
 export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs: number): Promise<void> {
-  const check = async (): Promise<void> => {
-    if (!(await isSo())) throw new Error(`It was not so within ${timeoutMs} ms: ${isSo.toString()}`);
+  const untilMs = performance.now() + timeoutMs;
+  let cause: unknown;
+  const look = async (): Promise<boolean> => {
+    try {
+      return await isSo();
+    } catch (error) {
+      cause = error;
+      return false;
+    }
   };
-  await vi.waitFor(check, { timeout: timeoutMs, interval: 1 });
+  while (!(await look())) {
+    if (performance.now() > untilMs) throw new Error(`Not so within ${timeoutMs} ms: ${isSo.toString()}`, { cause });
+    await sleep(1);
+  }
 }

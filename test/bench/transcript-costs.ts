@@ -1,0 +1,202 @@
+/** What transcripts cost: parsing each format, pages early and late, hostile bodies. Measured. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
+import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
+import { parseSteps, parseTranscript, runSteps } from '../../src/transcript/parse.ts';
+import type { Steps } from '../../src/transcript/steps.ts';
+import type { PageRequest } from '../../src/transcript/types.ts';
+import { salesCall } from '../support/transcript-calls.ts';
+import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
+import { renderTranscript } from '../support/transcript-render.ts';
+import { BODY_UNITS, type Costs } from './transcript-bars.ts';
+
+const DOZEN = 12;
+
+export interface MeasureOptions {
+  /** Size of the hostile bodies, in UTF-16 units. */
+  readonly hostileUnits: number;
+  /** How often a thing is measured; the best counts. */
+  readonly rounds: number;
+}
+
+/** One after another, in this process. */
+export async function measureCosts({ hostileUnits, rounds }: MeasureOptions): Promise<Costs> {
+  const parsing: Costs['parsing'] = [];
+  for (const format of TRANSCRIPT_FORMATS) parsing.push(await parsingOf(format, rounds));
+  const paging = pagingOf(rounds);
+  const hostile: Costs['hostile'] = [];
+  const cues = hostileUnits / 2;
+  const manyCues = {
+    name: `WebVTT, ${cues.toLocaleString('en')} cues`,
+    body: `WEBVTT\n\n${'0:0-->0:0\n\n'.repeat(cues)}`,
+    declared: null,
+    turns: cues,
+  };
+  for (const body of [...hostileBodies(hostileUnits), manyCues]) hostile.push(await hostileOf(body));
+  return { parsing, paging, hostile };
+}
+
+async function parsingOf(format: TranscriptFormat, rounds: number): Promise<Costs['parsing'][number]> {
+  const [small, large] = [bodyOf(format, BODY_UNITS / 10), bodyOf(format, BODY_UNITS)];
+  const first = await inSteps(parseSteps(large, format));
+  const bestOf = (times: number, body: string): number =>
+    Math.min(...Array.from({ length: times }, () => cpuMs(() => parseTranscript(body, format))));
+  const [ofSmall, ofLarge] = [bestOf(4 * rounds, small), bestOf(rounds, large)];
+  return {
+    format,
+    turns: first.result.turnCount,
+    smallCpuMs: rounded(ofSmall),
+    cpuMs: rounded(ofLarge),
+    ratio: rounded(ofLarge / ofSmall),
+    firstCpuMs: rounded(first.cpuMs),
+    holdCpuMs: rounded(first.holdCpuMs),
+    holdMs: rounded(first.holdMs),
+  };
+}
+
+function pagingOf(rounds: number): Costs['paging'] {
+  const parsed = parseTranscript(bodyOf('speaker_text', BODY_UNITS), 'speaker_text');
+  const limits = [
+    [100, 50_000],
+    [200, 50_000],
+    [200, 4_000],
+    [1, 50_000],
+    [200, 50],
+  ] as const;
+  return limits.flatMap(([pageSize, maxChars]) =>
+    [false, true].map((raw) => {
+      const pager = createPager(parsed);
+      const request = { pageSize, maxChars, raw };
+      const indexCpuMs = cpuMs(() => pager.page({ page: 1, ...request }));
+      const name = `${pageSize} x ${maxChars}${raw ? ' raw' : ''}`;
+      return { name, indexCpuMs: rounded(indexCpuMs), ...pageCosts(pager, request, 5 * rounds) };
+    }),
+  );
+}
+
+/**
+ * One page costs up to twice another of its kind wherever both are, by what it holds and how far it is from the nearest
+ * page that is indexed; so that a dozen are taken together from either end, besides the very first and last.
+ */
+function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>, samples: number) {
+  const { totalPages } = pager.page({ page: 1, ...request });
+  const early = Array.from({ length: DOZEN }, (_, i) => i + 1);
+  const pages = [...early, ...early.map((page) => totalPages - DOZEN + page)];
+  const measure = (): number[] => pages.map((page) => pageMicros(pager, { page, ...request }, samples));
+  measure();
+  const micros = measure();
+  const [first = 0, last = 0] = [micros[0], micros.at(-1)];
+  const [earlyMicros, lateMicros] = [mean(micros.slice(0, DOZEN)), mean(micros.slice(DOZEN))];
+  return {
+    pages: totalPages,
+    firstMicros: rounded(first),
+    lastMicros: rounded(last),
+    earlyMicros: rounded(earlyMicros),
+    lateMicros: rounded(lateMicros),
+    ratio: rounded(Math.max(lateMicros / earlyMicros, last / first)),
+  };
+}
+
+async function hostileOf({ name, body, declared }: HostileBody): Promise<Costs['hostile'][number]> {
+  const before = usedMB();
+  const parsed = await inSteps(parseSteps(body, declared));
+  const peak = process.memoryUsage();
+  const pager = createPager(parsed.result);
+  const pages = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 50_000, raw: false }));
+  const tiny = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 2, raw: false }));
+  const held = usedMB() - before;
+  const runs = [parsed, pages, tiny];
+  return {
+    name,
+    turns: parsed.result.turnCount,
+    parseCpuMs: rounded(parsed.cpuMs),
+    firstPageCpuMs: rounded(pages.cpuMs),
+    tinyPagesCpuMs: rounded(tiny.cpuMs),
+    holdCpuMs: rounded(Math.max(...runs.map((run) => run.holdCpuMs))),
+    holdMs: rounded(Math.max(...runs.map((run) => run.holdMs))),
+    heldMB: rounded(held),
+    toldMB: rounded(pager.weightBytes / 1e6),
+    peakMB: rounded((peak.heapUsed + peak.arrayBuffers) / 1e6 - before),
+  };
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function cpuMs(run: () => unknown): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** CPU time of the thread that the event loop runs on. */
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+interface SteppedRun<T> {
+  readonly result: T;
+  /** The longest step: by the clock, and in CPU time of the thread, which other processes can't lengthen. */
+  readonly holdMs: number;
+  readonly holdCpuMs: number;
+  /** CPU time of the whole process, garbage collection included. */
+  readonly cpuMs: number;
+}
+
+/** Runs in steps with a turn of the event loop after each. */
+async function inSteps<T>(steps: Steps<T>): Promise<SteppedRun<T>> {
+  let holdMs = 0;
+  let holdCpuMs = 0;
+  const before = process.cpuUsage();
+  let began = performance.now();
+  let beganCpu = threadMs();
+  const endStep = (): void => {
+    holdMs = Math.max(holdMs, performance.now() - began);
+    holdCpuMs = Math.max(holdCpuMs, threadMs() - beganCpu);
+  };
+  const result = await runSteps(steps, async () => {
+    endStep();
+    await nextTurn();
+    began = performance.now();
+    beganCpu = threadMs();
+  });
+  endStep();
+  const { user, system } = process.cpuUsage(before);
+  return { result, holdMs, holdCpuMs, cpuMs: (user + system) / 1000 };
+}
+
+function bodyOf(format: TranscriptFormat, units: number): string {
+  const turns = salesCall(units * 0.95);
+  const body = renderTranscript(turns, format, { lineEnding: '\n', isVerbose: false });
+  return renderTranscript(turns.slice(0, Math.floor((turns.length * units) / body.length)), format, {
+    lineEnding: '\n',
+    isVerbose: false,
+  });
+}
+
+/** The best time of a page: whatever else runs on the machine only makes it longer. */
+function pageMicros(pager: TranscriptPager, request: PageRequest, samples: number): number {
+  const times = Array.from({ length: samples }, () => {
+    const began = performance.now();
+    for (let i = 0; i < 20; i += 1) pager.page(request);
+    return ((performance.now() - began) * 1000) / 20;
+  });
+  return Math.min(...times);
+}
+
+/** What is in use after a full garbage collection. */
+function usedMB(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc()');
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return (heapUsed + arrayBuffers) / 1e6;
+}

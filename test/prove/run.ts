@@ -1,0 +1,93 @@
+/**
+ * Runs what the gateway promises and prints one table, as Markdown, of what was measured. Exits with status 1 where a
+ * promise isn't kept. Progress goes to stderr. Redis is found as the tests find it.
+ * Usage: node test/prove/run.ts [--only NAME]... [--short]
+ */
+import { parseArgs } from 'node:util';
+import { describeMachine } from './machine.ts';
+import type { Row, Scale } from './row.ts';
+import { run as cacheFlights } from './rows/cache-flights.ts';
+import { run as cacheLeaders } from './rows/cache-leaders.ts';
+import { run as cachePurges } from './rows/cache-purges.ts';
+import { run as isolation } from './rows/isolation.ts';
+import { run as keys } from './rows/keys.ts';
+import { run as quota } from './rows/quota.ts';
+import { run as transcripts } from './rows/transcripts.ts';
+
+const BARS: Readonly<Record<string, (scale: Scale) => Promise<readonly Row[]>>> = {
+  'cache-flights': cacheFlights,
+  'cache-leaders': cacheLeaders,
+  'cache-purges': cachePurges,
+  keys,
+  quota,
+  isolation,
+  transcripts,
+};
+const PROGRESS_EVERY_MS = 10_000;
+
+// Servers that were started are ended as the process exits, which a signal alone would not make it do.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+const names = chosen();
+const machine = await describeMachine();
+const startedMs = performance.now();
+const rows: Row[] = [];
+for (const name of names) rows.push(...(await runBar(name)));
+process.stdout.write(`${machine}\n\n${markdown(rows)}\n`);
+const missed = rows.filter(({ ok }) => !ok);
+say(`${rows.length} bars in ${seconds(startedMs)}, ${missed.length} missed`);
+process.exitCode = missed.length === 0 ? 0 : 1;
+
+/** All of them, or those that were asked for, in their order. */
+function chosen(): readonly string[] {
+  const all = Object.keys(BARS);
+  const { only = all } = options();
+  const unknown = only.filter((name) => !all.includes(name));
+  if (unknown.length > 0) {
+    say(`There is no ${unknown.join(', ')}; there are: ${all.join(', ')}.`);
+    process.exit(2);
+  }
+  return all.filter((name) => only.includes(name));
+}
+
+function options() {
+  return parseArgs({
+    options: { only: { type: 'string', multiple: true }, short: { type: 'boolean', default: false } },
+  }).values;
+}
+
+/** A bar that can't be measured is one that is missed. */
+async function runBar(name: string): Promise<readonly Row[]> {
+  const beganMs = performance.now();
+  say(`${name} ...`);
+  const progress = setInterval(() => say(`${name} ... ${seconds(beganMs)}`), PROGRESS_EVERY_MS);
+  try {
+    const found = (await BARS[name]?.(options().short ? 'short' : 'whole')) ?? [];
+    for (const { name: what, measured, ok } of found) say(`  ${ok ? 'ok' : 'MISSED'}  ${what}: ${measured}`);
+    return found;
+  } catch (error) {
+    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    say(`  FAILED  ${name}: ${reason}`);
+    return [{ name, bar: '', measured: `failed: ${reason.split('\n')[0]}`, ok: false }];
+  } finally {
+    clearInterval(progress);
+    say(`${name}: ${seconds(beganMs)}`);
+  }
+}
+
+function markdown(table: readonly Row[]): string {
+  const lines = table.map(({ name, bar, measured, ok }) => line([name, bar, measured, ok ? 'yes' : '**no**']));
+  return ['| what | bar | measured | ok |', '|---|---|---|---|', ...lines].join('\n');
+}
+
+function line(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')).join(' | ')} |`;
+}
+
+function seconds(sinceMs: number): string {
+  return `${Math.round((performance.now() - sinceMs) / 1000)} s`;
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

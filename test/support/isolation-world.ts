@@ -1,0 +1,204 @@
+/** Gateways in front of one store, with keys of three tenants, that are watched for anything that crosses between them. */
+import { Agent } from 'node:http';
+import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
+import {
+  type Change,
+  IDS,
+  markerOf,
+  type Read,
+  type Rights,
+  RIGHTS,
+  SCORECARD_IDS,
+  type Step,
+  WORKSPACES,
+} from './isolation-steps.ts';
+import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights } from './records.ts';
+
+/** Past every error time: nothing that is cached is of use any more. */
+const PAST_ALL_MS = 8 * 86_400_000;
+const UNLIMITED = 1_000_000_000;
+/** By how much each request moves the time on. */
+const REQUEST_MS = 25;
+
+export interface IsolationOptions {
+  /** Of one fleet where `env` has a Redis for them; one of its own otherwise. */
+  readonly gateways?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** So many requests are under way at a time, at most. */
+  readonly atOnce?: number;
+}
+
+export interface IsolationTally {
+  requests: number;
+  /** Answered with 200 or 304. */
+  served: number;
+  /** Those of them that came from a cache, fresh or stale. */
+  fromCache: number;
+  refused: number;
+  failed: number;
+  changes: number;
+  /** What was shown to whom it must not be: the first few. */
+  readonly leaks: string[];
+}
+
+const MOST_LEAKS = 5;
+
+export class IsolationWorld {
+  readonly tally: IsolationTally = {
+    requests: 0,
+    served: 0,
+    fromCache: 0,
+    refused: 0,
+    failed: 0,
+    changes: 0,
+    leaks: [],
+  };
+  readonly #gateways: readonly TestGateway[];
+  readonly #first: TestGateway;
+  readonly #keys: readonly string[];
+  readonly #atOnce: number;
+  readonly #agent: Agent;
+  readonly #underWay = new Set<Promise<void>>();
+  #recover: () => void = () => undefined;
+  /** How many more requests the store fails for. */
+  #failing = 0;
+
+  private constructor(gateways: readonly TestGateway[], keys: readonly string[], atOnce: number) {
+    const [first] = gateways;
+    if (first === undefined) throw new RangeError('There is no gateway.');
+    this.#gateways = gateways;
+    this.#first = first;
+    this.#keys = keys;
+    this.#atOnce = atOnce;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: atOnce });
+  }
+
+  static async start({ gateways: size = 1, env = {}, atOnce = 16 }: IsolationOptions = {}): Promise<IsolationWorld> {
+    const first = await startTestGateway({ env });
+    const gateways = [first];
+    const { store, clock } = first;
+    const shared = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token };
+    while (gateways.length < size) gateways.push(await startTestGateway({ env: { ...env, ...shared }, clock }));
+    const keys: string[] = [];
+    for (const rights of RIGHTS) {
+      keys.push(await first.issueKey({ ...rights, perMinute: UNLIMITED, perHour: UNLIMITED }));
+    }
+    return new IsolationWorld(gateways, keys, atOnce);
+  }
+
+  /** Steps in their order, on records as they were at first. Requests go on while the world around them changes. */
+  async play(steps: readonly Step[]): Promise<void> {
+    for (const [i, id] of IDS.entries()) this.#putEvaluation(id, WORKSPACES[i % 3] ?? '');
+    for (const [i, id] of SCORECARD_IDS.entries()) this.#putScorecard(id, WORKSPACES[i % 3] ?? '');
+    for (const step of steps) {
+      if (step.kind === 'read') await this.#begin(this.#read(step));
+      else if (step.kind === 'purge') await this.#begin(this.#purge(step));
+      else this.#change(step);
+    }
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    this.#recover();
+    // So that what follows begins with nothing that is of use.
+    this.#first.clock.advance(PAST_ALL_MS);
+  }
+
+  async close(): Promise<void> {
+    this.#agent.destroy();
+    await Promise.all(this.#gateways.map((gateway) => gateway.close()));
+  }
+
+  /** Resolves as soon as another one may begin. */
+  async #begin(doing: Promise<void>): Promise<void> {
+    const ended = doing.finally(() => this.#underWay.delete(ended));
+    this.#underWay.add(ended);
+    // A step that fails ends the whole run, where it is waited for.
+    ended.catch(() => undefined);
+    while (this.#underWay.size >= this.#atOnce) await Promise.race(this.#underWay);
+  }
+
+  #gateway(index: number): TestGateway {
+    return this.#gateways[index % this.#gateways.length] ?? this.#first;
+  }
+
+  #change(change: Exclude<Change, { kind: 'purge' }>): void {
+    this.tally.changes += 1;
+    if (change.kind === 'wait') this.#first.clock.advance(change.ms);
+    else if (change.kind === 'move' && change.id.startsWith('sc')) this.#putScorecard(change.id, change.workspaceId);
+    else if (change.kind === 'move') this.#putEvaluation(change.id, change.workspaceId);
+    else {
+      this.#recover();
+      this.#recover = this.#first.store.fail(503);
+      this.#failing = change.requests;
+    }
+  }
+
+  async #purge({ gateway, tag, mode }: Extract<Change, { kind: 'purge' }>): Promise<void> {
+    this.tally.changes += 1;
+    const reply = await this.#gateway(gateway).admin('POST', '/api/cache/purge', { tags: [tag], mode });
+    if (reply.status !== 200) throw new Error(`${tag} was not purged: ${reply.text}`);
+  }
+
+  async #read(asked: Read): Promise<void> {
+    const rights = RIGHTS[asked.tenant];
+    const key = this.#keys[asked.tenant];
+    if (rights === undefined || key === undefined) throw new RangeError(`There is no tenant ${asked.tenant}.`);
+    this.#first.clock.advance(REQUEST_MS);
+    this.#failing -= 1;
+    if (this.#failing < 0) this.#recover();
+    const headers = asked.etag === '' ? {} : { 'if-none-match': asked.etag };
+    const reply = await this.#gateway(asked.gateway).get(asked.path, { key, headers, agent: this.#agent });
+    this.#count(reply);
+    if (isBreach(reply, rights, asked) && this.tally.leaks.length < MOST_LEAKS) {
+      const holder = `${rights.scopes.join()} in ${rights.workspaceIds.join()}`;
+      this.tally.leaks.push(`${asked.path} to ${holder}: ${reply.status} ${reply.text}`);
+    }
+  }
+
+  #count({ status, headers }: Reply): void {
+    this.tally.requests += 1;
+    if (status === 200 || status === 304) {
+      this.tally.served += 1;
+      if (/; hit/.test(String(headers['cache-status']))) this.tally.fromCache += 1;
+    } else if (status < 500) this.tally.refused += 1;
+    else this.tally.failed += 1;
+  }
+
+  /** Puts the record, and all its parts, into that workspace: it may have been in another before. */
+  #putEvaluation(id: string, workspaceId: string): void {
+    const text = markerOf(workspaceId);
+    const part = { evaluationId: id, workspaceId };
+    const card = aScoredCard(part);
+    this.#first.store.put({
+      evaluations: [
+        anEvaluation({
+          _id: id,
+          workspaceId,
+          title: text,
+          ownerUserId: text,
+          source: text,
+          scorecardRef: { id: 'sc_0', name: text },
+          evaluatee: { userId: text, displayName: text, givenName: text, email: `${text}@example.com`, avatar: text },
+          people: [{ name: text, email: null, spoke: true, attended: true }],
+          crmLinks: [{ objectType: 'deal', externalId: text, label: text, href: text }],
+        }),
+      ],
+      transcripts: [aTranscript({ ...part, body: `Riley: ${text}\nSam: ${text}` })],
+      scoredCards: [{ ...card, scorecard: { name: text, sections: [] } }],
+      dealInsights: [dealInsights({ ...part, permalink: text, insights: { text } })],
+    });
+  }
+
+  #putScorecard(id: string, workspaceId: string): void {
+    const text = markerOf(workspaceId);
+    this.#first.store.put({ scorecards: [aScorecard({ _id: id, workspaceId, name: text, rubric: { text } })] });
+  }
+}
+
+/** Whether the answer shows what the key may not see, or is anything but 403 where the key may ask for nothing. */
+function isBreach(reply: Reply, rights: Rights, { scope, shownIds, pathWorkspaceId }: Read): boolean {
+  const hasScope = rights.scopes.includes(scope);
+  const isAllowed = (id: string): boolean => hasScope && rights.workspaceIds.includes(id) && shownIds.includes(id);
+  const shown = reply.text + JSON.stringify(reply.headers);
+  if (WORKSPACES.some((id) => !isAllowed(id) && shown.includes(markerOf(id)))) return true;
+  const mayAsk = hasScope && (pathWorkspaceId === null || rights.workspaceIds.includes(pathWorkspaceId));
+  return !mayAsk && reply.status !== 403;
+}

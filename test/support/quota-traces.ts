@@ -1,0 +1,108 @@
+/** The pure algorithm of the quota on random traces, judged by the oracle. */
+import { isDeepStrictEqual } from 'node:util';
+import { type AdmissionLog, decide, type QuotaWindows } from '../../src/quota/log.ts';
+import type { QuotaDecision, QuotaLimits } from '../../src/quota/quota.ts';
+import { QuotaOracle } from '../contract/quota/oracle.ts';
+import { SeededRandom } from './random.ts';
+
+const T0 = 1_768_478_400_000_000;
+const STEPS = 40;
+const MOST_FAULTS = 5;
+
+/** A log kept as the algorithm says. */
+export class ListLog implements AdmissionLog {
+  times: number[];
+
+  constructor(times: number[] = []) {
+    this.times = times;
+  }
+
+  get length(): number {
+    return this.times.length;
+  }
+
+  at(index: number): number {
+    const time = this.times[index];
+    if (time === undefined) throw new RangeError(`read at ${index} of ${this.times.length}`);
+    return time;
+  }
+
+  take(clockMicros: number, limits: QuotaLimits, windows: QuotaWindows): QuotaDecision {
+    const { decision, expired } = decide(this, clockMicros, limits, windows);
+    this.times = this.times.slice(expired);
+    if (decision.admitted) this.times.push(decision.nowMicros);
+    return decision;
+  }
+}
+
+export interface TracesVerdict {
+  readonly decisions: number;
+  readonly refusals: number;
+  /** The first few things that were not as the oracle says; none where all is well. */
+  readonly faults: readonly string[];
+}
+
+/** So many traces: bursts, steps to the edges of windows, limits that change, clocks that go back. */
+export function judgeTraces(traces: number): TracesVerdict {
+  const tally = { decisions: 0, refusals: 0, faults: [] as string[] };
+  for (let seed = 1; seed <= traces && tally.faults.length < MOST_FAULTS; seed += 1) {
+    const verdict = judgeTrace(new SeededRandom(seed));
+    tally.decisions += verdict.decisions;
+    tally.refusals += verdict.refusals;
+    tally.faults.push(...verdict.faults.map((fault) => `trace ${seed}: ${fault}`));
+  }
+  return tally;
+}
+
+function judgeTrace(random: SeededRandom): TracesVerdict {
+  const minuteMicros = random.integer(1, 40);
+  const windows = { minuteMicros, hourMicros: minuteMicros * random.integer(1, 8) };
+  const changing = random.next() < 0.3;
+  const newLimits = (): QuotaLimits => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
+  let limits = newLimits();
+  let nowMicros = T0;
+  let refusals = 0;
+  const faults: string[] = [];
+  const log = new ListLog();
+  const oracle = new QuotaOracle(windows);
+  for (let step = 0; step < STEPS; step += 1) {
+    nowMicros = nextTime(random, nowMicros, oracle, windows);
+    if (changing && random.next() < 0.2) limits = newLimits();
+    // Now and then the clock is behind the newest entry.
+    const clockMicros = random.next() < 0.05 ? nowMicros - random.integer(0, 20) : nowMicros;
+    const expected = oracle.take(clockMicros, limits);
+    const decision = log.take(clockMicros, limits, windows);
+    if (!isDeepStrictEqual(decision, expected)) {
+      faults.push(`step ${step} is ${JSON.stringify(decision)} instead of ${JSON.stringify(expected)}`);
+    }
+    if (decision.admitted) continue;
+    refusals += 1;
+    const isRetryExact = step % 8 !== 0 || admitsFromOnly(oracle, decision, limits, windows);
+    if (!isRetryExact) faults.push(`step ${step}: ${decision.retryAtMicros} is not the first time with room`);
+  }
+  const isOver =
+    oracle.mostWithin(minuteMicros) > limits.perMinute || oracle.mostWithin(windows.hourMicros) > limits.perHour;
+  if (!changing && isOver) faults.push('a window holds more than its limit');
+  return { decisions: STEPS, refusals, faults };
+}
+
+/** A random step: mostly nothing or little, often right at the edge of a window seen from some earlier request. */
+function nextTime(random: SeededRandom, nowMicros: number, oracle: QuotaOracle, windows: QuotaWindows): number {
+  const earlier = oracle.admitted[random.integer(0, oracle.admitted.length - 1)] ?? nowMicros;
+  const edge = earlier + random.pick(windows.minuteMicros, windows.hourMicros) + random.integer(-1, 2);
+  const step = random.pick(0, 0, 1, random.integer(0, windows.minuteMicros), random.integer(0, windows.hourMicros));
+  return random.next() < 0.4 && edge >= nowMicros ? edge : nowMicros + step;
+}
+
+/** Whether one request is admitted at the time that the refusal tells, and not a microsecond before. */
+function admitsFromOnly(
+  oracle: QuotaOracle,
+  { retryAtMicros }: QuotaDecision,
+  limits: QuotaLimits,
+  windows: QuotaWindows,
+): boolean {
+  if (retryAtMicros === null) return false;
+  const log = new ListLog([...oracle.admitted]);
+  const isAdmittedAt = (micros: number): boolean => decide(log, micros, limits, windows).decision.admitted;
+  return isAdmittedAt(retryAtMicros) && !isAdmittedAt(retryAtMicros - 1);
+}
