@@ -60,6 +60,11 @@ export function createObserver(logger: Logger, metrics: Metrics): Observer {
         if (outcome !== 'failed') metrics.cacheRead({ class: cacheClass, outcome, tier });
         if (missReason !== null) metrics.cacheMiss({ class: cacheClass, reason: missReason });
       },
+      // Failures of the store are told as they begin and end; this one is about a record, and nothing else tells of it.
+      onRefreshFailed: ({ class: cacheClass, error }) => {
+        if (error.kind === 'malformed')
+          logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
+      },
     },
     http: {
       onRequest: (report) => {

@@ -11,6 +11,7 @@ import type { CacheRead } from './reader.ts';
 import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
 import { isKept } from './times.ts';
 import type { Timers } from './timers.ts';
+import { foreignRecord, isVisible } from './visibility.ts';
 
 export interface FillerOptions extends Law {
   readonly store: EvaluationStore;
@@ -28,7 +29,7 @@ export interface Landing {
   readonly stored: StoredEntry;
   /** `store`: by this process's call. `elsewhere`: by another process's. A tier: there was one before the flight began. */
   readonly from: 'store' | 'elsewhere' | NonNullable<CacheRead<unknown>['tier']>;
-  /** Whether a tier has it for those who come later. */
+  /** Whether a tier has it for those who come later; never where it is none of what its leader asked for. */
   readonly isKept: boolean;
 }
 
@@ -74,8 +75,8 @@ export class Filler {
     const { question, held } = task;
     // Between a reader's look and its flight another flight of the key may have landed.
     const local = this.#options.memory.get(question.key);
-    if (local !== undefined && this.#isFresh(question.key, local))
-      return { stored: local, from: 'memory', isKept: true };
+    if (local !== undefined && this.#isFreshFor(task, local)) return { stored: local, from: 'memory', isKept: true };
+    const seenAtMs = Math.max(...[held, local].map((seen) => seen?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
     if (this.#fleetFlights === null) {
       const stored = await this.#fetch(task);
       return { stored, from: 'store', isKept: this.#keep(task, stored, false) };
@@ -84,11 +85,12 @@ export class Filler {
       look: async (isAnyNew) => {
         const found = await this.findInFleet(question.key);
         if (found === null || !answers(question, found)) return null;
-        return this.#isFresh(question.key, found) || (isAnyNew && this.#isNews(question.key, found, held))
+        return this.#isFreshFor(task, found) || (isAnyNew && this.#isNews(question.key, found, seenAtMs))
           ? found
           : null;
       },
       fetch: () => this.#fetch(task),
+      isForAll: (stored) => isVisible(question, stored, task.context.workspaceIds),
     });
     const { stored, by, isStored, isOverruled } = landing;
     if (by === 'found') return { stored, from: 'redis', isKept: true };
@@ -108,15 +110,18 @@ export class Filler {
     const about = { class: classOf(kind, entry), key: question.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
     hooks.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - beganAtMs });
-    if (held !== null && isChanged !== null) {
+    if (!isVisible(question, stored, task.context.workspaceIds)) {
+      if (held?.entry.answer.kind === 'found') hooks.onRefreshFailed?.({ ...about, error: foreignRecord(kind) });
+    } else if (held !== null && isChanged !== null) {
       hooks.onRefresh?.({ ...about, changed: isChanged, sinceMs: entry.filledAtMs - held.entry.filledAtMs });
     }
     return stored;
   }
 
-  /** Keeps the answer and what it seeds, unless a purge has come since the fetch began. */
-  #keep<T>({ question }: FetchTask<T>, stored: StoredEntry<T>, isInFleet: boolean): boolean {
+  /** Keeps the answer and what it seeds, unless a purge has come since the fetch began, or it is of another workspace. */
+  #keep<T>({ question, context }: FetchTask<T>, stored: StoredEntry<T>, isInFleet: boolean): boolean {
     const { memory, purges, times } = this.#options;
+    if (!isVisible(question, stored, context.workspaceIds)) return false;
     if (purges.since(stored.position, stored.tags) === 'hard') return false;
     const isInMemory = memory.set(question.key, stored);
     const seeds = seedsOf(question, stored, (key) => memory.get(key));
@@ -135,13 +140,16 @@ export class Filler {
     }
   }
 
-  #isFresh(key: string, stored: StoredEntry): boolean {
-    return this.#judge(key, stored) === 'fresh';
+  #isFreshFor<T>({ question, context }: FetchTask<T>, stored: StoredEntry): boolean {
+    return isVisible(question, stored, context.workspaceIds) && this.#judge(question.key, stored) === 'fresh';
   }
 
-  /** Where a class has no freshness, what another process has just stored is still news to those who waited for it. */
-  #isNews(key: string, found: StoredEntry, held: StoredEntry | null): boolean {
-    return (held === null || this.#isNewer(found, held)) && this.#judge(key, found) !== 'purged';
+  /**
+   * Where a class has no freshness, what another process has just stored is still news to those who waited for it; and
+   * also to those whom it tells that it is not theirs.
+   */
+  #isNews(key: string, found: StoredEntry, seenAtMs: number): boolean {
+    return found.entry.filledAtMs > seenAtMs && this.#judge(key, found) !== 'purged';
   }
 
   #isNewer(a: StoredEntry, b: StoredEntry): boolean {

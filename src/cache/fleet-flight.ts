@@ -11,12 +11,15 @@ export interface FleetJob {
   look(isAnyNew: boolean): Promise<StoredEntry | null>;
   /** Asks the store. Bounded in time by itself. */
   fetch(): Promise<StoredEntry>;
+  /** Whether what was fetched is to be stored for all; else the others look and ask for themselves. */
+  isForAll(stored: StoredEntry): boolean;
 }
 
 /**
  * - `found`: another flight had stored it before this one got to ask
  * - `awaited`: it was asked for by another process while this one waited
- * - `fetched`: this process asked the store; `isStored` unless the lease was lost or the fleet is out of reach
+ * - `fetched`: this process asked the store; `isStored` unless the lease was lost, the fleet is out of reach, or it is not
+ *   for all
  */
 export interface FleetLanding {
   readonly stored: StoredEntry;
@@ -93,6 +96,10 @@ export class FleetFlights {
       return { stored: present, by: 'found', isStored: true, isOverruled: false };
     }
     const stored = await this.#fetchUnder(lease, job);
+    if (!job.isForAll(stored)) {
+      void this.#try('release', () => lease.release());
+      return { stored, by: 'fetched', isStored: false, isOverruled: false };
+    }
     const isStored = await this.#try('complete', () => lease.complete(stored));
     return { stored, by: 'fetched', isStored: isStored === true, isOverruled: isStored === false };
   }

@@ -2,12 +2,12 @@
 import { StoreError } from '../upstream/store.ts';
 import type { FlightFailure } from './ports.ts';
 
-export function toFailure({ kind, message, retryAfterMs, status }: StoreError): FlightFailure {
-  return { kind, message, retryAfterMs, status };
+export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {
+  return { kind, message, retryAfterMs, status, workspaceId };
 }
 
-export function fromFailure({ kind, message, retryAfterMs, status }: FlightFailure): StoreError {
-  return new StoreError(kind, message, { retryAfterMs, status });
+export function fromFailure({ kind, message, retryAfterMs, status, workspaceId }: FlightFailure): StoreError {
+  return new StoreError(kind, message, { retryAfterMs, status, workspaceId });
 }
 
 /** What a reader is told: readers know no other errors than the store's. */

@@ -4,6 +4,7 @@ import { isSearchKey } from './cache-key.ts';
 import { hash32 } from './classify.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import type { StoredEntry } from './stored.ts';
+import { type Verdict, Verdicts } from './verdicts.ts';
 
 export interface MemoryTierOptions {
   /** Of answers, of what is derived from them, and of their keys. */
@@ -21,6 +22,8 @@ interface Slot {
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
 const SEARCHED_SHARE = 0.1;
+/** Of what is absent to some readers only: probing for other workspaces' records can't push out what is there. */
+const VERDICTS_SHARE = 0.05;
 /** What an entry takes beside its answer and its key: objects, tags, its place in the order. */
 const OVERHEAD_BYTES = 512;
 /** Keys remembered as evicted, to tell why a read missed. */
@@ -29,6 +32,7 @@ const MAX_EVICTED = 16_384;
 export class MemoryTier implements CacheTier {
   readonly #searched: LRUCache<string, Slot>;
   readonly #rest: LRUCache<string, Slot>;
+  readonly #verdicts: Verdicts;
   readonly #onEvict: MemoryTierOptions['onEvict'];
   /** Hashes of keys: one that collides only makes a report less exact. */
   readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
@@ -38,7 +42,9 @@ export class MemoryTier implements CacheTier {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
     this.#onEvict = onEvict;
     this.#searched = this.#createCache(searchedBytes);
-    this.#rest = this.#createCache(maxBytes - searchedBytes);
+    const verdictsBytes = Math.floor(maxBytes * VERDICTS_SHARE);
+    this.#verdicts = new Verdicts(verdictsBytes);
+    this.#rest = this.#createCache(maxBytes - searchedBytes - verdictsBytes);
   }
 
   get(key: string): StoredEntry | undefined {
@@ -51,7 +57,18 @@ export class MemoryTier implements CacheTier {
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
     const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
     if (isKept) this.#evicted.delete(hash32(key));
+    this.#verdicts.compare(key, stored);
     return isKept;
+  }
+
+  /** That there is nothing for who asks for these workspaces, where it is known that the record is of another one. */
+  absenceTo(workspaceIds: readonly string[], key: string): StoredEntry | undefined {
+    return this.#verdicts.absenceTo(workspaceIds, key);
+  }
+
+  /** Beside what is held of the key, until something else is stored under it. False where it doesn't fit. */
+  setVerdict(key: string, verdict: Verdict): boolean {
+    return !this.#isSuspended && this.#verdicts.set(key, verdict);
   }
 
   seed(seeds: readonly Keyed[]): void {
@@ -94,13 +111,15 @@ export class MemoryTier implements CacheTier {
   clear(): void {
     this.#searched.clear();
     this.#rest.clear();
+    this.#verdicts.clear();
   }
 
   /** What is held now, entries included that a purge has made unusable and that nothing has replaced yet. */
   usage(): Usage {
+    const verdicts = this.#verdicts.usage();
     return {
-      entries: this.#searched.size + this.#rest.size,
-      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize,
+      entries: this.#searched.size + this.#rest.size + verdicts.entries,
+      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize + verdicts.bytes,
     };
   }
 

@@ -4,17 +4,28 @@ import type { EvaluationStore } from '../upstream/store.ts';
 import { fetchEntry } from './fetch-entry.ts';
 import { asStoreError } from './flight-failure.ts';
 import { MemoryPurgeLog } from './purge-log.ts';
-import { readerOf } from './question.ts';
-import type { EvaluationReader } from './reader.ts';
+import { type Question, readerOf } from './question.ts';
+import type { EvaluationReader, ReadContext } from './reader.ts';
+import type { StoredEntry } from './stored.ts';
+import { absence, foreignWorkspaceOfFailure, isVisible } from './visibility.ts';
 
 export function createPassThrough(store: EvaluationStore, clock: Clock): EvaluationReader {
   const dependencies = { store, clock, purges: new MemoryPurgeLog() };
-  return readerOf(async (question, context) => {
-    const task = { question, context, held: null };
-    const { stored } = await fetchEntry(task, new AbortController().signal, dependencies).catch((error: unknown) => {
+  const fetch = async <T>(question: Question<T>, context: ReadContext): Promise<StoredEntry<T>> => {
+    const [filledAtMs, position] = [clock.nowMs(), dependencies.purges.position()];
+    const none = (): StoredEntry<T> => absence(question, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
+    try {
+      const task = { question, context, held: null };
+      const { stored } = await fetchEntry(task, new AbortController().signal, dependencies);
+      return isVisible(question, stored, context.workspaceIds) ? stored : none();
+    } catch (error) {
+      if (foreignWorkspaceOfFailure(error, context.workspaceIds) !== null) return none();
       throw asStoreError(error);
-    });
-    const ageMs = clock.nowMs() - stored.entry.filledAtMs;
-    return { entry: stored.entry, outcome: 'miss', tier: null, ttlMs: 0, ageMs, stored: false };
+    }
+  };
+  return readerOf(async (question, context) => {
+    const { entry } = await fetch(question, context);
+    const ageMs = clock.nowMs() - entry.filledAtMs;
+    return { entry, outcome: 'miss', tier: null, ttlMs: 0, ageMs, stored: false };
   });
 }

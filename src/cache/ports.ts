@@ -39,6 +39,8 @@ export interface FlightFailure {
   readonly message: string;
   readonly retryAfterMs: number | null;
   readonly status: number | null;
+  /** Of a malformed record: the workspace that it says it is of. */
+  readonly workspaceId: string | null;
 }
 
 /** The right to ask the store one question for the whole fleet. It lapses by itself unless it is renewed. */

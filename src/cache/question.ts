@@ -16,8 +16,10 @@ export interface Question<T> {
   readonly kind: ResourceKind;
   readonly key: string;
   ask(store: EvaluationStore, options: FetchOptions): Promise<StoreAnswer<T>>;
-  /** What of the answer is of the id and the workspaces asked for; null if it is not the answer to this at all. */
+  /** What of the answer is of the id, or of the workspaces, asked for; null if it is not the answer to this at all. */
   check(record: T): T | null;
+  /** The workspace of a single record: whom it may be served to, and stored for. Null for a list, which `check` has cut. */
+  workspaceOf(record: T): string | null;
   /** What the answer can be purged by beyond its class; `record` is null for an absent one. */
   tags(record: T | null): readonly Tag[];
   /** The single evaluations that the answer holds. */
@@ -34,6 +36,7 @@ export function listQuestion(given: ListQuery): Question<EvaluationPage> {
     ask: (store, options) => store.list(query, options),
     check: (page) =>
       page.items.every(isAskedFor) ? page : { items: page.items.filter(isAskedFor), total: page.total },
+    workspaceOf: () => null,
     tags: (page) => listTags(query, page),
     seeds: (page) => (query.search === null ? page.items : []),
   };
@@ -41,7 +44,7 @@ export function listQuestion(given: ListQuery): Question<EvaluationPage> {
 
 export function evaluationQuestion(id: string): Question<EvaluationRecord> {
   return {
-    ...noSeeds,
+    ...single,
     kind: 'evaluation',
     key: singleKey('evaluation', id),
     ask: (store, options) => store.evaluation(id, options),
@@ -64,7 +67,7 @@ export function dealInsightsQuestion(id: string): Question<DealInsightsRecord> {
 
 export function rubricQuestion(id: string): Question<ScorecardRecord> {
   return {
-    ...noSeeds,
+    ...single,
     kind: 'rubric',
     key: singleKey('rubric', id),
     ask: (store, options) => store.rubric(id, options),
@@ -73,7 +76,10 @@ export function rubricQuestion(id: string): Question<ScorecardRecord> {
   };
 }
 
-const noSeeds = { seeds: () => [] };
+const single = {
+  seeds: () => [],
+  workspaceOf: (record: { readonly workspaceId: string }) => record.workspaceId,
+};
 
 interface Part {
   readonly evaluationId: string;
@@ -85,7 +91,7 @@ function partQuestion<T extends Part>(
   id: string,
 ): Omit<Question<T>, 'ask'> {
   return {
-    ...noSeeds,
+    ...single,
     kind,
     key: singleKey(kind, id),
     check: (record) => (record.evaluationId === id ? record : null),

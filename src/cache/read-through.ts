@@ -4,13 +4,16 @@
  */
 import { StoreError } from '../upstream/store.ts';
 import { Filler, type FillerOptions, type Landing } from './filler.ts';
+import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
 import type { CacheHooks, MissReason } from './hooks.ts';
+import type { PurgePosition } from './purge-log.ts';
 import { type Question, readerOf } from './question.ts';
 import type { CacheRead, EvaluationReader, ReadContext, ReadOutcome } from './reader.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
-import { answers, classOf, judge, type Judgement, type StoredEntry } from './stored.ts';
+import { answers, classOf, judge, type StoredEntry } from './stored.ts';
 import { type CacheClass, isKept } from './times.ts';
 import { systemTimers } from './timers.ts';
+import { absence, foreignWorkspaceOf, foreignWorkspaceOfFailure, isVisible } from './visibility.ts';
 
 type Optional = 'fleet' | 'timers' | 'hooks' | 'flightDeadlineMs';
 export type ReadThroughOptions = Omit<FillerOptions, Optional> & Partial<Pick<FillerOptions, Optional>>;
@@ -31,26 +34,24 @@ export function createReadThrough(options: ReadThroughOptions): EvaluationReader
   return readerOf((question, context) => cache.read(question, context));
 }
 
-type Tier = NonNullable<CacheRead<unknown>['tier']>;
-
-/** A copy that was found, and what it was good for then. */
-interface Held<T> extends Judgement {
-  readonly stored: StoredEntry<T>;
-  readonly tier: Tier;
+/** What a reader wants. */
+interface Asked<T> {
+  readonly question: Question<T>;
+  readonly context: ReadContext;
 }
 
 /** A read that goes to the store, with the copy that didn't do. */
-interface Miss<T> {
-  readonly question: Question<T>;
-  readonly context: ReadContext;
+interface Miss<T> extends Asked<T> {
   readonly held: Held<T> | null;
   readonly reason: MissReason;
 }
 
-type Settled =
+type Settled<T> =
   | { readonly kind: 'landed'; readonly landing: Landing }
   | { readonly kind: 'failed'; readonly error: unknown }
-  | { readonly kind: 'late' };
+  | { readonly kind: 'late' }
+  /** With a record of a workspace that the reader doesn't ask for, or with what can't be used of such a one. */
+  | { readonly kind: 'foreign'; readonly verdict: StoredEntry<T>; readonly isKept: boolean };
 
 interface Served {
   readonly outcome: ReadOutcome;
@@ -66,6 +67,8 @@ class ReadThrough {
   readonly #filler: Filler;
   readonly #flights: SingleFlight<Landing>;
   readonly #lookups: SingleFlight<StoredEntry | null>;
+  /** Where the purge log stood before each flight. */
+  readonly #positions = new WeakMap<Promise<Landing>, PurgePosition>();
 
   constructor(options: FillerOptions) {
     this.#options = options;
@@ -77,12 +80,23 @@ class ReadThrough {
   }
 
   async read<T>(question: Question<T>, context: ReadContext): Promise<CacheRead<T>> {
+    const asked = { question, context };
     const local = this.#hold(question, this.#options.memory.get(question.key), 'memory');
-    if (local !== null && isServedAtOnce(local)) return this.#serveHeld(question, local, context);
+    const own = visibleOnly(asked, local);
+    if (own !== null && isServedAtOnce(own)) return this.#serveHeld(asked, own);
+    const verdict = this.#verdict(asked);
+    const isOwnOfUse = own !== null && isServedOnError(own);
+    if (verdict !== null && isServedAtOnce(verdict) && !isOwnOfUse) return this.#serveHeld(asked, verdict);
     const shared = this.#options.fleet === null ? null : await this.#findInFleet(question);
-    const held = newer(local, shared);
-    if (held !== null && isServedAtOnce(held)) return this.#serveHeld(question, held, context);
-    return await this.#forward({ question, context, held, reason: this.#missReason(question, held) });
+    const held = visibleOnly(asked, newer(local, shared)) ?? verdict;
+    if (held !== null && isServedAtOnce(held)) return this.#serveHeld(asked, held);
+    const reason = this.#missReason(question, held);
+    if (verdict?.usability === 'fresh') {
+      // The store was asked a moment ago, and had nothing of this reader's.
+      const isOfUse = held !== null && isServedOnError(held);
+      return isOfUse ? this.#serveOnError(asked, held, reason) : this.#serveHeld(asked, verdict);
+    }
+    return await this.#forward({ ...asked, held, reason });
   }
 
   /** What was found, unless it is no answer to the question. */
@@ -91,73 +105,110 @@ class ReadThrough {
     return { stored, tier, ...judge(question.key, stored, this.#options.clock.nowMs(), this.#options) };
   }
 
+  #verdict<T>({ question, context }: Asked<T>): Held<T> | null {
+    return this.#hold(question, this.#options.memory.absenceTo(context.workspaceIds, question.key), 'memory');
+  }
+
   async #findInFleet<T>(question: Question<T>): Promise<Held<T> | null> {
     const { key } = question;
     const found = await this.#lookups.join(key, () => this.#filler.findInFleet(key)).landing;
     return this.#hold(question, found, 'redis');
   }
 
-  #serveHeld<T>(question: Question<T>, held: Held<T>, context: ReadContext): CacheRead<T> {
+  #serveHeld<T>(asked: Asked<T>, held: Held<T>): CacheRead<T> {
     const isFresh = held.usability === 'fresh';
-    if (!isFresh) this.#refresh(question, held, context);
+    if (!isFresh && this.#verdict(asked)?.usability !== 'fresh') this.#refresh(asked, held);
     const outcome = isFresh ? 'hit' : 'stale-while-revalidate';
-    return this.#serve(question, held.stored, { outcome, tier: held.tier, isKept: true, reason: null });
+    return this.#serve(asked.question, held.stored, { outcome, tier: held.tier, isKept: true, reason: null });
+  }
+
+  #serveOnError<T>({ question }: Asked<T>, { stored, tier }: Held<T>, reason: MissReason): CacheRead<T> {
+    return this.#serve(question, stored, { outcome: 'stale-if-error', tier, isKept: true, reason });
   }
 
   /** One refresh, which nobody waits for; where the last try has just failed, that is joined, and there is none. */
-  #refresh<T>(question: Question<T>, held: Held<T>, context: ReadContext): void {
+  #refresh<T>(asked: Asked<T>, held: Held<T>): void {
+    const flight = this.#begin({ ...asked, held });
     // The filler has reported the failure; those who were served a copy have no use for it.
-    this.#begin({ question, context, held }).landing.catch(() => {});
+    void settled(flight).then((end) => this.#decide(asked, flight, end));
   }
 
   #begin<T>({ question, context, held }: Omit<Miss<T>, 'reason'>): Flight<Landing> {
     const task = { question, context, held: held?.stored ?? null };
-    return this.#flights.join(question.key, () => this.#filler.run(task));
+    const position = this.#options.purges.position();
+    const flight = this.#flights.join(question.key, () => this.#filler.run(task));
+    if (flight.isLed) this.#positions.set(flight.landing, position);
+    return flight;
   }
 
   async #forward<T>(miss: Miss<T>): Promise<CacheRead<T>> {
     let flight = this.#begin(miss);
-    let settled = await this.#settle(flight, miss.held);
-    if (settled.kind === 'landed' && !flight.isLed && this.#isPurged(settled.landing)) {
-      // It was under way before this reader came, and before a purge that may have come before this reader too. A
-      // flight that begins now is later than both.
+    let end = await this.#settle(flight, miss.held);
+    if (end.kind === 'landed' && !flight.isLed && !this.#isNewsFor(miss, end.landing)) {
       flight = this.#begin(miss);
-      settled = await this.#settle(flight, miss.held);
+      end = await this.#settle(flight, miss.held);
     }
-    if (settled.kind !== 'landed') {
+    end = this.#decide(miss, flight, end);
+    if (end.kind !== 'landed') {
       const copy = this.#hold(miss.question, miss.held?.stored, miss.held?.tier ?? 'memory');
-      if (copy !== null && isServedOnError(copy)) {
-        const served = { outcome: 'stale-if-error', tier: copy.tier, isKept: true, reason: miss.reason } as const;
-        return this.#serve(miss.question, copy.stored, served);
-      }
+      const isOutdone = end.kind === 'foreign' && copy?.stored.entry.answer.kind === 'absent';
+      if (copy !== null && isServedOnError(copy) && !isOutdone) return this.#serveOnError(miss, copy, miss.reason);
       // The copy has expired, or was purged, while it was waited.
-      if (settled.kind === 'late') settled = await this.#settle(flight, null);
+      if (end.kind === 'late') end = this.#decide(miss, flight, await this.#settle(flight, null));
     }
-    if (settled.kind === 'landed') return this.#serveLanding(miss, settled.landing, flight.isLed);
-    throw this.#fail(miss, settled);
+    if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, flight.isLed);
+    if (end.kind !== 'foreign') throw this.#fail(miss, end);
+    const landing = { stored: end.verdict, from: 'store', isKept: end.isKept } as const;
+    return this.#serveLanding(miss, landing, flight.isLed);
   }
 
   /** With a copy that is usable on error, the wait for the store is bounded. */
-  async #settle(flight: Flight<Landing>, held: Held<unknown> | null): Promise<Settled> {
-    const settled = flight.landing.then(
-      (landing): Settled => ({ kind: 'landed', landing }),
-      (error: unknown): Settled => ({ kind: 'failed', error }),
-    );
-    if (held === null || !isServedOnError(held)) return await settled;
+  async #settle<T>(flight: Flight<Landing>, held: Held<T> | null): Promise<Settled<T>> {
+    if (held === null || !isServedOnError(held)) return await settled(flight);
     const { clock, timers } = this.#options;
-    const { promise: lateness, resolve } = Promise.withResolvers<Settled>();
+    const { promise: lateness, resolve } = Promise.withResolvers<Settled<T>>();
     // Who comes later needn't find out anew that the store is slow.
     const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
     const cancel = timers.after(leftMs, () => resolve({ kind: 'late' }));
     try {
-      return await Promise.race([settled, lateness]);
+      return await Promise.race([settled<T>(flight), lateness]);
     } finally {
       cancel();
     }
   }
 
-  #isPurged({ stored }: Landing): boolean {
-    return this.#options.purges.since(stored.position, stored.tags) === 'hard';
+  /**
+   * Whether a flight that was under way before this reader came has brought what one of its own would. Not what it began
+   * to fetch before a purge that may have come before this reader too; nor another reader's copy that it only found.
+   */
+  #isNewsFor<T>({ question, context }: Asked<T>, { stored, from }: Landing): boolean {
+    if (this.#options.purges.since(stored.position, stored.tags) === 'hard') return false;
+    const isFound = from === 'memory' || from === 'redis';
+    return !isFound || isVisible(question, stored, context.workspaceIds);
+  }
+
+  /** What the end of a flight is to this reader: others have waited for it too. */
+  #decide<T>({ question, context }: Asked<T>, flight: Flight<Landing>, end: Settled<T>): Settled<T> {
+    if (end.kind === 'landed') {
+      const { stored } = end.landing;
+      const workspaceId = answers(question, stored) ? foreignWorkspaceOf(question, stored, context.workspaceIds) : null;
+      if (workspaceId === null) return end;
+      const learned = { ...stored, filledAtMs: stored.entry.filledAtMs };
+      return this.#conclude(question, workspaceId, absence(question, learned));
+    }
+    const workspaceId = end.kind === 'failed' ? foreignWorkspaceOfFailure(end.error, context.workspaceIds) : null;
+    if (workspaceId === null) return end;
+    const { purges, clock } = this.#options;
+    const position = this.#positions.get(flight.landing) ?? purges.position();
+    const learned = { filledAtMs: flight.startedAtMs, position, fetchedAtMs: clock.nowMs() };
+    return this.#conclude(question, workspaceId, absence(question, learned));
+  }
+
+  #conclude<T>({ key }: Question<T>, workspaceId: string, verdict: StoredEntry<T>): Settled<T> {
+    const { memory, purges } = this.#options;
+    const isCurrent = purges.since(verdict.position, verdict.tags) !== 'hard';
+    const isRemembered = isCurrent && memory.setVerdict(key, { workspaceId, absence: verdict });
+    return { kind: 'foreign', verdict, isKept: isRemembered };
   }
 
   #serveLanding<T>(
@@ -186,10 +237,10 @@ class ReadThrough {
     return { entry, outcome, tier, ttlMs, ageMs, stored: kept };
   }
 
-  #fail<T>({ question, reason }: Miss<T>, settled: Settled): unknown {
+  #fail<T>({ question, reason }: Miss<T>, end: Settled<T>): unknown {
     const { key, kind } = question;
     this.#hooks.onRead?.({ class: kind, key, outcome: 'failed', tier: null, missReason: reason, ageMs: null });
-    return settled.kind === 'failed' ? settled.error : new StoreError('timeout', 'the flight did not land');
+    return end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not land');
   }
 
   #missReason<T>({ kind, key }: Question<T>, held: Held<T> | null): MissReason {
@@ -200,16 +251,15 @@ class ReadThrough {
   }
 }
 
-function isServedAtOnce({ usability }: Judgement): boolean {
-  return usability === 'fresh' || usability === 'stale';
+async function settled<T>({ landing: flight }: Flight<Landing>): Promise<Settled<T>> {
+  try {
+    return { kind: 'landed', landing: await flight };
+  } catch (error) {
+    return { kind: 'failed', error };
+  }
 }
 
-function isServedOnError({ usability }: Judgement): boolean {
-  return usability !== 'purged' && usability !== 'gone';
-}
-
-/** The newer one, whatever it is worth: what has replaced a copy must not be passed over for it. */
-function newer<T>(local: Held<T> | null, shared: Held<T> | null): Held<T> | null {
-  if (shared === null || local === null) return shared ?? local;
-  return shared.ageMs < local.ageMs ? shared : local;
+/** Another reader's copy is none. */
+function visibleOnly<T>({ question, context }: Asked<T>, held: Held<T> | null): Held<T> | null {
+  return held !== null && isVisible(question, held.stored, context.workspaceIds) ? held : null;
 }

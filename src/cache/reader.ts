@@ -40,9 +40,14 @@ export interface CacheRead<T> {
 export interface ReadContext {
   readonly requestId: string;
   readonly traceparent?: string;
+  /**
+   * The workspaces that are asked for, in lower case. A record of any other is absent to this reader, in every way that
+   * it could notice (K7). Lists go by those of their query.
+   */
+  readonly workspaceIds: readonly string[];
 }
 
-/** Every method rejects with a StoreError and nothing else. */
+/** Every method rejects with a StoreError and nothing else. None ever answers with a record of other workspaces. */
 export interface EvaluationReader {
   list(query: ListQuery, context: ReadContext): Promise<CacheRead<EvaluationPage>>;
   evaluation(id: string, context: ReadContext): Promise<CacheRead<EvaluationRecord>>;

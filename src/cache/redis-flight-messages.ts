@@ -7,6 +7,8 @@ const failureSchema = z.object({
   message: z.string(),
   retryAfterMs: z.number().nullable(),
   status: z.int().nullable(),
+  // An older release doesn't tell it.
+  workspaceId: z.string().nullable().default(null),
 });
 
 const messageSchema = z.discriminatedUnion('end', [
@@ -28,8 +30,8 @@ export function readFlightMessage(text: string): FlightMessage | null {
   return read(messageSchema, text);
 }
 
-export function writeFailure({ kind, message, retryAfterMs, status }: FlightFailure): string {
-  return JSON.stringify({ kind, message, retryAfterMs, status });
+export function writeFailure({ kind, message, retryAfterMs, status, workspaceId }: FlightFailure): string {
+  return JSON.stringify({ kind, message, retryAfterMs, status, workspaceId });
 }
 
 /** Null for what is no failure. */

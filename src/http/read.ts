@@ -4,7 +4,7 @@ import type { CacheRead, ReadContext } from '../cache/reader.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
-import { type Context, routeOf } from './state.ts';
+import { type Context, keyOf, routeOf } from './state.ts';
 
 /** A path parameter of the matched route. */
 export function pathParameter(ctx: Context, name: string): string {
@@ -21,12 +21,14 @@ export function idParameter(ctx: Context, name: string): string {
 }
 
 export function queryOf(ctx: Context): URLSearchParams {
-  return new URLSearchParams(ctx.querystring);
+  // With a question mark of ours in front: the class would take one of the query's own for it.
+  return new URLSearchParams(`?${ctx.querystring}`);
 }
 
-export function readContextOf(ctx: Context): ReadContext {
+/** `workspaceIds` are those that the request asks for, in lower case; by default all of the key's. */
+export function readContextOf(ctx: Context, workspaceIds = keyOf(ctx).workspaceIds): ReadContext {
   const { requestId, traceparent } = ctx.state;
-  return traceparent === undefined ? { requestId } : { requestId, traceparent };
+  return traceparent === undefined ? { requestId, workspaceIds } : { requestId, traceparent, workspaceIds };
 }
 
 /** The route's one 404: the same for none, for another workspace's, and for what is not ready (K7). */

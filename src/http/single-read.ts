@@ -10,6 +10,8 @@ export interface SingleRead<T> {
   /** The path parameter that holds the id. */
   readonly parameter: string;
   readonly read: (id: string, context: ReadContext) => Promise<CacheRead<T>>;
+  /** The workspaces that are asked for; by default all of the key's. */
+  readonly workspaceIds?: (ctx: Context) => readonly string[];
   /** Whether this caller may see the record: decided on each request, cached or not. */
   readonly isVisible: (ctx: Context, record: T) => boolean;
   /** The public form, as an object to be rendered as JSON. */
@@ -23,7 +25,7 @@ export function createSingleRead<T>(options: SingleRead<T>): (ctx: Context) => P
   return async (ctx) => {
     options.checkQuery?.(ctx);
     const id = idParameter(ctx, options.parameter);
-    const read = await options.read(id, readContextOf(ctx));
+    const read = await options.read(id, readContextOf(ctx, options.workspaceIds?.(ctx)));
     const record = visibleRecord(ctx, read.entry, (candidate) => options.isVisible(ctx, candidate));
     await sendRead(
       ctx,

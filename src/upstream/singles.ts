@@ -17,7 +17,7 @@ import {
 import { withoutInternalMembers } from './open-objects.ts';
 import { ROOT_PATH, type Question, type StoreResource } from './question.ts';
 import { StoreError, type Absent } from './store.ts';
-import { validatorOf, type Validation } from './validate.ts';
+import { validatorOf, workspaceIdOf, type Validation } from './validate.ts';
 
 /** Of any record: none is there, or not yet (Q9). */
 const ABSENT_CODES: readonly Absent['code'][] = ['NOT_FOUND', 'NOT_READY'];
@@ -80,7 +80,11 @@ export function apiKeyQuestion(hash: string): Question<ApiKeyRecord> {
     resource: 'apiKey',
     path: `${ROOT_PATH}/api-keys/${hash}`,
     absentCodes: ['NOT_FOUND'],
-    read: (value) => recordOf(validateApiKey(value), 'API key'),
+    read: (value) => {
+      const validation = validateApiKey(value);
+      if (!validation.ok) throw malformed(malformedAt('API key', validation.path));
+      return validation.record;
+    },
   };
 }
 
@@ -93,8 +97,11 @@ function questionOf<T>(single: Single<T>): (id: string) => Question<T> {
       path: ROOT_PATH + single.pathOf(id),
       absentCodes: ABSENT_CODES,
       read: (value) => {
-        const record = recordOf(single.validate(value), name);
+        const validation = single.validate(value);
+        if (!validation.ok) throw malformed(malformedAt(name, validation.path), workspaceIdOf(value));
+        const { record } = validation;
         const own = single.ownId(record);
+        // Of the record asked for, this one tells nothing, its workspace included.
         if (own.id !== id) throw malformed(`the store answered for another id than ${name} (at ${own.path})`);
         return single.finish?.(record) ?? record;
       },
@@ -102,11 +109,10 @@ function questionOf<T>(single: Single<T>): (id: string) => Question<T> {
   };
 }
 
-function recordOf<T>(validation: Validation<T>, name: string): T {
-  if (validation.ok) return validation.record;
-  throw malformed(`the store's ${name} is malformed at ${validation.path}`);
+function malformedAt(name: string, path: string): string {
+  return `the store's ${name} is malformed at ${path}`;
 }
 
-function malformed(privateMessage: string): StoreError {
-  return new StoreError('malformed', privateMessage, { status: 200 });
+function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
+  return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
 }

@@ -87,6 +87,13 @@ const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
   aborted: 'The request was abandoned before the evaluation store answered.',
 };
 
+export interface StoreErrorDetails {
+  readonly retryAfterMs?: number | null;
+  readonly status?: number | null;
+  readonly workspaceId?: string | null;
+  readonly cause?: unknown;
+}
+
 /** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
@@ -95,16 +102,18 @@ export class StoreError extends Error {
   readonly retryAfterMs: number | null;
   /** The store's HTTP status, where there was one. */
   readonly status: number | null;
+  /**
+   * Of a malformed record that is asked for by id: the workspace that it says it is of, in lower case; null where it
+   * can't be told. Whoever may not see that workspace must not learn that there is such a record (K7).
+   */
+  readonly workspaceId: string | null;
 
-  constructor(
-    kind: StoreErrorKind,
-    privateMessage: string,
-    details: { retryAfterMs?: number | null; status?: number | null; cause?: unknown } = {},
-  ) {
+  constructor(kind: StoreErrorKind, privateMessage: string, details: StoreErrorDetails = {}) {
     super(privateMessage, { cause: details.cause });
     this.kind = kind;
     this.retryAfterMs = details.retryAfterMs ?? null;
     this.status = details.status ?? null;
+    this.workspaceId = details.workspaceId ?? null;
   }
 
   get publicMessage(): string {

@@ -1,7 +1,7 @@
 /** A record of the store against its schema: what the interface lists, of the right type, and nothing else. */
 import type { z } from 'zod';
 
-import { openObjectSchema } from '../domain/records.ts';
+import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
 import { INTERNAL_MEMBERS } from './open-objects.ts';
 
 /**
@@ -33,6 +33,12 @@ export function validatorOf<S extends z.ZodObject>(schema: S): (value: unknown) 
     const path = result.error.issues[0]?.path ?? [];
     return { ok: false, path: path.length === 0 ? RECORD_PATH : path.map(String).join('.') };
   };
+}
+
+/** The workspace that a record says it is of, whatever else is wrong with it, in lower case; null where it says none. */
+export function workspaceIdOf(value: unknown): string | null {
+  const id = isObject(value) ? value['workspaceId'] : null;
+  return typeof id === 'string' && UUID_PATTERN.test(id) ? id.toLowerCase() : null;
 }
 
 /** What is left of a budget of values after this one, below zero as soon as it is spent. For values of bounded depth. */

@@ -7,8 +7,9 @@ import { AdjustableTimes, CACHE_CLASSES } from '../../src/cache/times.ts';
 import { CountingStore } from './counting-store.ts';
 import { ManualTimers } from './manual-timers.ts';
 import type { MemoryFleet } from './memory-fleet.ts';
+import { WORKSPACE_A, WORKSPACE_B } from './records.ts';
 
-export const CONTEXT = { requestId: 'request-1' };
+export const CONTEXT = { requestId: 'request-1', workspaceIds: [WORKSPACE_A, WORKSPACE_B] };
 
 /** Fresh 10 s, then stale 20 s, and 100 s usable when the store fails; 1 s for what is absent. */
 export const TEST_TIMES = { freshMs: 10_000, staleMs: 20_000, errorMs: 100_000 };

@@ -17,6 +17,7 @@ import { createHttpStore } from '../../src/upstream/http-store.ts';
 import { StoreError } from '../../src/upstream/store.ts';
 import { type Command, requestSchema, settingsSchema, type WorkerSettings } from './cache-commands.ts';
 import { listenOnLoopback } from './loopback.ts';
+import { WORKSPACE_A } from './records.ts';
 
 interface Process {
   readonly reader: EvaluationReader;
@@ -30,7 +31,7 @@ interface Read {
   readonly title: string;
 }
 
-const CONTEXT = { requestId: 'prove' };
+const CONTEXT = { requestId: 'prove', workspaceIds: [WORKSPACE_A] };
 
 async function open({ redisUrl, storeUrl, storeToken, times: evaluation }: WorkerSettings): Promise<Process> {
   const memory = new MemoryTier({ maxBytes: 2 ** 26 });

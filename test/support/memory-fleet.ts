@@ -111,7 +111,10 @@ export class MemoryFleet {
         });
       },
       release: async () => {
-        await ifHeld(end);
+        await ifHeld(() => {
+          end();
+          this.#tell(key, { kind: 'stored' });
+        });
       },
     };
   }

@@ -14,15 +14,20 @@ import type { Transcripts } from '../transcripts.ts';
 
 type Handler = (ctx: Context) => Promise<void>;
 
+function workspacesOfPath(ctx: Context): readonly string[] {
+  return [pathParameter(ctx, 'workspaceId').toLowerCase()];
+}
+
 /** A report of another workspace than the path's is none (K5). */
 function isOfPath(ctx: Context, record: { readonly workspaceId: string }): boolean {
-  return record.workspaceId === pathParameter(ctx, 'workspaceId').toLowerCase();
+  return workspacesOfPath(ctx).includes(record.workspaceId);
 }
 
 export function createGetReport(reader: EvaluationReader): Handler {
   return createSingleRead({
     parameter: 'reportId',
     read: (id, context) => reader.evaluation(id, context),
+    workspaceIds: workspacesOfPath,
     isVisible: isOfPath,
     toPublic: (record) => ({ report: toReport(record) }),
   });
@@ -32,6 +37,7 @@ export function createGetScorecard(reader: EvaluationReader): Handler {
   return createSingleRead({
     parameter: 'reportId',
     read: (id, context) => reader.scorecard(id, context),
+    workspaceIds: workspacesOfPath,
     isVisible: isOfPath,
     toPublic: toScoredCardView,
   });
@@ -41,6 +47,7 @@ export function createGetDealInsights(reader: EvaluationReader): Handler {
   return createSingleRead({
     parameter: 'reportId',
     read: (id, context) => reader.dealInsights(id, context),
+    workspaceIds: workspacesOfPath,
     isVisible: isOfPath,
     toPublic: toDealInsightsBody,
   });
@@ -50,7 +57,8 @@ export function createGetDealInsights(reader: EvaluationReader): Handler {
 export function createGetTranscript(reader: EvaluationReader, transcripts: Transcripts): Handler {
   const forms = new Derivation<Promise<Representation>>(() => 0);
   return async (ctx) => {
-    const read = await reader.transcript(idParameter(ctx, 'reportId'), readContextOf(ctx));
+    const id = idParameter(ctx, 'reportId');
+    const read = await reader.transcript(id, readContextOf(ctx, workspacesOfPath(ctx)));
     const record = visibleRecord(ctx, read.entry, (candidate) => isOfPath(ctx, candidate));
     const form = await forms.of(read.entry, async () => {
       const made = new Representation(toReportTranscript(await transcripts.pagerOf(read.entry, record)));

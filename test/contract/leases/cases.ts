@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Fleet, FlightFailure, Lease } from '../../../src/cache/ports.ts';
+import { WORKSPACE_A } from '../../support/records.ts';
 import { aStoredEvaluation, keyOfEvaluation } from '../../support/stored-entry.ts';
 
 export interface LeaseWorld {
@@ -15,7 +16,13 @@ export interface LeaseWorld {
 /** What every implementation of the leases does. `create` gives an empty world that clears up after itself. */
 export function leasesContract(create: () => LeaseWorld | Promise<LeaseWorld>): void {
   const key = keyOfEvaluation('ev_1');
-  const failure: FlightFailure = { kind: 'refused', message: 'HTTP 503', retryAfterMs: 2000, status: 503 };
+  const failure: FlightFailure = {
+    kind: 'refused',
+    message: 'HTTP 503',
+    retryAfterMs: 2000,
+    status: 503,
+    workspaceId: WORKSPACE_A,
+  };
 
   async function acquired(fleet: Fleet): Promise<Lease> {
     const attempt = await fleet.leases.acquire(key);

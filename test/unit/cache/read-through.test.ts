@@ -55,7 +55,7 @@ describe('hits and misses', () => {
 
   test('the call carries the request id and the trace of the reader who led it', async () => {
     const { store, reader } = createRig();
-    await reader.transcript('ev_1', { requestId: 'r-7', traceparent: '00-aa-bb-01' });
+    await reader.transcript('ev_1', { ...CONTEXT, requestId: 'r-7', traceparent: '00-aa-bb-01' });
     expect(store.calls[0]?.options).toMatchObject({ requestId: 'r-7', traceparent: '00-aa-bb-01' });
     expect(store.calls[0]?.options).not.toHaveProperty('ifNoneMatch');
   });

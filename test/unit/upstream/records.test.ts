@@ -73,6 +73,33 @@ describe("a record that fails its schema is malformed; the message names the id 
   });
 });
 
+describe('K7: a malformed record is told with the workspace that it says it is of', () => {
+  const BROKEN = { evaluationId: EVALUATION_ID, _id: EVALUATION_ID };
+
+  test.each(['evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric'] as const)('%s', async (resource) => {
+    const { store, client } = await openStore();
+    answerWith(store, JSON.stringify({ ...BROKEN, workspaceId: 'ABCDEF01-2345-4789-8ABC-DEF012345678' }));
+    const failure = await failureOf(client[resource](EVALUATION_ID, ASKED));
+    expect(failure).toMatchObject({ kind: 'malformed', workspaceId: 'abcdef01-2345-4789-8abc-def012345678' });
+    expect(failure.publicMessage).not.toContain('abcdef01');
+  });
+
+  test.each([
+    ['none', BROKEN],
+    ['one that is no UUID', { ...BROKEN, workspaceId: 'w' }],
+    ['a number', { ...BROKEN, workspaceId: 7 }],
+    ['several', { ...BROKEN, workspaceId: [WORKSPACE_A] }],
+    ['no object', WORKSPACE_A],
+    // Of the record asked for, another one tells nothing.
+    ['that of a whole record of another id', anEvaluation({ _id: 'other' })],
+  ])('not where it is %s', async (_what, record) => {
+    const { store, client } = await openStore();
+    answerWith(store, JSON.stringify(record));
+    const failure = await failureOf(client.evaluation(EVALUATION_ID, ASKED));
+    expect(failure).toMatchObject({ kind: 'malformed', workspaceId: null });
+  });
+});
+
 describe('unknown members', () => {
   const RESOURCES = ['evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric'] as const;
   const RECORDS = {

@@ -1,0 +1,190 @@
+/** What a key can learn of the records of workspaces that it may not see: nothing, whatever is cached, failing or broken. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import type { StoreServer } from '../../support/store-server.ts';
+import { type EndpointRow, GET_RUBRIC, SINGLE_READS } from './endpoints.ts';
+import { uncountedHeaders } from './headers.ts';
+import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+afterAll(() => gateway.close());
+
+const MINUTE = 60_000;
+/** Past the stale time of all but a transcript, and within every error time. */
+const ONLY_ON_ERROR = 20 * 60 * MINUTE;
+const NOT_FOUND_MS = 15_000;
+const TABLES = {
+  evaluation: 'evaluations',
+  transcript: 'transcripts',
+  scorecard: 'scoredCards',
+  dealInsights: 'dealInsights',
+  rubric: 'scorecards',
+} as const;
+
+/** A key's own workspace, and a subject of another one. */
+interface Prober {
+  readonly mine: Subject;
+  readonly theirs: Subject;
+  /** Asks for what is at the endpoint under the subject's ids, with the prober's key, by the prober's own path. */
+  readonly probe: (subject: Subject) => Promise<Reply>;
+  /** The same for their key and path. */
+  readonly own: () => Promise<Reply>;
+  /** What the probe answered and how many calls to the store it took. */
+  readonly look: (subject: Subject) => Promise<unknown>;
+}
+
+async function createProber(endpoint: EndpointRow): Promise<Prober> {
+  const [mine, theirs] = [putSubject(gateway.store), putSubject(gateway.store)];
+  const [key, theirKey] = [await keyFor(gateway, mine), await keyFor(gateway, theirs)];
+  const probe = ({ id, scorecardId }: Subject): Promise<Reply> =>
+    gateway.get(endpoint.path({ workspaceId: mine.workspaceId, id, scorecardId }), { key });
+  const own = (): Promise<Reply> => gateway.get(endpoint.path(theirs), { key: theirKey });
+  const look = async (subject: Subject): Promise<unknown> => {
+    const before = gateway.store.calls();
+    const reply = await probe(subject);
+    const { status, text } = reply;
+    return { status, text, headers: uncountedHeaders(reply), calls: gateway.store.calls() - before };
+  };
+  return { mine, theirs, probe, own, look };
+}
+
+function tableOf(endpoint: EndpointRow): StoreServer['evaluations'] {
+  if (endpoint.resource === 'list') throw new Error('a list is no single read');
+  return gateway.store[TABLES[endpoint.resource]];
+}
+
+const idOf = ({ resource }: EndpointRow, { id, scorecardId }: Subject): string =>
+  resource === GET_RUBRIC.resource ? scorecardId : id;
+
+/** The subject's record at the endpoint with something else about it. */
+function alter(endpoint: EndpointRow, subject: Subject, difference: Readonly<Record<string, unknown>>): () => void {
+  const table = tableOf(endpoint);
+  const id = idOf(endpoint, subject);
+  const whole = table.get(id);
+  table.set(id, { ...Object(whole), ...difference });
+  return () => void table.set(id, whole);
+}
+
+describe.each(SINGLE_READS)('$name', (endpoint) => {
+  test('K7: a foreign id that is cached costs the store what a made-up one costs, first and after', async () => {
+    const { theirs, own, look } = await createProber(endpoint);
+    expect((await own()).status).toBe(200);
+    const madeUp = newSubject();
+    const first = await look(madeUp);
+    expect(first).toMatchObject({ status: 404, text: endpoint.notFound, calls: 1 });
+    expect(await look(theirs)).toEqual(first);
+    const second = await look(madeUp);
+    expect(second).toMatchObject({ status: 404, calls: 0 });
+    expect(await look(theirs)).toEqual(second);
+    gateway.clock.advance(NOT_FOUND_MS);
+    expect(await look(madeUp)).toEqual(first);
+    expect(await look(theirs)).toEqual(first);
+    const before = gateway.store.calls();
+    expect((await own()).headers['cache-status']).toMatch(/^evalgate; hit; ttl=\d+$/);
+    expect(gateway.store.calls()).toBe(before);
+  });
+
+  test.each([
+    ['expired', ONLY_ON_ERROR],
+    ['stale', 61 * MINUTE],
+  ])('K7: while the store fails, a foreign id with an %s copy answers as a made-up one', async (_what, ageMs) => {
+    const { theirs, own, look } = await createProber(endpoint);
+    expect((await own()).status).toBe(200);
+    gateway.clock.advance(ageMs);
+    const recover = gateway.store.fail(503);
+    const madeUp = await look(newSubject());
+    const foreign = await look(theirs);
+    const copy = await own();
+    recover();
+    expect(madeUp).toMatchObject({ status: 500, calls: 1 });
+    expect(foreign).toEqual(madeUp);
+    // Its owner is served it all the same.
+    expect(copy.status).toBe(200);
+    gateway.clock.advance(1000);
+  });
+
+  test('K7: a foreign record that is malformed answers as a made-up one; to its owner it is a 500', async () => {
+    const { theirs, own, look } = await createProber(endpoint);
+    const isCard = endpoint.resource === 'scorecard';
+    const mend = alter(endpoint, theirs, isCard ? { coachingPlan: 7 } : { title: 7, body: 7, insights: 7, rubric: 7 });
+    const madeUp = newSubject();
+    for (const calls of [1, 0]) {
+      const none = await look(madeUp);
+      expect(none).toMatchObject({ status: 404, text: endpoint.notFound, calls });
+      expect(await look(theirs)).toEqual(none);
+    }
+    expect((await own()).status).toBe(500);
+    mend();
+    gateway.clock.advance(1000);
+    expect((await own()).status).toBe(200);
+  });
+
+  test("C4: a record that the store says is another workspace's never takes the place of a good one", async () => {
+    const { mine, theirs, probe, own } = await createProber(endpoint);
+    const first = await probe(mine);
+    expect(first.status).toBe(200);
+    gateway.clock.advance(ONLY_ON_ERROR);
+    const mend = alter(endpoint, mine, { workspaceId: theirs.workspaceId });
+    const kept = await probe(mine);
+    expect(kept.status).toBe(200);
+    expect(kept.text).toBe(first.text);
+    mend();
+    gateway.clock.advance(NOT_FOUND_MS);
+    const again = await probe(mine);
+    expect(again.text).toBe(first.text);
+    const cold = await createProber(endpoint);
+    const mendCold = alter(endpoint, cold.mine, { workspaceId: cold.theirs.workspaceId });
+    expect((await cold.probe(cold.mine)).status).toBe(404);
+    mendCold();
+    gateway.clock.advance(NOT_FOUND_MS);
+    expect((await cold.probe(cold.mine)).status).toBe(200);
+    expect((await own()).status).toBe(200);
+  });
+
+  test('C4: the owner whom such a record was answered to is not served it by the next reader', async () => {
+    const { mine, theirs, probe } = await createProber(endpoint);
+    expect((await probe(mine)).status).toBe(200);
+    // The other tenant asks for it just when the store says that it is theirs.
+    const mend = alter(endpoint, mine, { workspaceId: theirs.workspaceId });
+    const theirKey = await keyFor(gateway, theirs);
+    const path = endpoint.path({ ...mine, workspaceId: theirs.workspaceId });
+    expect((await gateway.get(path, { key: theirKey })).status).toBe(200);
+    mend();
+    const reply = await probe(mine);
+    expect(reply.status).toBe(200);
+    expect(reply.headers['cache-status']).toBe('evalgate; fwd=uri-miss; stored');
+    expect((await gateway.get(path, { key: theirKey })).status).toBe(404);
+  });
+
+  test("K5, K6: a record that has moved is its new workspace's at once, and absent to the old one", async () => {
+    const { mine, theirs, probe } = await createProber(endpoint);
+    expect((await probe(mine)).status).toBe(200);
+    alter(endpoint, mine, { workspaceId: theirs.workspaceId });
+    const path = endpoint.path({ ...mine, workspaceId: theirs.workspaceId });
+    expect((await gateway.get(path, { key: await keyFor(gateway, theirs) })).status).toBe(200);
+    const reply = await probe(mine);
+    expect([reply.status, reply.text]).toEqual([404, endpoint.notFound]);
+  });
+});
+
+test("K5: one key's two workspaces, asked for one after the other, tell no foreign report from a made-up one", async () => {
+  const [one, two, theirs] = [putSubject(gateway.store), putSubject(gateway.store), putSubject(gateway.store)];
+  const key = await keyFor(gateway, one, { workspaceIds: [one.workspaceId, two.workspaceId] });
+  const callsFor = async ({ id }: Subject): Promise<readonly number[]> => {
+    const counts: number[] = [];
+    for (const { workspaceId } of [one, two, one]) {
+      const before = gateway.store.calls();
+      const reply = await gateway.get(`/v1/workspaces/${workspaceId}/reports/${id}`, { key });
+      expect(reply.status).toBe(404);
+      counts.push(gateway.store.calls() - before);
+    }
+    return counts;
+  };
+  const madeUp = await callsFor(newSubject());
+  expect(madeUp).toEqual([1, 0, 0]);
+  expect(await callsFor(theirs)).toEqual(madeUp);
+});
