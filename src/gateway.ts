@@ -24,7 +24,7 @@ import { createAuthenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
 import { listen, type Listener } from './listener.ts';
-import type { Logger } from './log.ts';
+import type { Logger } from './log/logger.ts';
 import { createObserver, type Observer } from './observer.ts';
 import { openSharedState, type SharedState } from './shared-state.ts';
 import { listening, StartError } from './start-error.ts';

@@ -5,7 +5,7 @@ import type { Metrics } from './admin/metrics.ts';
 import type { CacheHooks } from './cache/hooks.ts';
 import type { PublicAppHooks } from './http/app.ts';
 import type { RequestReport } from './http/middleware/request-context.ts';
-import type { Logger } from './log.ts';
+import type { Logger } from './log/logger.ts';
 import type { HttpStoreHooks, StoreCall } from './upstream/http-store.ts';
 
 export interface Observer {

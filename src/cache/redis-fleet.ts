@@ -1,8 +1,8 @@
 /** Everything that the caches of a fleet share through Redis, put together for one process. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import type { RedisLink, RedisRole } from '../redis.ts';
-import { CacheNames } from '../redis-keys.ts';
+import type { RedisLink, RedisRole } from '../redis/link.ts';
+import { CacheNames } from '../redis/keys.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';

@@ -3,8 +3,8 @@
  * an older copy of what was stored; so those who wait for one need no subscription of their own: to begin to wait is
  * free, and a herd over many keys costs Redis nothing.
  */
-import type { CacheNames } from '../redis-keys.ts';
-import type { RedisLink } from '../redis.ts';
+import type { CacheNames } from '../redis/keys.ts';
+import type { RedisLink } from '../redis/link.ts';
 import type { FlightEnd, Following } from './ports.ts';
 import { readFlightMessage, type FlightMessage } from './redis-flight-messages.ts';
 import type { Timers } from './timers.ts';

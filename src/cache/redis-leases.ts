@@ -4,9 +4,9 @@
  * lease can neither store nor end anything.
  */
 import { randomUUID } from 'node:crypto';
-import type { CacheNames } from '../redis-keys.ts';
-import { defineScript, type RedisScript, runScript } from '../redis-script.ts';
-import type { RedisLink } from '../redis.ts';
+import type { CacheNames } from '../redis/keys.ts';
+import { defineScript, type RedisScript, runScript } from '../redis/script.ts';
+import type { RedisLink } from '../redis/link.ts';
 import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
 import type { FlightChannel } from './redis-flight-channel.ts';
 import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';

@@ -11,8 +11,8 @@
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { cacheStateKey, channelName } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
+import { cacheStateKey, channelName } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 
 const HEAD = cacheStateKey('head');
 const PURGES = cacheStateKey('purges');

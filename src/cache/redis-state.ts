@@ -1,6 +1,6 @@
 /** One process's view of what the fleet's caches share in the state Redis: the purge log and the times in force. */
 import { randomUUID } from 'node:crypto';
-import type { RedisLink } from '../redis.ts';
+import type { RedisLink } from '../redis/link.ts';
 import { RedisPurgeLog } from './redis-purge-log.ts';
 import { look, stateChannel } from './redis-state-scripts.ts';
 import { RedisTimes } from './redis-times.ts';

@@ -1,7 +1,7 @@
 /** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
 import type { Redis } from 'ioredis';
-import type { CacheNames } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
+import type { CacheNames } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import { BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged } from './redis-entry.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';

@@ -1,6 +1,6 @@
 /** Opens a Redis for one command: it answers within seconds, or the command ends with what to do about it. */
-import { openRedis, type RedisLink, type RedisRole } from '../redis.ts';
-import { severalRedisFault } from '../redis-faults.ts';
+import { openRedis, type RedisLink, type RedisRole } from '../redis/link.ts';
+import { severalRedisFault } from '../redis/faults.ts';
 import { CliError } from './errors.ts';
 
 /** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */

@@ -4,7 +4,7 @@ import { ConfigError } from '../config/errors.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
 import type { Gateway } from '../gateway.ts';
-import { createLogger, type Logger } from '../log.ts';
+import { createLogger, type Logger } from '../log/logger.ts';
 import { answer, makeCommand } from './command.ts';
 import type { Terminal } from './terminal.ts';
 

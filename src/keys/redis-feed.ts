@@ -7,9 +7,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { channelName } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
-import type { RedisLink } from '../redis.ts';
+import { channelName } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
+import type { RedisLink } from '../redis/link.ts';
 import type { KeyHash } from './key.ts';
 import type { Trust } from './known-keys.ts';
 import { parseBeat, parseChange } from './redis-feed-messages.ts';

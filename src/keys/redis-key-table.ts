@@ -9,8 +9,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { channelName, registryKey } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
+import { channelName, registryKey } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { describeChange } from './redis-feed-messages.ts';
 import { deserializeKey, serializeKey } from './stored-key.ts';

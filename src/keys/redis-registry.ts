@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis.ts';
+import type { RedisLink } from '../redis/link.ts';
 import { IssuedHashes } from './issued-hashes.ts';
 import { KeyFlights } from './key-flights.ts';
 import { KeyUses } from './key-uses.ts';

@@ -3,8 +3,8 @@
  * Redis's own clock, for all requests of one call at once: first come, first admitted.
  */
 import type { Redis } from 'ioredis';
-import { quotaLogKey } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
+import { quotaLogKey } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { QuotaWindows } from './log.ts';
 import type { QuotaLimits } from './quota.ts';
 

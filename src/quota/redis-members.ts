@@ -1,8 +1,8 @@
 /** How many gateway processes share the quotas: each tells Redis that it lives, and counts those that did lately. */
 import { randomUUID } from 'node:crypto';
-import { membersKey } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
-import type { RedisLink } from '../redis.ts';
+import { membersKey } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
+import type { RedisLink } from '../redis/link.ts';
 
 const BEAT_EVERY_MS = 2000;
 /** Several beats, so that one that is lost does not make a process count as gone. */

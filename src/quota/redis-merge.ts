@@ -1,7 +1,7 @@
 /** Adds to a log in Redis what a process admitted while Redis was out of reach, each at its time. */
 import type { Redis } from 'ioredis';
-import { quotaLogKey, quotaMergeKey } from '../redis-keys.ts';
-import { defineScript, runScript } from '../redis-script.ts';
+import { quotaLogKey, quotaMergeKey } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { Unshared } from './fallback-quota.ts';
 import type { QuotaWindows } from './log.ts';
 

@@ -1,6 +1,6 @@
 /** Puts the quota of a gateway with Redis together. */
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis.ts';
+import type { RedisLink } from '../redis/link.ts';
 import { FallbackQuota, type SeenUse } from './fallback-quota.ts';
 import { createResilientQuota, type ResilientQuotaOptions } from './fallback.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { hashToken } from '../../src/keys/token.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { withClient } from '../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { evalgate, type Outcome } from '../unit/cli/support.ts';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/gateway.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

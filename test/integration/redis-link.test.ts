@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { openRedis, type RedisLink } from '../../src/redis.ts';
-import { defineScript, runScript, runScriptForBytes } from '../../src/redis-script.ts';
+import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { defineScript, runScript, runScriptForBytes } from '../../src/redis/script.ts';
 import { isProving } from '../support/prove.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

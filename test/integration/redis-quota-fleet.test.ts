@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock.ts';
 import { rateLimitHeaders } from '../../src/quota/headers.ts';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { openRedis, type RedisLink } from '../../src/redis.ts';
+import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { scriptStats } from '../support/quota-cost.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { type FleetQuota, openFleetQuota } from '../../src/quota/redis-open.ts';
-import { quotaLogKey } from '../../src/redis-keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis.ts';
+import { quotaLogKey } from '../../src/redis/keys.ts';
+import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 

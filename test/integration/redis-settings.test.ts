@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { redisFaults } from '../../src/redis-faults.ts';
-import { readRedisSettings, warnOfRedisSettings } from '../../src/redis-settings.ts';
-import { openRedis, type RedisLink } from '../../src/redis.ts';
+import { redisFaults } from '../../src/redis/faults.ts';
+import { readRedisSettings, warnOfRedisSettings } from '../../src/redis/settings.ts';
+import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 

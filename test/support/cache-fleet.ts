@@ -5,7 +5,7 @@ import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { openRedisFleet, type RedisFleet, type RedisFleetHooks } from '../../src/cache/redis-fleet.ts';
 import { systemTimers } from '../../src/cache/timers.ts';
 import { systemClock } from '../../src/clock.ts';
-import { openRedis, type RedisLink } from '../../src/redis.ts';
+import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 
 export interface CacheFleetOptions {
   readonly url: string;

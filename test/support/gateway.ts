@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import type { Scope } from '../../src/keys/key.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createResponseChecker, type ResponseChecker } from './openapi-check.ts';
 import { WORKSPACE_A } from './records.ts';

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { takeFromLog } from '../../src/quota/redis-log.ts';
-import { quotaLogKey } from '../../src/redis-keys.ts';
+import { quotaLogKey } from '../../src/redis/keys.ts';
 
 const ROUNDS = 15;
 const CALLS = 20;

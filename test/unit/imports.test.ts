@@ -60,6 +60,8 @@ test.each([
   ['src/http/redis-a.ts', 'ioredis'],
   ['src/cache/a.ts', 'got'],
   ['src/keys/a.ts', 'koa'],
+  ['src/redis/a.ts', '../cache/entry.ts'],
+  ['src/log/a.ts', 'ioredis'],
 ])('%s may not import %s', async (file, imported) => {
   const { isClean, output } = await plant(file, imported);
   expect(isClean).toBe(false);
@@ -71,6 +73,7 @@ test.each([
   ['src/cache/a.ts', '../upstream/store.ts'],
   ['src/cache/redis-a.ts', 'ioredis'],
   ['src/upstream/a.ts', 'got'],
+  ['src/redis/a.ts', 'ioredis'],
 ])('%s may import %s', async (file, imported) => {
   expect(await plant(file, imported)).toMatchObject({ isClean: true });
 });

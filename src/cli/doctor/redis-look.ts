@@ -1,11 +1,11 @@
 /** Asks a Redis all that the doctor wants to know, and tries what a gateway does there. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { channelName, taggedKey } from '../../redis-keys.ts';
-import { defineScript, runScript } from '../../redis-script.ts';
-import type { RedisSettings } from '../../redis-faults.ts';
-import { readRedisSettings } from '../../redis-settings.ts';
-import type { RedisLink } from '../../redis.ts';
+import { channelName, taggedKey } from '../../redis/keys.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
+import type { RedisSettings } from '../../redis/faults.ts';
+import { readRedisSettings } from '../../redis/settings.ts';
+import type { RedisLink } from '../../redis/link.ts';
 import { redisReason } from '../redis.ts';
 
 export interface ClockReading {

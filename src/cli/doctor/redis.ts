@@ -1,7 +1,7 @@
 /** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
 import type { Config } from '../../config/config.ts';
-import { type RedisFault, redisFaults, type RedisSettings, type RedisUse } from '../../redis-faults.ts';
-import type { RedisRole } from '../../redis.ts';
+import { type RedisFault, redisFaults, type RedisSettings, type RedisUse } from '../../redis/faults.ts';
+import type { RedisRole } from '../../redis/link.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createRedisQuota } from '../../../src/quota/redis-quota.ts';
-import { openRedis, type RedisLink } from '../../../src/redis.ts';
+import { openRedis, type RedisLink } from '../../../src/redis/link.ts';
 import { linkUp } from '../../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { describeQuota } from './suite.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRedisKeyStore } from '../../../src/keys/redis-key-store.ts';
-import { openRedis } from '../../../src/redis.ts';
+import { openRedis } from '../../../src/redis/link.ts';
 import { startKeyFleet } from '../../support/key-fleet.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { linkUp } from '../../support/redis-link.ts';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Audit, AuditEntry } from '../../../src/admin/audit.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../../src/gateway.ts';
-import { createLogger } from '../../../src/log.ts';
+import { createLogger } from '../../../src/log/logger.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { checkLatency, checkRedisClock, checkRefusal, checkSettings } from '../../../src/cli/doctor/redis.ts';
-import { settingsOf } from '../../../src/redis-settings.ts';
+import { settingsOf } from '../../../src/redis/settings.ts';
 
 const SOUND = settingsOf('redis_version:7.2.4\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\naof_enabled:1\r\n', '');
 

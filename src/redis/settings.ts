@@ -1,6 +1,6 @@
 /** What a Redis is and how it is set, as far as it tells; at start a gateway warns of what does not suit it. */
-import { redisFaults, type RedisSettings, type RedisUse } from './redis-faults.ts';
-import type { RedisLink } from './redis.ts';
+import { redisFaults, type RedisSettings, type RedisUse } from './faults.ts';
+import type { RedisLink } from './link.ts';
 
 /** Asks it. `CONFIG` is refused by most hosted Redis: what only that tells is null there. Rejects where `INFO` fails. */
 export async function readRedisSettings({ client }: Pick<RedisLink, 'client'>): Promise<RedisSettings> {

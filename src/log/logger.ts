@@ -16,8 +16,8 @@ import {
   stdTimeFunctions,
 } from 'pino';
 import { prettyFactory } from 'pino-pretty';
-import { logError } from './log-error.ts';
-import { scrubMembers, scrubTokens } from './log-scrub.ts';
+import { logError } from './error.ts';
+import { scrubMembers, scrubTokens } from './scrub.ts';
 
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';

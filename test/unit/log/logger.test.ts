@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createLogger, type LogOptions } from '../../src/log.ts';
+import { createLogger, type LogOptions } from '../../../src/log/logger.ts';
 
 const lineSchema = z.looseObject({ level: z.string(), msg: z.string().optional() });
 
@@ -99,7 +99,7 @@ describe('an error', () => {
     expect(written.join('')).not.toContain('hunter2');
     const { stack, ...rest } = z.looseObject({ stack: z.string() }).parse(last()['err']);
     expect(rest).toEqual({ type: 'TypeError', message: 'private words', code: 'E_X' });
-    expect(stack).toMatch(/^at .*log\.test\.ts/);
+    expect(stack).toMatch(/^at .*logger\.test\.ts/);
   });
 
   test('is written with its causes, as far as four deep, and with the errors that it gathers', () => {

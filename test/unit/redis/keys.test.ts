@@ -1,6 +1,13 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CacheNames, channelName, quotaLogKey, quotaMergeKey, registryKey, taggedKey } from '../../src/redis-keys.ts';
+import {
+  CacheNames,
+  channelName,
+  quotaLogKey,
+  quotaMergeKey,
+  registryKey,
+  taggedKey,
+} from '../../../src/redis/keys.ts';
 
 test('names begin with the prefix and carry one hash tag', () => {
   expect(quotaLogKey('key_1')).toBe('evalgate:{quota-key_1}:log');

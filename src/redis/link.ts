@@ -3,8 +3,8 @@
  * Redis answers. Nothing is queued while it doesn't, and no command is ever sent twice.
  */
 import { Redis, type RedisOptions } from 'ioredis';
-import { ConnectionHealth } from './redis-health.ts';
-import { RedisSubscriber } from './redis-subscriber.ts';
+import { ConnectionHealth } from './health.ts';
+import { RedisSubscriber } from './subscriber.ts';
 
 /** What is kept there: keys, quotas and epochs (`state`), or the response cache alone (`cache`). */
 export type RedisRole = 'state' | 'cache';

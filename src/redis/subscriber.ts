@@ -1,6 +1,6 @@
 /** Messages of Redis, on a connection of their own. Channels are asked for again after each loss, with failures noticed. */
 import type { Redis } from 'ioredis';
-import { ConnectionHealth } from './redis-health.ts';
+import { ConnectionHealth } from './health.ts';
 
 export type MessageListener = (message: string) => void;
 

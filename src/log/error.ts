@@ -1,5 +1,5 @@
 /** How errors are logged: what happened and where, never the request they were about. Pure. */
-import { scrubAddresses } from './log-scrub.ts';
+import { scrubAddresses } from './scrub.ts';
 
 export interface LoggedError {
   readonly type: string;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { redisFaults, type RedisSettings, type RedisUse, severalRedisFault } from '../../src/redis-faults.ts';
-import { settingsOf } from '../../src/redis-settings.ts';
+import { redisFaults, type RedisSettings, type RedisUse, severalRedisFault } from '../../../src/redis/faults.ts';
+import { settingsOf } from '../../../src/redis/settings.ts';
 
 const SOUND: RedisSettings = {
   version: '7.0.15',

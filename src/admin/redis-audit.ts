@@ -1,9 +1,9 @@
 /** The audit of a fleet: a list in the state Redis, which outlives every process; what can't be written yet is kept here. */
 import { z } from 'zod';
-import type { Audit, AuditedChange, AuditEntry } from './admin/audit.ts';
-import type { Clock } from './clock.ts';
-import type { RedisLink } from './redis.ts';
-import { auditKey } from './redis-keys.ts';
+import type { Audit, AuditedChange, AuditEntry } from './audit.ts';
+import type { Clock } from '../clock.ts';
+import type { RedisLink } from '../redis/link.ts';
+import { auditKey } from '../redis/keys.ts';
 
 export interface RedisAuditOptions {
   readonly link: RedisLink;
