@@ -31,12 +31,14 @@ async function interleavings(world: IsolationWorld, requests: number): Promise<R
   for (let seed = 1; tally.requests < requests && tally.leaks.length === 0; seed += 1) {
     await world.play(fc.sample(stepOf(READS_PER_CHANGE), { numRuns: STEPS_A_RUN, seed }));
   }
-  const shares = [tally.served / tally.requests, tally.fromCache / tally.served, tally.refused / tally.requests];
-  const [served = 0, fromCache = 0, refused = 0] = shares;
+  const served = tally.served / tally.requests;
+  const fromCache = tally.fromCache / tally.served;
+  const refused = tally.refused / tally.requests;
+  const failed = tally.failed / tally.requests;
   return {
     name: 'isolation',
     bar: `${count(requests)} requests of three tenants' keys and lesser scopes to ${GATEWAYS} gateways over warm caches, with purges, moves, time and store failures between: nothing crosses`,
-    measured: `${count(tally.requests)} requests, ${percent(served)} served (${percent(fromCache)} of them from a cache), ${percent(refused)} refused, ${count(tally.changes)} changes around them: ${tally.leaks[0] ?? 'nothing crossed'}`,
+    measured: `${count(tally.requests)} requests, ${percent(served)} served (${percent(fromCache)} of them from a cache), ${percent(refused)} refused, ${percent(failed)} failed with the store, ${count(tally.changes)} changes around them: ${tally.leaks[0] ?? 'nothing crossed'}`,
     // Neither was a matter of course.
     ok: tally.leaks.length === 0 && served > 0.25 && fromCache > 0.5 && refused > 0.25,
   };
