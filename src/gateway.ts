@@ -1,34 +1,23 @@
 /** The composition root: a configuration in, a running gateway out. Everything is made here and handed to who needs it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type Koa from 'koa';
-import type { AdminOptions } from './admin/app.ts';
-import { createCacheControls } from './admin/cache-controls.ts';
-import { createMetrics, type Metrics } from './admin/metrics.ts';
+import { createMetrics } from './admin/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
+import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
-import { createReadThrough } from './cache/read-through.ts';
-import type { EvaluationReader } from './cache/reader.ts';
 import { AdjustableTimes } from './cache/times.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { originOf, reload } from './config/reload.ts';
+import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement } from './demo.ts';
 import type { ReportErrorBody } from './domain/errors.ts';
-import { createPublicApp } from './http/app.ts';
-import { createDocs } from './http/openapi/docs.ts';
 import { buildOpenApiDocument, type OpenApiDocument } from './http/openapi/document.ts';
-import type { RequestState } from './http/state.ts';
-import { createAuthenticator } from './keys/authenticate.ts';
-import { createClientAddress } from './keys/client-address.ts';
-import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
 import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log/logger.ts';
-import { createObserver, type Observer } from './observer.ts';
-import { openSharedState, type SharedState } from './shared-state.ts';
+import { createObserver } from './observer.ts';
+import { openSharedState } from './shared-state.ts';
 import { listening, StartError } from './start-error.ts';
-import { openStore, type StoreSource } from './store-source.ts';
+import { openStore } from './store-source.ts';
 import { VERSION } from './version.ts';
 
 export interface Gateway {
@@ -53,8 +42,6 @@ export interface GatewayOptions {
 
 const IN_FLIGHT_GRACE_MS = 30_000;
 const ADMIN_GRACE_MS = 5000;
-/** How much longer than the store client's own deadline a flight may take. */
-const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError where an address can't be had; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
@@ -86,18 +73,13 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   return gateway;
 }
 
-interface Parts extends Required<GatewayOptions> {
-  readonly loaded: LoadedConfig;
-  readonly source: StoreSource;
-  readonly metrics: Metrics;
-  readonly observer: Observer;
-  readonly times: AdjustableTimes;
-  readonly memory: MemoryTier;
-  readonly shared: SharedState;
-}
-
 class RunningGateway implements Gateway {
   readonly #parts: Parts;
+  readonly #running: Running = {
+    loaded: () => this.#loaded,
+    document: () => this.#document,
+    status: () => this.#status,
+  };
   #loaded: LoadedConfig;
   #document: OpenApiDocument;
   #status: Readiness['status'] = 'starting';
@@ -127,8 +109,11 @@ class RunningGateway implements Gateway {
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
     // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await listening('ADMIN_PORT', admin, () => startAdminServer(this.#adminOptions(), admin));
-    const handler = this.#createPublicApp().callback();
+    this.#admin = await listening('ADMIN_PORT', admin, () =>
+      startAdminServer(assembleAdmin(this.#parts, this.#running), admin),
+    );
+    const app = assemblePublicApp(this.#parts, assembleReader(this.#parts), this.#running);
+    const handler = app.callback();
     this.#public = await listening('PORT', server, () => listen(handler, server, { errorBody: plainErrorBody }));
     const { demo } = this.#parts.source;
     if (demo !== null) this.#demo = await announceDemo(this.#parts.shared.transientKeys, demo, this.#public.url);
@@ -157,69 +142,6 @@ class RunningGateway implements Gateway {
     await this.#parts.source.close();
     await this.#parts.shared.close();
     this.#parts.metrics.close();
-  }
-
-  #createReader(): EvaluationReader {
-    const { source, shared, memory, times, clock, observer, loaded } = this.#parts;
-    const { upstream } = loaded.config;
-    return createReadThrough({
-      store: source.store,
-      memory,
-      fleet: shared.fleet,
-      purges: shared.purges,
-      times,
-      clock,
-      hooks: observer.cache,
-      flightDeadlineMs: upstream.timeoutMs + FLIGHT_MARGIN_MS,
-    });
-  }
-
-  #createPublicApp(): Koa<RequestState> {
-    const { clock, observer, logger, shared, loaded } = this.#parts;
-    const { keys, quota } = shared;
-    const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
-    const app = createPublicApp({
-      clock,
-      reader: this.#createReader(),
-      authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
-      quota,
-      defaultLimits: () => this.#loaded.config.rateLimit,
-      addressOf: ({ req }) =>
-        clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
-      docs: createDocs({ document: () => this.#document }),
-      isDraining: () => this.#status === 'draining',
-      hooks: observer.http,
-    });
-    // Everything a request can fail with is answered further in; this is left of connections that break.
-    app.on('error', (error: unknown) => logger.debug({ err: error }, 'answer could not be sent'));
-    return app;
-  }
-
-  #adminOptions(): AdminOptions {
-    const { clock, logger, metrics, observer, memory, times, shared, loaded } = this.#parts;
-    const { admin, cache } = loaded.config;
-    return {
-      tokens: admin.tokens,
-      allowedHosts: admin.allowedHosts,
-      isReady: () => ({ status: this.#status, dependencies: [observer.storeHealth(), ...shared.dependencies()] }),
-      registry: shared.registry,
-      cache: createCacheControls({
-        memory,
-        shared: shared.fleet?.tier ?? null,
-        purges: shared.purges,
-        times,
-        timesControl: shared.timesControl,
-        configuredBy: (cacheClass, time) => originOf(this.#loaded, `cache.classes.${cacheClass}.${time}`),
-        maxBytes: cache.memoryBytes,
-        counters: observer.cacheCounters,
-        clock,
-      }),
-      config: () => redactedConfig(this.#loaded),
-      metrics,
-      audit: shared.audit,
-      clock,
-      log: logger,
-    };
   }
 }
 

@@ -1,0 +1,110 @@
+/** Makes the applications of both listeners out of a gateway's parts. */
+import type Koa from 'koa';
+import type { AdminOptions } from './admin/app.ts';
+import { createCacheControls } from './admin/cache-controls.ts';
+import type { Metrics } from './admin/metrics.ts';
+import type { Readiness } from './admin/readiness.ts';
+import type { MemoryTier } from './cache/memory-tier.ts';
+import { createReadThrough } from './cache/read-through.ts';
+import type { EvaluationReader } from './cache/reader.ts';
+import type { AdjustableTimes } from './cache/times.ts';
+import type { Clock } from './clock.ts';
+import { redactedConfig } from './config/effective.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { originOf } from './config/reload.ts';
+import { createPublicApp } from './http/app.ts';
+import { createDocs } from './http/openapi/docs.ts';
+import type { OpenApiDocument } from './http/openapi/document.ts';
+import type { RequestState } from './http/state.ts';
+import { createAuthenticator } from './keys/authenticate.ts';
+import { createClientAddress } from './keys/client-address.ts';
+import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
+import type { Logger } from './log/logger.ts';
+import type { Observer } from './observer.ts';
+import type { SharedState } from './shared-state.ts';
+import type { StoreSource } from './store-source.ts';
+
+/** What a gateway is made of; made once, when it starts. */
+export interface Parts {
+  /** The configuration that it was started with. */
+  readonly loaded: LoadedConfig;
+  readonly source: StoreSource;
+  readonly metrics: Metrics;
+  readonly observer: Observer;
+  readonly times: AdjustableTimes;
+  readonly memory: MemoryTier;
+  readonly shared: SharedState;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What changes while it runs. */
+export interface Running {
+  readonly loaded: () => LoadedConfig;
+  readonly document: () => OpenApiDocument;
+  readonly status: () => Readiness['status'];
+}
+
+/** How much longer than the store client's own deadline a flight may take. */
+const FLIGHT_MARGIN_MS = 5000;
+
+export function assembleReader({ source, shared, memory, times, clock, observer, loaded }: Parts): EvaluationReader {
+  return createReadThrough({
+    store: source.store,
+    memory,
+    fleet: shared.fleet,
+    purges: shared.purges,
+    times,
+    clock,
+    hooks: observer.cache,
+    flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+  });
+}
+
+export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): Koa<RequestState> {
+  const { clock, observer, logger, shared, loaded } = parts;
+  const { keys, quota } = shared;
+  const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
+  const app = createPublicApp({
+    clock,
+    reader,
+    authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
+    quota,
+    defaultLimits: () => running.loaded().config.rateLimit,
+    addressOf: ({ req }) =>
+      clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
+    docs: createDocs({ document: running.document }),
+    isDraining: () => running.status() === 'draining',
+    hooks: observer.http,
+  });
+  // Everything a request can fail with is answered further in; this is left of connections that break.
+  app.on('error', (error: unknown) => logger.debug({ err: error }, 'answer could not be sent'));
+  return app;
+}
+
+export function assembleAdmin(parts: Parts, running: Running): AdminOptions {
+  const { clock, logger, metrics, observer, memory, times, shared, loaded } = parts;
+  const { admin, cache } = loaded.config;
+  return {
+    tokens: admin.tokens,
+    allowedHosts: admin.allowedHosts,
+    isReady: () => ({ status: running.status(), dependencies: [observer.storeHealth(), ...shared.dependencies()] }),
+    registry: shared.registry,
+    cache: createCacheControls({
+      memory,
+      shared: shared.fleet?.tier ?? null,
+      purges: shared.purges,
+      times,
+      timesControl: shared.timesControl,
+      configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
+      maxBytes: cache.memoryBytes,
+      counters: observer.cacheCounters,
+      clock,
+    }),
+    config: () => redactedConfig(running.loaded()),
+    metrics,
+    audit: shared.audit,
+    clock,
+    log: logger,
+  };
+}
