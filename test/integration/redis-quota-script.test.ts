@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type QuotaWindows, QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { decisionsOf } from '../../src/quota/redis-decisions.ts';
-import { MOST_REQUESTS, type RequestRun, takeFromLog } from '../../src/quota/redis-log.ts';
+import { type LogReply, MOST_REQUESTS, type RequestRun, takeFromLogs } from '../../src/quota/redis-log.ts';
 import { mergeIntoLog } from '../../src/quota/redis-merge.ts';
 import { RefusalMemory } from '../../src/quota/redis-refusals.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
@@ -39,8 +39,14 @@ async function fill(times: readonly number[]): Promise<void> {
   if (times.length > 0) await link.client.rpush(KEY, ...times);
 }
 
+async function takeFromLog(runs: readonly RequestRun[], windows: QuotaWindows): Promise<LogReply> {
+  const [reply] = await takeFromLogs(link.client, [{ quotaId: 'q', runs }], windows);
+  if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
+  return reply;
+}
+
 async function take(runs: readonly RequestRun[], windows: QuotaWindows): Promise<QuotaDecision[]> {
-  return decisionsOf(await takeFromLog(link.client, 'q', runs, windows), runs, windows);
+  return decisionsOf(await takeFromLog(runs, windows), runs, windows);
 }
 
 function expectedOf(log: readonly number[], nowMicros: number, runs: readonly RequestRun[], windows: QuotaWindows) {
@@ -115,7 +121,7 @@ test('R2: what the script tells with a refusal is enough to go on refusing as th
       const clock = new ManualClock();
       const times = { sentMicros: clock.nowMicros(), receivedMicros: clock.nowMicros() };
       const runs = [{ limits, count: 30 }];
-      const reply = await takeFromLog(link.client, 'q', runs, windows);
+      const reply = await takeFromLog(runs, windows);
       const last = decisionsOf(reply, runs, windows).at(-1);
       fc.pre(last?.admitted === false);
       const memory = new RefusalMemory(clock, windows);
@@ -226,4 +232,34 @@ test('R5: a merge that is sent again counts once', async () => {
   expect(await link.client.llen(KEY)).toBe(3);
   await mergeIntoLog(link.client, unshared, 'another', QUOTA_WINDOWS);
   expect(await link.client.llen(KEY)).toBe(6);
+});
+
+test('R1: several quotas of one call are decided on as if each had come alone', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(runsArbitrary, { minLength: 1, maxLength: 5 }), async (runsByQuota) => {
+      await link.client.flushdb();
+      const quotas = runsByQuota.map((runs, index) => ({ quotaId: `several-${index}`, runs }));
+      const replies = await takeFromLogs(link.client, quotas, QUOTA_WINDOWS);
+      for (const [index, { quotaId, runs }] of quotas.entries()) {
+        const reply = replies[index];
+        if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
+        const expected = expectedOf([], reply.nowMicros, runs, QUOTA_WINDOWS);
+        expect(decisionsOf(reply, runs, QUOTA_WINDOWS)).toEqual(expected.decisions);
+        expect((await link.client.lrange(quotaLogKey(quotaId), 0, -1)).map(Number)).toEqual(expected.log);
+      }
+    }),
+    { numRuns: sized(400) },
+  );
+});
+
+test('a log that cannot be decided on fails alone', async () => {
+  await link.client.flushdb();
+  await link.client.set(quotaLogKey('broken'), 'no list');
+  const runs = [{ limits: { perMinute: 5, perHour: 5 }, count: 1 }];
+  const quotas = ['before', 'broken', 'after'].map((quotaId) => ({ quotaId, runs }));
+  const [before, broken, after] = await takeFromLogs(link.client, quotas, QUOTA_WINDOWS);
+  expect(broken).toBeInstanceOf(Error);
+  expect(String(broken)).toContain('WRONGTYPE');
+  for (const reply of [before, after]) expect(reply).toMatchObject({ outcomes: [{ admitted: 1 }] });
+  expect(await link.client.llen(quotaLogKey('after'))).toBe(1);
 });

@@ -1,7 +1,7 @@
 /** What the quota's script costs Redis. */
 import type { Redis } from 'ioredis';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
-import { takeFromLog } from '../../src/quota/redis-log.ts';
+import { takeFromLogs } from '../../src/quota/redis-log.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
 
 const ROUNDS = 15;
@@ -16,7 +16,7 @@ export async function scriptMicros(client: Redis, entries: number): Promise<numb
   for (let round = 0; round < ROUNDS; round += 1) {
     await fill(client, entries);
     const before = await scriptStats(client);
-    for (let i = 0; i < CALLS; i += 1) await takeFromLog(client, QUOTA_ID, RUNS, QUOTA_WINDOWS);
+    for (let i = 0; i < CALLS; i += 1) await takeFromLogs(client, [{ quotaId: QUOTA_ID, runs: RUNS }], QUOTA_WINDOWS);
     const after = await scriptStats(client);
     means.push((after.micros - before.micros) / (after.calls - before.calls));
   }

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { QuotaDecision, QuotaLimits } from '../../../src/quota/quota.ts';
-import { type LogReply, MOST_LEAVING } from '../../../src/quota/redis-log.ts';
+import { MOST_LEAVING } from '../../../src/quota/redis-log-script.ts';
+import type { LogReply } from '../../../src/quota/redis-log.ts';
 import { RefusalMemory } from '../../../src/quota/redis-refusals.ts';
 import { QuotaOracle } from '../../contract/quota/oracle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
