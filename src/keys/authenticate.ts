@@ -23,13 +23,18 @@ export type AuthResult =
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Read only where authentication fails or a key must be looked up; a getter that works it out then is welcome. */
-  readonly address: string;
+  /** Asked only where authentication fails or a key must be looked up. */
+  readonly address: () => string;
+  /** What the request came on, the same object for all requests of one connection. */
+  readonly connection?: object;
 }
 
 export interface Authenticator {
-  /** Rejects only with what the registry or the limiter rejects with beyond RegistryUnavailableError. */
-  authenticate(credentials: Credentials): Promise<AuthResult>;
+  /**
+   * Answered at once where the key is at hand. Rejects only with what the registry or the limiter rejects with beyond
+   * RegistryUnavailableError.
+   */
+  authenticate(credentials: Credentials): AuthResult | Promise<AuthResult>;
 }
 
 export interface AuthenticatorParts {
@@ -38,11 +43,19 @@ export interface AuthenticatorParts {
   readonly failures: FailureLimiter;
 }
 
+/** A connection's last credentials, which its next request most often repeats. */
+interface Remembered {
+  readonly authorization: string;
+  readonly hash: KeyHash;
+}
+
 class RegistryAuthenticator implements Authenticator {
   readonly #registry: KeyLookup;
   readonly #clock: Clock;
   readonly #failures: FailureLimiter;
   readonly #gate: LookupGate;
+  /** Forgotten with the connection: no key outlives it here. */
+  readonly #remembered = new WeakMap<object, Remembered>();
 
   constructor({ registry, clock, failures }: AuthenticatorParts) {
     this.#registry = registry;
@@ -51,13 +64,25 @@ class RegistryAuthenticator implements Authenticator {
     this.#gate = new LookupGate(failures);
   }
 
-  async authenticate(credentials: Credentials): Promise<AuthResult> {
-    const bearer = parseBearer(credentials.authorization);
-    if (bearer.kind === 'none') return this.#refuse(bearer.reason, addressKey(credentials.address));
+  authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
+    const { authorization, connection, address } = credentials;
+    const remembered = connection === undefined ? undefined : this.#remembered.get(connection);
+    if (remembered !== undefined && remembered.authorization === authorization) {
+      return this.#find(remembered.hash, address);
+    }
+    const bearer = parseBearer(authorization);
+    if (bearer.kind === 'none') return this.#refuse(bearer.reason, addressKey(address()));
     const hash = hashToken(bearer.token);
-    // A key that is known here is answered for by itself: its address doesn't matter, however many failures it has.
+    if (connection !== undefined && authorization !== undefined) {
+      this.#remembered.set(connection, { authorization, hash });
+    }
+    return this.#find(hash, address);
+  }
+
+  /** A key that is known here is answered for by itself: its address doesn't matter, however many failures it has. */
+  #find(hash: KeyHash, address: Credentials['address']): AuthResult | Promise<AuthResult> {
     const known = this.#registry.peek(hash);
-    return known === undefined ? this.#lookUp(hash, addressKey(credentials.address)) : this.#judge(known);
+    return known === undefined ? this.#lookUp(hash, addressKey(address())) : this.#judge(known);
   }
 
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {

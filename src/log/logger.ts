@@ -31,13 +31,18 @@ const STDERR = 2;
 
 export type { Logger };
 
+/** What every line says of where it is from. */
+export function logOrigin(): { readonly service: string; readonly pid: number } {
+  return { service: 'evalgate', pid: process.pid };
+}
+
 /** Makes the process's logger. Children of it (`logger.child`) keep all of its guards. */
 export function createLogger({ level, pretty = process.stderr.isTTY, destination }: LogOptions): Logger {
   const lines = destination ?? fileDestination({ dest: STDERR, sync: true });
   const logger = pino(
     {
       level,
-      base: { service: 'evalgate', pid: process.pid },
+      base: logOrigin(),
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: scrubMembers },
       serializers: { err: logError, error: logError },
@@ -85,8 +90,8 @@ function prettyLines(lines: DestinationStream, isTerminal: boolean): Destination
     singleLine: true,
   });
   return {
-    write: (line) => {
-      lines.write(format(line) ?? '');
+    write: (text) => {
+      for (const line of text.split('\n')) if (line !== '') lines.write(format(line) ?? '');
     },
   };
 }

@@ -44,10 +44,12 @@ export function recogniseKey(options: AuthenticateOptions): Middleware {
 }
 
 async function resultOf(ctx: Context, options: AuthenticateOptions): Promise<AuthResult> {
-  const result = await options.authenticator.authenticate({
+  const answer = options.authenticator.authenticate({
     authorization: ctx.req.headers.authorization,
-    address: options.addressOf(ctx),
+    address: () => options.addressOf(ctx),
+    connection: ctx.req.socket,
   });
+  const result = answer instanceof Promise ? await answer : answer;
   if ('key' in result) ctx.state.keyId = result.key.keyId;
   return result;
 }

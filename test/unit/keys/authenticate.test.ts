@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type AuthResult, createAuthenticator } from '../../../src/keys/authenticate.ts';
 import {
@@ -73,8 +74,11 @@ function setUp() {
 
 function bound(authenticator: ReturnType<typeof createAuthenticator>) {
   return {
-    authenticate: (token: string | null, address: string = ADDRESS): Promise<AuthResult> =>
-      authenticator.authenticate({ authorization: token === null ? undefined : `Bearer ${token}`, address }),
+    authenticate: async (token: string | null, address: string = ADDRESS): Promise<AuthResult> =>
+      await authenticator.authenticate({
+        authorization: token === null ? undefined : `Bearer ${token}`,
+        address: () => address,
+      }),
   };
 }
 
@@ -162,12 +166,57 @@ describe('who is let in', () => {
     const { token } = await registry.create(NEW_KEY);
     const credentials = {
       authorization: `Bearer ${token}`,
-      get address(): string {
+      address: (): string => {
         throw new Error('asked for the address');
       },
     };
     expect((await authenticator.authenticate(credentials)).kind).toBe('active');
   });
+});
+
+describe('requests of one connection', () => {
+  test('K4: a key that is revoked is refused on the connection that it came on before', async () => {
+    const { memory, on } = onConnections();
+    const { key, token } = await memory.create(NEW_KEY);
+    const connection = {};
+    expect(told(await on(connection, token))).toEqual(['active', key.keyId]);
+    await memory.setStatus(key.keyId, 'revoked');
+    expect(told(await on(connection, token))).toEqual(['inactive', key.keyId]);
+  });
+
+  test('K4: whatever came before on a connection, each request is answered for by its own credentials', async () => {
+    const { memory, on } = onConnections();
+    const issued = await Promise.all([NEW_KEY, NEW_KEY].map((wanted) => memory.create(wanted)));
+    const credentials = [...issued.map(({ token }) => token), newToken(), 'evg_wrong', null];
+    const connections = [{}, {}];
+    const alone = await Promise.all(credentials.map(async (token) => told(await on({}, token))));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(fc.nat(4), fc.nat(1)), { maxLength: 12 }), async (requests) => {
+        for (const [which, where] of requests) {
+          const result = await on(connections[where] ?? {}, credentials[which] ?? null);
+          expect(told(result)).toEqual(alone[which]);
+        }
+      }),
+    );
+  });
+
+  function told(result: AuthResult): readonly unknown[] {
+    return [result.kind, 'key' in result ? result.key.keyId : 'reason' in result ? result.reason : null];
+  }
+
+  function onConnections() {
+    const clock = new ManualClock();
+    const memory = createMemoryRegistry({ clock });
+    const failures = { allowance: async () => ({ left: 60, retryAfterSeconds: 0 }), failed: async () => {} };
+    const authenticator = createAuthenticator({ registry: memory, clock, failures });
+    const on = async (connection: object, token: string | null): Promise<AuthResult> =>
+      await authenticator.authenticate({
+        authorization: token === null ? undefined : `Bearer ${token}`,
+        address: () => ADDRESS,
+        connection,
+      });
+    return { memory, on };
+  }
 });
 
 describe('too many failures', () => {

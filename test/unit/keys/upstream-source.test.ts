@@ -297,7 +297,7 @@ test('K9: a key of the store that was confirmed before is looked up again from a
   const { clock, asked, source } = setUp();
   const authenticator = createAuthenticator({ registry: source, clock, failures: createMemoryFailureLimiter() });
   const authenticate = (token: string) =>
-    authenticator.authenticate({ authorization: `Bearer ${token}`, address: '203.0.113.9' });
+    authenticator.authenticate({ authorization: `Bearer ${token}`, address: () => '203.0.113.9' });
   expect((await authenticate(TOKEN)).kind).toBe('active');
   for (let i = 0; i < 60; i += 1) await authenticate('evg_wrong');
   clock.advance(61_000);
