@@ -1,0 +1,110 @@
+/**
+ * Brings every read of the fleet to the process that follows its key. A message that is lost loses samples and nothing
+ * else; no reader ever waits for any of this.
+ */
+import type { Clock } from '../../clock.ts';
+import type { Timers } from '../../timers.ts';
+import type { WhatIfModel } from './model.ts';
+import { Owners } from './owners.ts';
+import type { Messages } from './ports.ts';
+import { decodeReads, encodeReads, type KeyRead } from './read-batch.ts';
+
+/** They report, for logs, and must not throw. */
+export interface ExchangeHooks {
+  /** What was heard is no message of this form. */
+  readonly onBroken?: (what: string) => void;
+  /** More was read than is followed: the curves lack this many reads. */
+  readonly onDropped?: (reads: number) => void;
+}
+
+export interface ExchangeOptions {
+  readonly messages: Messages;
+  /** This process. */
+  readonly self: string;
+  /** The processes in front of the same store, this one among them, in order. */
+  readonly peers: () => readonly string[];
+  readonly model: Pick<WhatIfModel, 'read'>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly hooks?: ExchangeHooks;
+}
+
+const SEND_EVERY_MS = 250;
+/** Of what is read between two sendings: 32,000 a second, which is more than a process serves. */
+const MOST_READS = 8000;
+
+export class ReadExchange {
+  readonly #options: ExchangeOptions;
+  readonly #unlisten: () => void;
+  #reads: KeyRead[] = [];
+  #dropped = 0;
+  #owners: Owners;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#owners = new Owners([options.self]);
+    this.#unlisten = options.messages.listen((message) => this.#hear(message));
+    this.#schedule();
+  }
+
+  /** It reaches its model within half a second. */
+  add(read: KeyRead): void {
+    if (this.#reads.length < MOST_READS) this.#reads.push(read);
+    else this.#dropped += 1;
+  }
+
+  close(): void {
+    this.#cancel();
+    this.#unlisten();
+  }
+
+  #schedule(): void {
+    this.#cancel = this.#options.timers.after(SEND_EVERY_MS, () => {
+      this.#send();
+      this.#schedule();
+    });
+  }
+
+  #send(): void {
+    const { self, hooks } = this.#options;
+    const reads = this.#reads;
+    if (reads.length === 0) return;
+    this.#reads = [];
+    if (this.#dropped > 0) hooks?.onDropped?.(this.#dropped);
+    this.#dropped = 0;
+    const owners = this.#currentOwners();
+    const byOwner = owners.ids.map((): KeyRead[] => []);
+    for (const read of reads) byOwner[owners.of(read.keyHash)]?.push(read);
+    for (const [index, id] of owners.ids.entries()) {
+      const owned = byOwner[index] ?? [];
+      if (id === self) this.#follow(owned);
+      else if (owned.length > 0) this.#tell(id, owned);
+    }
+  }
+
+  /** Where nobody can be told nothing is shared either, and each process follows what it reads itself. */
+  #currentOwners(): Owners {
+    const { messages, self, peers } = this.#options;
+    const ids = messages.isUp() ? peers() : [self];
+    if (!this.#owners.isOf(ids)) this.#owners = new Owners(ids);
+    return this.#owners;
+  }
+
+  #tell(id: string, reads: readonly KeyRead[]): void {
+    const { messages, clock } = this.#options;
+    // Where it fails these are lost; the link tells that it is down.
+    messages.send(id, encodeReads(reads, clock.nowMs())).catch(() => undefined);
+  }
+
+  #hear(message: string): void {
+    const reads = decodeReads(message, this.#options.clock.nowMs());
+    if (reads === null) this.#options.hooks?.onBroken?.('reads of another process');
+    else this.#follow(reads);
+  }
+
+  #follow(reads: readonly KeyRead[]): void {
+    const { model } = this.#options;
+    for (const { class: cacheClass, keyHash, atMs } of reads) model.read(cacheClass, keyHash, atMs);
+  }
+}

@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import { AdjustableTimes, CACHE_CLASSES } from '../../../../src/cache/times.ts';
+import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
+import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
+import { type WhatIfSnapshot, whatIfSnapshotSchema } from '../../../../src/cache/what-if/snapshot.ts';
+import { hash32 } from '../../../../src/cache/classify.ts';
+import { zipfTrace } from '../../../support/read-traces.ts';
+import { adviceFor, OUTDATED_LIMITS, Watched } from '../../../support/watched.ts';
+
+const HOUR_MS = 3_600_000;
+const TRACE = zipfTrace({ seed: 5, reads: 6000, hours: 10, keys: 300, exponent: 1 });
+
+/** Ten hours of lists, of which the store has been asked for so many again after half a minute. */
+function watch(refreshes: number, changed: number): Watched {
+  const watched = new Watched();
+  watched.feed(TRACE, 'list');
+  for (let refresh = 0; refresh < refreshes; refresh++) watched.model.refreshed('list', refresh < changed, 30_000);
+  return watched;
+}
+
+test('all classes have advice, also those that nobody reads', () => {
+  const { times, clock } = new Watched();
+  const all = adviceOf([], { times, outdatedLimits: OUTDATED_LIMITS, nowMs: clock.nowMs() });
+  expect(all.map((each) => each.class)).toEqual(CACHE_CLASSES);
+  expect(all[0]).toEqual({
+    class: 'list',
+    reads: 0,
+    since: null,
+    outdatedLimit: 0.02,
+    current: null,
+    curve: [],
+    recommendation: { freshMs: null, why: 'No reads were seen yet.' },
+  });
+});
+
+test('a snapshot survives its way through JSON, and one of another form is refused', () => {
+  const snapshot = watch(10, 1).model.snapshot();
+  expect(whatIfSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshot)))).toEqual(snapshot);
+  for (const broken of [{ ...snapshot, version: 2 }, { ...snapshot, atMs: -1 }, { ...snapshot, more: 1 }, null]) {
+    expect(whatIfSnapshotSchema.safeParse(broken).success).toBe(false);
+  }
+});
+
+test('the models of several processes, each with its own keys, say together what one of all keys says', () => {
+  const one = new Watched();
+  const several = Array.from({ length: 4 }, () => new WhatIfModel(one));
+  for (const [index, afterMs] of TRACE.atMs.entries()) {
+    const key = TRACE.keys[index] ?? 0;
+    one.readAt(afterMs, `ev_${key}`);
+    several[key % 4]?.read('evaluation', hash32(`ev_${key}`), one.clock.nowMs());
+    if (index % 10 > 0) continue;
+    one.model.refreshed('evaluation', index % 100 === 0, 300_000);
+    several[index % 3]?.refreshed('evaluation', index % 100 === 0, 300_000);
+  }
+  const whole = one.advice();
+  const merged = adviceFor(
+    several.map((model) => model.snapshot()),
+    one,
+  );
+  expect(merged.reads).toBe(6000);
+  expect(merged.curve.map(({ freshMs }) => freshMs)).toEqual(whole.curve.map(({ freshMs }) => freshMs));
+  for (const [index, point] of merged.curve.entries()) {
+    const same = whole.curve[index];
+    expect(point.hitRatio).toBeCloseTo(same?.hitRatio ?? -1, 12);
+    // Each process has seen its first read at another moment.
+    expect(point.upstreamRps / (same?.upstreamRps ?? 1)).toBeCloseTo(1, 2);
+    expect(point.outdatedRatio).toBeCloseTo(same?.outdatedRatio ?? -1, 3);
+    expect(Math.abs(point.ageP90Ms / (same?.ageP90Ms ?? 1) - 1)).toBeLessThan(0.2);
+    expect(point.extrapolated).toBe(same?.extrapolated);
+  }
+});
+
+test('times beyond what was watched are extrapolated, all others are not', () => {
+  const { curve } = watch(0, 0).advice('list');
+  const beyond = curve.filter(({ extrapolated }) => extrapolated).map(({ freshMs }) => freshMs);
+  expect(beyond).toEqual([86_400_000]);
+});
+
+test('the share of outdated answers follows from their ages and how fast records change', () => {
+  const { curve } = watch(10_000, 100).advice('list');
+  const shares = curve.map(({ outdatedRatio }) => outdatedRatio ?? -1);
+  expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+  // 1 % changes in 30 s, and answers of a time of 45 s are about 20 s old, or old copies of up to 5 min.
+  const at = curve.find(({ freshMs }) => freshMs === 45_000)?.outdatedRatio;
+  expect(at).toBeGreaterThan(0.005);
+  expect(at).toBeLessThan(0.03);
+});
+
+describe('the time in force', () => {
+  test('that is a candidate is one point, with all that is known of it', () => {
+    const watched = new Watched();
+    watched.feed(TRACE);
+    watched.times.set('evaluation', { freshMs: 45_000 });
+    watched.readAt(10 * HOUR_MS, 'a');
+    const { curve, current } = watched.advice();
+    expect([curve.length, current?.freshMs]).toEqual([12, 45_000]);
+    expect(current).toEqual(curve.find(({ freshMs }) => freshMs === 45_000));
+  });
+
+  test('that was never changed is told by its own ghost from the first read on', () => {
+    const watched = new Watched();
+    for (let second = 0; second < 10; second++) watched.readAt(30_000 * second, 'a', 'list');
+    // Filled at 0, 30, 60 s, ...: each copy has just expired when it is asked for again.
+    expect(watched.advice('list').current).toMatchObject({ freshMs: 30_000, hitRatio: 0, extrapolated: false });
+  });
+
+  test.each([
+    [60_000, 45_000, 120_000],
+    [300_000, 120_000, 360_000],
+  ])('that was set a moment ago (%i ms) has figures between those next to it', (freshMs, below, above) => {
+    const watched = watch(1000, 10);
+    watched.times.set('list', { freshMs });
+    const { curve, current } = watched.advice('list');
+    const [low, high] = [below, above].map((each) => curve.find((point) => point.freshMs === each));
+    expect(current).toMatchObject({ freshMs, extrapolated: false });
+    expect(current?.hitRatio).toBeGreaterThan(low?.hitRatio ?? 1);
+    expect(current?.hitRatio).toBeLessThan(high?.hitRatio ?? 0);
+    expect(current?.outdatedRatio).toBeLessThan(high?.outdatedRatio ?? 0);
+  });
+
+  test('of nothing is a call a read, also before the first one', () => {
+    const watched = watch(1000, 10);
+    watched.times.set('list', { freshMs: 0 });
+    expect(watched.advice('list').current).toMatchObject({ freshMs: 0, hitRatio: 0, outdatedRatio: 0 });
+  });
+
+  test('beyond all candidates is told by the last one, and extrapolated', () => {
+    const watched = watch(1000, 10);
+    watched.times.set('list', { freshMs: 200_000_000 });
+    const { current, curve } = watched.advice('list');
+    expect(current).toEqual(curve.at(-1));
+    expect(current).toMatchObject({ freshMs: 200_000_000, hitRatio: curve.at(-2)?.hitRatio, extrapolated: true });
+  });
+
+  test('is its own ghost where that has seen enough', () => {
+    const watched = new Watched();
+    watched.times.set('list', { freshMs: 30_000 });
+    watched.feed(TRACE, 'list');
+    const { calls, reads } = watched.point(30_000, 'list');
+    expect(watched.advice('list').current?.hitRatio).toBe(1 - calls / reads);
+  });
+});
+
+describe('the recommendation', () => {
+  test('is none of a few reads', () => {
+    const watched = new Watched();
+    for (let read = 0; read < 999; read++) watched.readAt(read * 1000, 'a');
+    expect(watched.advice().recommendation).toEqual({
+      freshMs: null,
+      why: 'Only 999 reads were seen in 16.6 min: too few to judge by.',
+    });
+  });
+
+  test('is none before a refresh', () => {
+    expect(watch(0, 0).advice('list').recommendation).toEqual({
+      freshMs: null,
+      why: 'No refresh was seen yet, so how fast the records change is unknown.',
+    });
+  });
+
+  test('is none where every time would serve too much that is out of date', () => {
+    const { freshMs, why } = watch(1000, 990).advice('list').recommendation;
+    expect(freshMs).toBeNull();
+    expect(why).toMatch(
+      /^Every time would serve more outdated answers \([\d.]+ % at [\d.]+ m?s\) than the limit of 2 %\.$/,
+    );
+  });
+
+  test('is the shortest within a tenth of the lowest store load that the limit allows', () => {
+    const watched = watch(100_000, 10);
+    const { recommendation, curve, current } = watched.advice('list');
+    const allowed = curve.filter((point) => !point.extrapolated && (point.outdatedRatio ?? 1) <= 0.02);
+    const lowest = Math.min(...allowed.map(({ upstreamRps }) => upstreamRps));
+    const best = allowed.find(({ upstreamRps }) => upstreamRps <= 1.1 * lowest);
+    expect(recommendation.freshMs).toBe(best?.freshMs);
+    expect(best?.freshMs).toBeGreaterThan(current?.freshMs ?? Number.MAX_VALUE);
+    expect(recommendation.why).toMatch(
+      /^[\d.]+ (min|h) instead of 30 s would take the hit ratio from [\d.]+ % to [\d.]+ % and the store from [\d.]+ to [\d.]+ calls a second, with [\d.]+ % of the answers outdated instead of [\d.]+ % \(limit 2 %\)\.$/,
+    );
+  });
+
+  test('never is a time that was not watched for as long as it lasts', () => {
+    const watched = new Watched();
+    for (let read = 0; read < 2000; read++) watched.readAt(read * 100, `${read % 5}`);
+    for (let refresh = 0; refresh < 100_000; refresh++) watched.model.refreshed('evaluation', false, HOUR_MS);
+    const { freshMs } = watched.advice().recommendation;
+    expect(freshMs).toBeLessThanOrEqual(200_000);
+  });
+
+  test('says so where the time in force is the best', () => {
+    const watched = watch(100_000, 10);
+    watched.times.set('list', { freshMs: watched.advice('list').recommendation.freshMs ?? 0 });
+    const { why } = watched.advice('list').recommendation;
+    expect(why).toMatch(
+      /^[\d.]+ (min|h), the time in force, is the shortest that comes within 10 % of the lowest store load/,
+    );
+  });
+});
+
+test('what only one process has heard of is no advice of its own', () => {
+  const snapshot: WhatIfSnapshot = {
+    version: 1,
+    atMs: 1,
+    classes: [{ class: 'list', points: [], refreshes: [[50, 3, 1]] }],
+  };
+  const [list] = adviceOf([snapshot], { times: new AdjustableTimes(), outdatedLimits: OUTDATED_LIMITS, nowMs: 2 });
+  expect(list).toMatchObject({ reads: 0, since: null, curve: [] });
+});
