@@ -1,0 +1,24 @@
+/** GET /api/fleet: the processes that serve together. */
+import type { Members } from '../redis/members.ts';
+import type { Endpoint } from './endpoint.ts';
+
+export function fleetEndpoint(members: Pick<Members, 'id' | 'list'>): Endpoint {
+  return {
+    method: 'GET',
+    path: '/api/fleet',
+    what: 'the processes that serve together, and how each of them is',
+    handle: async (ctx) => {
+      ctx.body = {
+        members: members.list().map(({ id, host, pid, version, startedAtMs, status }) => ({
+          id,
+          host,
+          pid,
+          version,
+          startedAt: new Date(startedAtMs).toISOString(),
+          status,
+          self: id === members.id,
+        })),
+      };
+    },
+  };
+}

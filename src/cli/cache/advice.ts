@@ -1,0 +1,124 @@
+/** `evalgate cache advice`: what other times would do, as a chart, and the line that sets the recommended one. */
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { CACHE_CLASSES, type CacheClass } from '../../cache/times.ts';
+import { formatDuration } from '../../duration.ts';
+import { adminClientOf, withAdminOption } from '../admin-client.ts';
+import { answer, makeCommand } from '../command.ts';
+import { columns, printable } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+import { ageText, bar, percentText, rateText } from './chart.ts';
+
+const pointSchema = z.looseObject({
+  freshMs: z.int().min(0),
+  hitRatio: z.number(),
+  upstreamRps: z.number(),
+  ageP90Ms: z.number(),
+  outdatedRatio: z.number().nullable(),
+  extrapolated: z.boolean(),
+});
+const classSchema = z.looseObject({
+  class: z.string(),
+  reads: z.number(),
+  since: z.string().nullable(),
+  outdatedLimit: z.number(),
+  current: pointSchema.nullable(),
+  measured: z.looseObject({ hitRatio: z.number(), upstreamRps: z.number() }).nullable(),
+  curve: z.array(pointSchema),
+  recommendation: z.looseObject({ freshMs: z.int().min(0).nullable(), why: z.string() }),
+});
+const adviceSchema = z.looseObject({ at: z.string(), processes: z.int(), classes: z.array(classSchema) });
+
+type Advice = z.output<typeof adviceSchema>;
+type ClassAdvice = z.output<typeof classSchema>;
+type Point = z.output<typeof pointSchema>;
+
+export function adviceCommand(terminal: Terminal): Command {
+  const command = makeCommand(
+    {
+      name: 'advice',
+      summary: 'show what other cache times would do to hit ratio and store load, and which to set',
+      details: [
+        'From live traffic, of all processes together: a row a time. HIT RATIO is 1 less the calls to the store for each',
+        'read; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
+        'from what the store has by then, as far as its refreshes have told.',
+        'Extrapolated times are longer than traffic was watched: their figures are a guess.',
+      ].join('\n'),
+      examples: ['evalgate cache advice --class list', "evalgate cache advice --json | jq '.classes[].recommendation'"],
+    },
+    terminal,
+  );
+  return withAdminOption(command, terminal)
+    .addOption(new Option('--class <class>', 'only this class of answers').choices(CACHE_CLASSES))
+    .action(async () => {
+      const { class: wanted } = command.opts<{ class?: CacheClass }>();
+      const client = adminClientOf(command, terminal);
+      const advice = await client.call({ method: 'GET', path: '/api/cache/advice', answer: adviceSchema });
+      const classes = advice.classes.filter((one) => wanted === undefined || one.class === wanted);
+      const document = { ...advice, classes };
+      answer(terminal, command, { document, text: adviceText(document, adminPart(command)) });
+    });
+}
+
+/** What the line that sets a time has to repeat, so that it reaches the same gateway. */
+function adminPart(command: Command): string {
+  const { admin } = command.opts<{ admin: string }>();
+  return command.getOptionValueSource('admin') === 'cli' ? ` --admin ${admin}` : '';
+}
+
+function adviceText({ processes, classes }: Advice, admin: string): string {
+  const read = classes.filter(({ curve }) => curve.length > 0);
+  const idle = classes.filter(({ curve }) => curve.length === 0);
+  const from = processes === 1 ? 'one process' : `${processes} processes`;
+  return [
+    ...read.map((one) => classText(one, from, admin)),
+    ...(idle.length === 0 ? [] : [`Nothing was read yet of: ${printable(idle.map((one) => one.class).join(', '))}.`]),
+  ].join('\n\n');
+}
+
+function classText(advice: ClassAdvice, from: string, admin: string): string {
+  const { class: cacheClass, reads, since, measured, curve } = advice;
+  const heading = `${printable(cacheClass)}: ${reads} reads of ${from}${since === null ? '' : ` since ${printable(since)}`}`;
+  const real =
+    measured === null
+      ? []
+      : [
+          `Measured with the times that were in force: hit ratio ${percentText(measured.hitRatio)}, ${rateText(measured.upstreamRps)} store calls/s`,
+        ];
+  return [heading, ...real, chart(advice, curve), ...verdict(advice, admin)].join('\n');
+}
+
+const HEADING = ['TIME', 'HIT RATIO', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''];
+
+function chart(advice: ClassAdvice, curve: readonly Point[]): string {
+  return columns([
+    HEADING,
+    ...curve.map((point) => [
+      formatDuration(point.freshMs),
+      bar(point.hitRatio),
+      percentText(point.hitRatio),
+      rateText(point.upstreamRps),
+      ageText(point.ageP90Ms),
+      point.outdatedRatio === null ? '-' : percentText(point.outdatedRatio),
+      marks(point, advice),
+    ]),
+  ]);
+}
+
+function marks({ freshMs, extrapolated }: Point, { current, recommendation }: ClassAdvice): string {
+  return [
+    ...(freshMs === current?.freshMs ? ['now'] : []),
+    ...(freshMs === recommendation.freshMs ? ['recommended'] : []),
+    ...(extrapolated ? ['extrapolated'] : []),
+  ].join(', ');
+}
+
+/** Why, and how to apply it where it isn't in force. */
+function verdict({ class: cacheClass, current, recommendation }: ClassAdvice, admin: string): readonly string[] {
+  const { freshMs, why } = recommendation;
+  const isNews = freshMs !== null && freshMs !== current?.freshMs;
+  const apply = isNews
+    ? [`To apply it: evalgate cache ttl set ${printable(cacheClass)} --fresh ${formatDuration(freshMs)}${admin}`]
+    : [];
+  return [printable(why), ...apply];
+}
