@@ -2,19 +2,27 @@
 import type { Command } from 'commander';
 import { makeGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
+import { adviceCommand } from './advice.ts';
+import { explainCommand } from './explain.ts';
+import { maintenanceCommand } from './maintenance.ts';
 import { purgeCacheCommand } from './purge.ts';
 import { cacheStatsCommand } from './stats.ts';
+import { topCommand } from './top.ts';
 import { ttlCommand } from './ttl.ts';
 
 export function cacheCommand(terminal: Terminal): Command {
   const texts = {
     name: 'cache',
-    summary: 'see what the cache does, set its times, purge it',
+    summary: 'see what the cache does and why, set its times, purge it, keep it from the store',
     details: 'The commands act on a running gateway through its admin listener.',
     examples: ['evalgate cache stats', 'evalgate cache ttl', 'evalgate cache purge --tag class:list --dry-run'],
   };
   return makeGroup(texts, terminal)
     .addCommand(cacheStatsCommand(terminal))
+    .addCommand(topCommand(terminal))
+    .addCommand(explainCommand(terminal))
+    .addCommand(maintenanceCommand(terminal))
+    .addCommand(adviceCommand(terminal))
     .addCommand(ttlCommand(terminal))
     .addCommand(purgeCacheCommand(terminal));
 }

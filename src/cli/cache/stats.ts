@@ -5,10 +5,12 @@ import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand } from '../command.ts';
 import { columns } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
-import { bytesText, entriesText } from './view.ts';
+import { bytesText, entriesText, shortDuration } from './view.ts';
 
 const count = z.number();
 const usageSchema = z.looseObject({ entries: count, bytes: count });
+/** Null where nothing was read. */
+const percentilesSchema = z.looseObject({ p50: count, p90: count, p99: count }).nullable();
 const rowSchema = z.looseObject({
   class: z.string(),
   reads: count,
@@ -22,6 +24,8 @@ const rowSchema = z.looseObject({
   }),
   misses: z.record(z.string(), count),
   storeCalls: count,
+  ageMs: percentilesSchema,
+  latencyMs: percentilesSchema,
   memory: usageSchema,
 });
 const statsSchema = z.looseObject({
@@ -59,6 +63,7 @@ function statsText({ since, memory, classes }: Stats): string {
     `Since ${since}. In memory: ${held}.`,
     `Reads by how they were answered\n${columns([READ_HEADING, ...classes.map(readCells)])}`,
     `Misses by why\n${missTable(classes)}`,
+    `Age when served, and time of a read: half, nine in ten and all but one in a hundred are within it\n${spreadTable(classes)}`,
   ].join('\n\n');
 }
 
@@ -117,4 +122,22 @@ function missTable(classes: readonly Row[]): string {
       ...reasons.map((reason) => String(misses[reason] ?? 0)),
     ]),
   ]);
+}
+
+const SPREAD_HEADING = ['CLASS', 'AGE P50', 'AGE P90', 'AGE P99', 'TIME P50', 'TIME P90', 'TIME P99'];
+
+function spreadTable(classes: readonly Row[]): string {
+  return columns([
+    SPREAD_HEADING,
+    ...classes.map(({ class: cacheClass, ageMs, latencyMs }) => [
+      cacheClass,
+      ...spreadCells(ageMs),
+      ...spreadCells(latencyMs),
+    ]),
+  ]);
+}
+
+function spreadCells(percentiles: Row['ageMs']): string[] {
+  if (percentiles === null) return ['-', '-', '-'];
+  return [percentiles.p50, percentiles.p90, percentiles.p99].map(shortDuration);
 }

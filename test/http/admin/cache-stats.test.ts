@@ -41,6 +41,8 @@ test('a class a row, in the order of the classes; nothing is counted before anyt
         tiers: { memory: 0, redis: 0 },
         misses: NO_MISSES,
         storeCalls: 0,
+        ageMs: null,
+        latencyMs: null,
         memory: { entries: 0, bytes: 0 },
       })),
     },
@@ -68,6 +70,8 @@ test('reads are counted by outcome, misses by reason, and calls to the store, ea
     tiers: { memory: 1, redis: 0 },
     misses: { ...NO_MISSES, 'never-seen': 1 },
     storeCalls: 1,
+    ageMs: { p50: 0, p90: 0, p99: 0 },
+    latencyMs: { p50: 0, p90: 0, p99: 0 },
     memory: { entries: 1, bytes: SOME_BYTES },
   });
   // Seeded by the list: a hit without any call of its own.
@@ -141,8 +145,22 @@ test('what is absent counts as notFound alone, and the memory in all holds what 
 
 test('a copy that was found in Redis counts as of that tier', async () => {
   const rig = createCacheRig(new ManualClock());
-  rig.counters.countRead({ class: 'rubric', outcome: 'hit', tier: 'redis', missReason: null });
-  rig.counters.countRead({ class: 'rubric', outcome: 'collapsed', tier: null, missReason: 'evicted' });
+  rig.counters.countRead({
+    class: 'rubric',
+    outcome: 'hit',
+    tier: 'redis',
+    missReason: null,
+    ageMs: 4000,
+    durationMs: 0.5,
+  });
+  rig.counters.countRead({
+    class: 'rubric',
+    outcome: 'collapsed',
+    tier: null,
+    missReason: 'evicted',
+    ageMs: 0,
+    durationMs: 120,
+  });
   admin = await startAdmin({ cache: rig.controls });
   const { classes } = statsSchema.parse((await admin.get('/api/cache')).json);
   expect(classes.find((row) => row.class === 'rubric')).toMatchObject({
@@ -151,5 +169,7 @@ test('a copy that was found in Redis counts as of that tier', async () => {
     tiers: { memory: 0, redis: 1 },
     misses: { ...NO_MISSES, evicted: 1 },
     storeCalls: 0,
+    ageMs: { p50: 0, p90: 3967, p99: 3967 },
+    latencyMs: { p50: 0.495, p90: 118.783, p99: 118.783 },
   });
 });

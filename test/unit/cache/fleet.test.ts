@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { CacheHooks } from '../../../src/cache/hooks.ts';
 import type { Fleet } from '../../../src/cache/ports.ts';
 import { createReadThrough } from '../../../src/cache/read-through.ts';
 import type { StoredEntry } from '../../../src/cache/stored.ts';
+import { StoreError } from '../../../src/upstream/store.ts';
 import { CONTEXT, createRig, recordOf, type Rig, TEST_TIMES } from '../../support/cache-rig.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 import { aStoredEvaluation, keyOfEvaluation } from '../../support/stored-entry.ts';
@@ -82,6 +84,60 @@ describe('one flight in the fleet', () => {
     await expect(bodyOf(first)).rejects.toMatchObject({ message: 'down' });
     await expect(bodyOf(second)).rejects.toMatchObject({ message: 'down' });
     expect(first.store.count()).toBe(1);
+  });
+
+  test('a call that is given up because nobody waits in its process is made by another process where one waits', async () => {
+    const { first, second } = createProcesses(2);
+    first.store.hold();
+    let isWaiting = true;
+    const left = first.reader.transcript('ev_1', { ...CONTEXT, isWaiting: () => isWaiting });
+    await first.timers.advance(0);
+    const waited = second.reader.transcript('ev_1', CONTEXT);
+    await first.timers.advance(100);
+    expect(first.store.count()).toBe(1);
+    isWaiting = false;
+    const [held] = first.store.held.splice(0);
+    expect(held?.call.options.isWanted?.()).toBe(false);
+    held?.fail(new StoreError('aborted', 'nobody waits'));
+    await expect(left).rejects.toMatchObject({ kind: 'aborted' });
+    await first.timers.advance(300);
+    first.store.release();
+    await first.timers.advance(0);
+    expect(recordOf(await waited).body).toBe('Sam: 1');
+    expect(first.store.count()).toBe(2);
+  });
+
+  test('how long other processes are waited for, and how that ends, is reported once a flight', async () => {
+    const timers = new ManualTimers();
+    const fleet = new MemoryFleet(timers);
+    const waits: string[] = [];
+    const hooks: CacheHooks = {
+      onLeaseWait: (wait) => waits.push(`${wait.class} ${wait.end} ${Math.round(wait.durationMs)} ms`),
+    };
+    const first = createRig({ fleet, timers });
+    const second = createRig({ fleet, beside: first, hooks });
+    first.store.hold();
+    const reads = [bodyOf(first), bodyOf(second), bodyOf(second)];
+    await timers.advance(400);
+    first.store.release();
+    await timers.advance(0);
+    await Promise.all(reads);
+    expect(waits).toEqual(['transcript stored 400 ms']);
+
+    first.store.hold();
+    const failing = Promise.allSettled([first, second].map(({ reader }) => reader.rubric('sc_1', CONTEXT)));
+    await timers.advance(100);
+    first.store.held.splice(0).forEach(({ fail }) => fail(storeFailure('down')));
+    await timers.advance(0);
+    await failing;
+    expect(waits.slice(1)).toEqual(['rubric failed 100 ms']);
+
+    await fleet.member().leases.acquire('v1:{scorecard:ev_9}');
+    first.store.release();
+    const takenOver = second.reader.scorecard('ev_9', CONTEXT);
+    await timers.advance(2000);
+    await takenOver;
+    expect(waits.slice(2)).toEqual(['scorecard taken-over 2000 ms']);
   });
 
   test('the lease of a leader that died lapses, and a waiter takes over', async () => {

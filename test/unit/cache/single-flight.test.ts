@@ -71,3 +71,68 @@ test('a flight knows when it began', async () => {
   expect(flights.join('a', fly).startedAtMs).toBe(beganAtMs);
   await settle();
 });
+
+test('a flight that asks whether it is wanted is, as long as one of those who joined it waits', async () => {
+  const { flights } = createFlights();
+  const waiting = [false, true];
+  const asked = Promise.withResolvers<() => boolean>();
+  const end = Promise.withResolvers<number>();
+  const fly = (isWanted: () => boolean): Promise<number> => {
+    asked.resolve(isWanted);
+    return end.promise;
+  };
+  flights.join('a', fly, () => waiting[0] === true);
+  flights.join('a', fly, () => waiting[1] === true);
+  const isWanted = await asked.promise;
+  expect(isWanted()).toBe(true);
+  waiting[1] = false;
+  expect(isWanted()).toBe(false);
+  end.resolve(1);
+});
+
+test('one that is not wanted any more is joined by nobody: who comes then begins another, and its failure is nobody else’s', async () => {
+  const { flights, fly, calls } = createFlights();
+  const asked = Promise.withResolvers<() => boolean>();
+  const end = Promise.withResolvers<number>();
+  const abandoned = flights.join(
+    'a',
+    (isWanted) => {
+      asked.resolve(isWanted);
+      return end.promise;
+    },
+    () => false,
+  );
+  const isWanted = await asked.promise;
+  expect(isWanted()).toBe(false);
+  const later = flights.join('a', fly);
+  expect([later.isLed, isWanted()]).toEqual([true, false]);
+  end.reject(new Error('abandoned'));
+  await expect(abandoned.landing).rejects.toThrow('abandoned');
+  await expect(later.landing).resolves.toBe(1);
+  await expect(flights.join('a', fly).landing).resolves.toBe(2);
+  expect(calls()).toBe(2);
+});
+
+test('whoever looks is told since when a key is under way, and whether its last flight has just failed', async () => {
+  const { clock, flights, fly } = createFlights();
+  const look = () => [flights.underWaySinceMs('a'), flights.hasJustFailed('a')];
+  expect(look()).toEqual([null, false]);
+  const beganAtMs = clock.nowMs();
+  const { landing } = flights.join('a', fail);
+  clock.advance(5);
+  expect(look()).toEqual([beganAtMs, false]);
+  await expect(landing).rejects.toThrow('down');
+  expect(look()).toEqual([null, true]);
+  clock.advance(1000);
+  expect(look()).toEqual([null, false]);
+  await flights.join('a', fly).landing;
+  expect(look()).toEqual([null, false]);
+});
+
+test('a failure that says nothing of the next try reaches those who wait, and is forgotten', async () => {
+  const flights = new SingleFlight<number>(new ManualClock(), 1000, (error) => String(error) !== 'Error: down');
+  const waiters = [flights.join('a', fail).landing, flights.join('a', fail).landing];
+  for (const waiter of waiters) await expect(waiter).rejects.toThrow('down');
+  expect(flights.hasJustFailed('a')).toBe(false);
+  await expect(flights.join('a', () => Promise.resolve(7)).landing).resolves.toBe(7);
+});

@@ -1,0 +1,117 @@
+/** /api/cache/maintenance: asking the store nothing for a while. Every change goes into the audit. */
+import { z } from 'zod';
+import type { Maintenance, MaintenanceControl } from '../cache/maintenance.ts';
+import type { Clock } from '../clock.ts';
+import { formatDuration, parseDuration } from '../duration.ts';
+import { attempt } from './attempt.ts';
+import type { Audit } from './audit.ts';
+import { BODY_LIMIT_BYTES, readJson } from './body.ts';
+import { callerOf } from './context.ts';
+import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { type BodyRules, faulty, mustBe } from './faults.ts';
+
+export interface MaintenanceEndpointOptions {
+  readonly maintenance: MaintenanceControl;
+  readonly audit: Audit;
+  readonly clock: Clock;
+}
+
+/** Longer, and copies have expired, and nobody remembers why nothing is asked. */
+export const LONGEST_MAINTENANCE_MS = 86_400_000;
+
+const PATH = '/api/cache/maintenance';
+const TARGET = 'store';
+const ALLOWED = {
+  for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
+  until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
+};
+
+const TIMES: BodyRules<{ readonly forMs: number | null; readonly untilMs: number | null }> = {
+  schema: z
+    .strictObject({
+      for: z
+        .string()
+        .transform((text) => parseDuration(text) ?? 0)
+        .refine((ms) => ms > 0 && ms <= LONGEST_MAINTENANCE_MS)
+        .optional(),
+      until: z.iso
+        .datetime({ offset: true })
+        .transform((text) => Date.parse(text))
+        .optional(),
+    })
+    .transform((given) => ({ forMs: given.for ?? null, untilMs: given.until ?? null })),
+  allowed: ALLOWED,
+};
+
+export function maintenanceEndpoints(options: MaintenanceEndpointOptions): readonly Endpoint[] {
+  const { maintenance, clock } = options;
+  return [
+    {
+      method: 'GET',
+      path: PATH,
+      what: 'whether the store is asked nothing at the moment, until when, and who said so',
+      handle: async (ctx) => {
+        ctx.body = viewOf(maintenance.current(), clock);
+      },
+    },
+    {
+      method: 'PUT',
+      path: PATH,
+      what: 'ask the store nothing for a while, a day at most: copies are served, what has none fails; it ends by itself',
+      handle: async (ctx) => {
+        const untilMs = endOf(await readJson(ctx, BODY_LIMIT_BYTES), clock);
+        await change(ctx, 'cache.maintenance.on', options, () => maintenance.begin(untilMs, callerOf(ctx)));
+      },
+    },
+    {
+      method: 'DELETE',
+      path: PATH,
+      what: 'let the store be asked again',
+      handle: (ctx) => change(ctx, 'cache.maintenance.off', options, () => maintenance.end()),
+    },
+  ];
+}
+
+/** Makes the change and answers with what is so then. What was off already is no change: ending may be repeated. */
+async function change(
+  ctx: EndpointContext,
+  action: string,
+  { audit, clock }: MaintenanceEndpointOptions,
+  run: () => ReturnType<MaintenanceControl['end']>,
+): Promise<void> {
+  const about = { who: callerOf(ctx), action, target: TARGET };
+  const { from, to } = await attempt(audit, about, run);
+  if (from !== null || to !== null) await audit.record({ ...about, from: audited(from), to: audited(to) });
+  ctx.body = viewOf(to, clock);
+}
+
+function audited(maintenance: Maintenance | null): object | null {
+  return maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by };
+}
+
+/** When it is to end. Throws AdminError 400. */
+function endOf(body: unknown, clock: Clock): number {
+  const { forMs, untilMs } = mustBe(TIMES, body);
+  const nowMs = clock.nowMs();
+  if (forMs !== null && untilMs === null) return nowMs + forMs;
+  if (forMs !== null || untilMs === null) {
+    const given = forMs === null ? 'neither for nor until' : 'both for and until';
+    throw faulty([`the body: holds ${given}; allowed: one of them: for: ${ALLOWED.for}; until: ${ALLOWED.until}`]);
+  }
+  if (untilMs > nowMs && untilMs - nowMs <= LONGEST_MAINTENANCE_MS) return untilMs;
+  const gap = untilMs > nowMs ? `${formatDuration(untilMs - nowMs)} from now` : 'in the past';
+  throw faulty([
+    `until: given a time that is ${gap}, by this gateway's clock (${iso(nowMs)}); allowed: ${ALLOWED.until}`,
+  ]);
+}
+
+function viewOf(maintenance: Maintenance | null, clock: Clock): object {
+  if (maintenance === null) return { active: false, until: null, leftMs: 0, by: null, since: null };
+  const { sinceMs, untilMs, by } = maintenance;
+  const leftMs = Math.max(0, untilMs - clock.nowMs());
+  return { active: true, until: iso(untilMs), leftMs, by, since: iso(sinceMs) };
+}
+
+function iso(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}

@@ -1,0 +1,44 @@
+/**
+ * Why the last read of a key missed, and when: what this process remembers of it. A table of fixed size, by the hash of
+ * the key; a key that comes to another's place takes it over, so that the lately missed ones are known and no traffic
+ * makes it grow.
+ */
+import { hash32 } from './classify.ts';
+import type { MissReason, ReadReport } from './hooks.ts';
+
+export interface LastMiss {
+  readonly reason: MissReason;
+  /** Unix milliseconds. */
+  readonly atMs: number;
+}
+
+/** A power of two. Some 210 kB in all. */
+const PLACES = 16_384;
+
+const REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] as const satisfies MissReason[];
+
+export class LastMisses {
+  readonly #hashes = new Uint32Array(PLACES);
+  readonly #times = new Float64Array(PLACES);
+  /** By place; 0 where nothing was noted, else one more than the reason's number. */
+  readonly #reasons = new Uint8Array(PLACES);
+
+  /** Of every read; those that were answered at once are nothing to it. `atMs`: Unix milliseconds. */
+  note({ key, missReason }: Pick<ReadReport, 'key' | 'missReason'>, atMs: number): void {
+    if (missReason === null) return;
+    const hash = hash32(key);
+    const place = hash % PLACES;
+    this.#hashes[place] = hash;
+    this.#times[place] = atMs;
+    this.#reasons[place] = REASONS.indexOf(missReason) + 1;
+  }
+
+  /** Null where none is remembered. */
+  of(key: string): LastMiss | null {
+    const hash = hash32(key);
+    const place = hash % PLACES;
+    const reason = REASONS[(this.#reasons[place] ?? 0) - 1];
+    if (reason === undefined || this.#hashes[place] !== hash) return null;
+    return { reason, atMs: this.#times[place] ?? 0 };
+  }
+}

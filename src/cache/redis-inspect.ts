@@ -1,0 +1,55 @@
+/** What the cache Redis holds of a key, for operators. It only looks. */
+import type { CacheNames } from '../redis/keys.ts';
+import type { RedisLink } from '../redis/link.ts';
+import type { FleetHolding, FleetInspector } from './explain.ts';
+import { BrokenEntryError, decodeEntry, type EncodedEntry } from './redis-entry.ts';
+import { FleetUnavailableError } from './redis-guard.ts';
+import { FAILURE, LEASE } from './redis-leases.ts';
+import type { StoredEntry } from './stored.ts';
+
+export interface RedisInspectorOptions {
+  /** To the cache Redis. */
+  readonly link: RedisLink;
+  readonly names: CacheNames;
+}
+
+export class RedisInspector implements FleetInspector {
+  readonly #options: RedisInspectorOptions;
+
+  constructor(options: RedisInspectorOptions) {
+    this.#options = options;
+  }
+
+  async inspect(key: string): Promise<FleetHolding> {
+    const { link, names } = this.#options;
+    if (!link.isUp()) throw new FleetUnavailableError('the cache Redis does not answer');
+    const { client } = link;
+    const [[meta, body], keptMs, leaseMs, failureMs] = await Promise.all([
+      client.hmgetBuffer(names.of(key), 'meta', 'body'),
+      client.pttl(names.of(key)),
+      client.pttl(names.of(key, LEASE)),
+      client.pttl(names.of(key, FAILURE)),
+    ]);
+    const leaseLeftMs = leftOf(leaseMs);
+    const hasJustFailed = leftOf(failureMs) !== null;
+    if (!meta || !body) return { held: null, isBroken: false, leaseLeftMs, hasJustFailed };
+    const stored = await entryOf(key, { meta: meta.toString(), body });
+    if (stored === null) return { held: null, isBroken: true, leaseLeftMs, hasJustFailed };
+    const held = { stored, bytes: meta.length + body.length, keptForMs: leftOf(keptMs) };
+    return { held, isBroken: false, leaseLeftMs, hasJustFailed };
+  }
+}
+
+/** PTTL answers with a negative number for what is not there, and for what has no end. */
+function leftOf(pttl: number): number | null {
+  return pttl < 0 ? null : pttl;
+}
+
+async function entryOf(key: string, encoded: EncodedEntry): Promise<StoredEntry | null> {
+  try {
+    return await decodeEntry(key, encoded);
+  } catch (error) {
+    if (error instanceof BrokenEntryError) return null;
+    throw error;
+  }
+}
