@@ -4,6 +4,8 @@ export interface Dependency {
   readonly name: string;
   /** By the outcome of real calls; `unknown` before the first. */
   readonly status: 'ok' | 'degraded' | 'unknown';
+  /** Since when it has that status: ISO 8601. */
+  readonly since: string;
   /** For an operator. Holds no secret: probes need no token. */
   readonly detail: string;
 }
@@ -24,8 +26,8 @@ export function readinessStatus({ status }: Readiness): 200 | 503 {
 /** JSON with a line a dependency, to be read by eye, by grep and by machines. */
 export function renderReadiness({ status, dependencies }: Readiness): string {
   const lines = dependencies.map(
-    ({ name, status: dependencyStatus, detail }) =>
-      `\n    ${JSON.stringify({ name, status: dependencyStatus, detail })}`,
+    (dependency) =>
+      `\n    ${JSON.stringify({ name: dependency.name, status: dependency.status, since: dependency.since, detail: dependency.detail })}`,
   );
   const list = lines.length === 0 ? '[]' : `[${lines.join(',')}\n  ]`;
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;

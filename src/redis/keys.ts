@@ -26,9 +26,14 @@ export function quotaMergeKey(quotaId: string, mergeId: string): string {
   return taggedKey(`quota-${quotaId}`, 'merged', mergeId);
 }
 
-/** The gateway processes that are alive: a sorted set, scored by the time of their last heartbeat. */
+/** What each gateway process that is alive tells of itself: a hash, by the process's id. */
 export function membersKey(): string {
-  return `${PREFIX}members`;
+  return taggedKey('members');
+}
+
+/** The same processes in a sorted set, scored by the time of their last heartbeat. */
+export function memberBeatsKey(): string {
+  return taggedKey('members', 'beats');
 }
 
 /** One slot for the whole key registry, so that a record and its indexes change in one script. */
@@ -64,6 +69,26 @@ export class CacheNames {
   flightsChannel(db: number): string {
     return channelName('cache', this.#store, String(db), 'flights');
   }
+}
+
+/** What a process tells the others of its what-if model. The processes in front of one store share a slot, and no others. */
+export function whatIfReportKey(store: string, member: string): string {
+  return taggedKey(`what-if-${store}`, member);
+}
+
+/** Where a process hears of the reads of keys that it follows. Members have ids of their own in every database. */
+export function whatIfChannel(store: string, member: string): string {
+  return channelName('what-if', store, member);
+}
+
+/** What was read and asked of the store in one step of time: a hash, by process. */
+export function historyKey(store: string, stepAtMs: number): string {
+  return taggedKey(`history-${store}`, String(stepAtMs));
+}
+
+/** When all calls to the store that all processes sent would have gone, one by one at the rate that is allowed. */
+export function callRateKey(store: string): string {
+  return taggedKey(`store-${store}`, 'rate');
 }
 
 /** Tags' epochs and the times in force: in the state Redis, where nothing is evicted. */

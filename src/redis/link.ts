@@ -5,6 +5,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { ConnectionHealth } from './health.ts';
 import { RedisSubscriber } from './subscriber.ts';
+import { type CommandOutcome, TimedRedis } from './timed-client.ts';
 
 /** What is kept there: keys, quotas and epochs (`state`), or the response cache alone (`cache`). */
 export type RedisRole = 'state' | 'cache';
@@ -13,6 +14,8 @@ export type RedisRole = 'state' | 'cache';
 export interface RedisHooks {
   readonly onUp?: (role: RedisRole) => void;
   readonly onDown?: (role: RedisRole, reason: Error) => void;
+  /** Told of each command of `client`, how it ended and how long it took as its caller saw it. Has to be cheap. */
+  readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
 }
 
 export interface RedisLinkOptions {
@@ -53,8 +56,8 @@ function retryDelayMs(attempt: number): number {
   return Math.ceil(boundMs * (0.5 + Math.random() / 2));
 }
 
-function connect(url: string, connectionName: string, commandTimeoutMs: number): Redis {
-  const options = {
+function optionsOf(connectionName: string, commandTimeoutMs: number) {
+  return {
     connectionName,
     commandTimeout: commandTimeoutMs,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -69,7 +72,6 @@ function connect(url: string, connectionName: string, commandTimeoutMs: number):
     // After a failover the old primary refuses writes: the new one is found by connecting again.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   } satisfies RedisOptions;
-  return new Redis(url, options);
 }
 
 const ONE_REDIS = /^rediss?:\/\//i;
@@ -83,9 +85,14 @@ export function openRedis(options: RedisLinkOptions): RedisLink {
   // The address itself may hold a password.
   if (!ONE_REDIS.test(url))
     throw new TypeError(`The ${role} Redis needs an address that begins with redis:// or rediss://.`);
-  const client = connect(url, `evalgate-${role}`, commandTimeoutMs);
+  const { onCommand } = hooks;
+  const clientOptions = optionsOf(`evalgate-${role}`, commandTimeoutMs);
+  const client =
+    onCommand === undefined
+      ? new Redis(url, clientOptions)
+      : new TimedRedis(url, clientOptions, (outcome, seconds) => onCommand(role, outcome, seconds));
   const health = new ConnectionHealth(client);
-  const subscriber = new RedisSubscriber(connect(url, `evalgate-${role}-messages`, commandTimeoutMs));
+  const subscriber = new RedisSubscriber(new Redis(url, optionsOf(`evalgate-${role}-messages`, commandTimeoutMs)));
   health.onUp(() => hooks.onUp?.(role));
   health.onDown((reason) => hooks.onDown?.(role, reason));
   return {

@@ -51,6 +51,31 @@ export function warnOfRedisSettings(
   if (link.isUp()) look().catch(() => undefined);
 }
 
+/**
+ * Warns once where the database of the address is not there: Redis then goes on with the first one, among the keys of
+ * somebody else perhaps. Never throws.
+ */
+export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
+  const { client, role } = link;
+  const { db = 0 } = client.options;
+  if (db === 0) return;
+  let hasWarned = false;
+  const look = async (): Promise<void> => {
+    try {
+      await client.select(db);
+    } catch (error) {
+      if (hasWarned || !(error instanceof Error) || !error.message.includes('DB index')) return;
+      hasWarned = true;
+      const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+      warn(
+        `The Redis of ${setting} has no database ${db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
+      );
+    }
+  };
+  link.onUp(() => void look());
+  if (link.isUp()) void look();
+}
+
 function fieldsOf(info: string): ReadonlyMap<string, string> {
   const lines = info.split(/\r?\n/).filter((line) => line.includes(':'));
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -148,6 +148,40 @@ test('K4: a key is good at a running gateway as soon as it is created, and refus
   expect((await direct(['revoke', keyId])).code).toBe(0);
   const revokedAtMs = performance.now();
   while ((await status()) !== 403) expect(performance.now() - revokedAtMs).toBeLessThan(REVOKED_WITHIN_MS);
+});
+
+const auditSchema = z.object({ entries: z.array(z.looseObject({ who: z.string(), action: z.string() })) });
+
+test('what is changed here is in the audit of the gateways, by the account at this machine', async () => {
+  const { adminUrl } = await runGateway();
+  const { keyId } = await create('--per-minute', '30');
+  const successor = await documentOf(issued, ['rotate', keyId, '--overlap', '2h']);
+  await direct(['deprecate', successor.keyId]);
+  await direct(['deprecate', successor.keyId]);
+  await direct(['revoke', 'key_none']);
+  await direct(['import', '-'], importLine('k_1', 'one'));
+  const { entries } = auditSchema.parse(await (await fetch(`${adminUrl}/api/audit`)).json());
+  const who = `cli:${userInfo().username}`;
+  expect(entries).toMatchObject([
+    { who, action: 'key.import', target: 'keys', from: null, to: { added: 1, replaced: 0, keyIds: ['k_1'] } },
+    {
+      who,
+      action: 'key.deprecate',
+      target: successor.keyId,
+      from: { status: 'active' },
+      to: { status: 'deprecated' },
+    },
+    { who, action: 'key.rotate', target: keyId, from: { expiresAt: null }, to: { successor: successor.keyId } },
+    { who, action: 'key.create', target: keyId, from: null, to: { name: 'Acme', limits: { perMinute: 30 } } },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain(successor.key);
+}, 30_000);
+
+test('a key is made and shown also where the audit cannot be written', async () => {
+  await withClient(redis.url, (client) => client.set('evalgate:audit', 'no list'));
+  const { keyId, key } = await create();
+  expect(key).toMatch(/^evg_/);
+  expect(await documentOf(view, ['show', keyId])).toMatchObject({ status: 'active' });
 });
 
 test('the address may stand in a secret file or in the configuration file', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { redisFaults } from '../../src/redis/faults.ts';
-import { readRedisSettings, warnOfRedisSettings } from '../../src/redis/settings.ts';
+import { readRedisSettings, warnOfMissingDatabase, warnOfRedisSettings } from '../../src/redis/settings.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -90,6 +90,21 @@ test('a gateway warns once, as soon as it answers, in sentences that say what to
   warnOfRedisSettings(joined, late.resolve, 'both');
   expect(await late.promise).toMatch(/ And give the response cache a Redis of its own with REDIS_CACHE_URL/);
   expect(early).toHaveLength(1);
+});
+
+test('a database that is not there is told of, and one that is there is not', async () => {
+  const missing = Promise.withResolvers<string>();
+  warnOfMissingDatabase(open(`${redis.url}/99`), missing.resolve);
+  expect(await missing.promise).toBe(
+    'The Redis of REDIS_URL has no database 99, and what belongs there goes into database 0. Give another number in REDIS_URL, or raise "databases" in redis.conf.',
+  );
+  const present = open(`${redis.url}/3`);
+  const warnings: string[] = [];
+  await linkUp(present);
+  warnOfMissingDatabase(present, (warning) => warnings.push(warning));
+  await present.client.ping();
+  await present.client.ping();
+  expect(warnings).toEqual([]);
 });
 
 test('a Redis that comes later is looked at then', async () => {

@@ -46,13 +46,16 @@ async function readText(file: string, terminal: Terminal): Promise<string> {
   }
 }
 
+/** Some editors and exports begin a file with one. */
+const BYTE_ORDER_MARK = /^\u{FEFF}/u;
+
 /** The keys of all lines. Throws CliError with every fault of every line. Blank lines are passed over. */
 function readKeys(text: string, nowMs: number): readonly ImportLine[] {
   const rules = importedKeyRules(nowMs);
   const lineOf = new Map<string, number>();
   const faults: string[] = [];
   const keys: ImportLine[] = [];
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
+  for (const [index, line] of text.replace(BYTE_ORDER_MARK, '').split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const number = index + 1;
     const parsed = parseLine(line);

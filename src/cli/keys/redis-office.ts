@@ -1,13 +1,18 @@
 /**
  * Keys in Redis itself, by the rules of the admin listener; no gateway need run. Those that do hear of every change at
- * once. The audit is a gateway's: what is changed here is not in it.
+ * once, and show it in their audit.
  */
+import { userInfo } from 'node:os';
+import { type Audit, AUDIT_CAPACITY, type AuditedChange } from '../../admin/audit.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/faults.ts';
+import { keyCreated, keyRotated, keysImported, keyStatusChanged } from '../../admin/key-changes.ts';
 import { newKeyRules } from '../../admin/key-rules.ts';
 import { keyView } from '../../admin/key-view.ts';
+import { createRedisAudit } from '../../admin/redis-audit.ts';
 import { systemClock } from '../../clock.ts';
 import {
+  type ApiKey,
   type IssuedKey,
   type KeyRegistry,
   KeyStateError,
@@ -34,23 +39,60 @@ export async function openRedisOffice({ url, warn }: RedisOfficeOptions): Promis
     clock: systemClock,
     onBrokenRecord: ({ message }) => warn(`${message}. It is left out here.`),
   });
-  return { ...officeOf(registry), close: () => link.close() };
+  const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
+  return { ...officeOf(registry, audit), close: () => link.close() };
 }
 
-function officeOf(registry: KeyRegistry): Omit<KeyOffice, 'close'> {
+function officeOf(registry: KeyRegistry, audit: Audit): Omit<KeyOffice, 'close'> {
+  const who = caller();
+  // It never rejects, and an entry that can't be written is lost: what was changed stands, and a key that was made is shown.
+  const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
+  const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
   const setStatus = (keyId: string, status: KeyStatus): Promise<KeyView> =>
-    changing(async () => keyView((await registry.setStatus(keyId, status)) ?? noKey(keyId)));
+    changing(async () => {
+      const before = await existing(keyId);
+      const after = (await registry.setStatus(keyId, status)) ?? noKey(keyId);
+      await note(keyStatusChanged(who, before, after));
+      return keyView(after);
+    });
   return {
     create: (wanted) =>
-      changing(async () => issuedView(await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted)))),
+      changing(async () => {
+        const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
+        await note(keyCreated(who, issued.key));
+        return issuedView(issued);
+      }),
     list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
-    show: (keyId) => reading(async () => keyView((await registry.get(keyId)) ?? noKey(keyId))),
+    show: (keyId) => reading(async () => keyView(await existing(keyId))),
     deprecate: (keyId) => setStatus(keyId, 'deprecated'),
     revoke: (keyId) => setStatus(keyId, 'revoked'),
     rotate: (keyId, overlapMs) =>
-      changing(async () => issuedView((await registry.rotate(keyId, overlapMs)) ?? noKey(keyId))),
-    importKeys: (lines) => changing(() => registry.importKeys(lines.map(({ key }) => key))),
+      changing(async () => {
+        const before = await existing(keyId);
+        const issued = (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId);
+        // The successor is shown whatever becomes of this.
+        const after = await registry.get(keyId).catch(() => null);
+        await note(keyRotated(who, { before, after: after ?? before, successor: issued.key }));
+        return issuedView(issued);
+      }),
+    importKeys: (lines) =>
+      changing(async () => {
+        const keys = lines.map(({ key }) => key);
+        const result = await registry.importKeys(keys);
+        await note(keysImported(who, keys, result));
+        return result;
+      }),
   };
+}
+
+/** As the audit names who runs this: by the account at this machine. */
+function caller(): string {
+  try {
+    return `cli:${userInfo().username}`;
+  } catch {
+    // In a container the number of a user may have no name.
+    return `cli:${process.getuid?.() ?? 'unknown'}`;
+  }
 }
 
 function issuedView({ key, token }: IssuedKey): IssuedKeyView {

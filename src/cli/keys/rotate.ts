@@ -1,5 +1,5 @@
 /** `evalgate keys rotate`: issues a successor. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { answer, durationBetween, makeCommand } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 import { atKeyOffice, withOfficeOption } from './at-office.ts';
@@ -19,7 +19,11 @@ export function rotateKeyCommand(terminal: Terminal): Command {
     terminal,
   );
   return withOfficeOption(withKeyId(command), terminal)
-    .option('--overlap <duration>', 'how long both keys are good (24h)', durationBetween(0, 365 * DAY_MS), DAY_MS)
+    .addOption(
+      new Option('--overlap <duration>', 'how long both keys are good')
+        .argParser(durationBetween(0, 365 * DAY_MS))
+        .default(DAY_MS, '24h'),
+    )
     .action(async (id: string) => {
       const { overlap } = command.opts<{ overlap: number }>();
       const { key, token } = await atKeyOffice(command, terminal, (office) => office.rotate(id, overlap));

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createMetrics, type Metrics } from '../../../src/admin/metrics.ts';
+import { createMetrics } from '../../../src/admin/metrics/metrics.ts';
+import type { Metrics } from '../../../src/admin/metrics/recorders.ts';
 
 let metrics: Metrics;
 beforeEach(() => {
@@ -53,21 +54,6 @@ test('the text is of the format that Prometheus reads, and every metric is expla
     expect(help.length).toBeGreaterThan(10);
     expect(['counter', 'gauge', 'histogram']).toContain(type);
   }
-  const own = [...families]
-    .filter(([name]) => name.startsWith('evalgate_'))
-    .map(([name, { type }]) => `${type} ${name}`);
-  expect(own).toEqual([
-    'gauge evalgate_build_info',
-    'counter evalgate_http_requests_total',
-    'histogram evalgate_http_request_duration_seconds',
-    'counter evalgate_authentication_failures_total',
-    'counter evalgate_quota_refusals_total',
-    'counter evalgate_store_calls_total',
-    'histogram evalgate_store_call_duration_seconds',
-    'counter evalgate_store_records_left_out_total',
-    'counter evalgate_cache_reads_total',
-    'counter evalgate_cache_misses_total',
-  ]);
 });
 
 test('the process and its event loop are measured', async () => {
@@ -159,15 +145,66 @@ test('calls to the store are counted by resource and outcome, and timed by resou
 });
 
 test('reads of the cache are counted by class, outcome and tier, misses by class and reason', async () => {
-  metrics.cacheRead({ class: 'list', outcome: 'hit', tier: 'memory' });
-  metrics.cacheRead({ class: 'list', outcome: 'miss', tier: null });
+  metrics.cacheRead({ class: 'list', outcome: 'hit', tier: 'memory', ageSeconds: 20 });
+  metrics.cacheRead({ class: 'list', outcome: 'miss', tier: null, ageSeconds: 0 });
+  metrics.cacheRead({ class: 'list', outcome: 'failed', tier: null, ageSeconds: null });
   metrics.cacheMiss({ class: 'list', reason: 'expired' });
   expect(await samplesOf('evalgate_cache_reads_total')).toEqual({
     'evalgate_cache_reads_total{class="list",outcome="hit",tier="memory"}': 1,
     'evalgate_cache_reads_total{class="list",outcome="miss",tier="none"}': 1,
+    'evalgate_cache_reads_total{class="list",outcome="failed",tier="none"}': 1,
   });
   expect(await samplesOf('evalgate_cache_misses_total')).toEqual({
     'evalgate_cache_misses_total{class="list",reason="expired"}': 1,
+  });
+});
+
+test('the age of what was served is measured by class, up to a week', async () => {
+  metrics.cacheRead({ class: 'list', outcome: 'hit', tier: 'memory', ageSeconds: 20 });
+  metrics.cacheRead({ class: 'list', outcome: 'stale-if-error', tier: 'redis', ageSeconds: 400_000 });
+  metrics.cacheRead({ class: 'list', outcome: 'failed', tier: null, ageSeconds: null });
+  const name = 'evalgate_cache_entry_age_seconds';
+  const ages = await samplesOf(name);
+  expect(ages[`${name}_count{class="list"}`]).toBe(2);
+  expect(ages[`${name}_bucket{le="15",class="list"}`]).toBe(0);
+  expect(ages[`${name}_bucket{le="30",class="list"}`]).toBe(1);
+  expect(ages[`${name}_bucket{le="604800",class="list"}`]).toBe(2);
+});
+
+test('waits for another process are counted and timed by class and end', async () => {
+  metrics.leaseWait({ class: 'list', end: 'stored', seconds: 0.2 });
+  metrics.leaseWait({ class: 'list', end: 'taken-over', seconds: 2 });
+  const name = 'evalgate_cache_lease_wait_seconds';
+  const waits = await samplesOf(name);
+  expect(waits[`${name}_count{class="list",end="stored"}`]).toBe(1);
+  expect(waits[`${name}_sum{class="list",end="taken-over"}`]).toBe(2);
+});
+
+test('commands to Redis are timed by role, unless they were not sent, and counted where they failed', async () => {
+  metrics.redisCommand({ role: 'state', outcome: 'answered', seconds: 0.0004 });
+  metrics.redisCommand({ role: 'state', outcome: 'timeout', seconds: 0.5 });
+  metrics.redisCommand({ role: 'cache', outcome: 'unsent', seconds: 0 });
+  const name = 'evalgate_redis_command_duration_seconds';
+  const durations = await samplesOf(name);
+  expect(durations[`${name}_count{role="state"}`]).toBe(2);
+  expect(durations[`${name}_bucket{le="0.0005",role="state"}`]).toBe(1);
+  expect(durations[`${name}_count{role="cache"}`]).toBeUndefined();
+  expect(await samplesOf('evalgate_redis_command_failures_total')).toEqual({
+    'evalgate_redis_command_failures_total{role="state",reason="timeout"}': 1,
+    'evalgate_redis_command_failures_total{role="cache",reason="unsent"}': 1,
+  });
+});
+
+test('reads of the configuration are counted, and when the one in force was read', async () => {
+  metrics.configRead({ result: 'start', atMs: 1_000_000 });
+  metrics.configRead({ result: 'success', atMs: 2_000_000 });
+  metrics.configRead({ result: 'failure', atMs: 3_000_000 });
+  expect(await samplesOf('evalgate_config_reloads_total')).toEqual({
+    'evalgate_config_reloads_total{result="success"}': 1,
+    'evalgate_config_reloads_total{result="failure"}': 1,
+  });
+  expect(await samplesOf('evalgate_config_last_success_timestamp_seconds')).toEqual({
+    evalgate_config_last_success_timestamp_seconds: 2000,
   });
 });
 
@@ -179,7 +216,7 @@ test('two gateways in one process count apart', async () => {
 });
 
 test('a process that has measured itself and closed ends by itself', async () => {
-  const module = new URL('../../../src/admin/metrics.ts', import.meta.url).href;
+  const module = new URL('../../../src/admin/metrics/metrics.ts', import.meta.url).href;
   const script = `const { createMetrics } = await import(${JSON.stringify(module)});
     const metrics = createMetrics({ version: '1' });
     await metrics.render();

@@ -38,6 +38,12 @@ const lines = (text: string): readonly string[][] =>
 test.each([
   ['', false],
   ['stats', true],
+  ['top', true],
+  ['explain', true],
+  ['maintenance', false],
+  ['maintenance status', true],
+  ['maintenance on', true],
+  ['maintenance off', true],
   ['ttl', false],
   ['ttl get', true],
   ['ttl set', true],
@@ -177,7 +183,8 @@ describe('purge', () => {
 test('stats shows reads by outcome with the hit ratio, and misses by reason', async () => {
   const outcomes = { hit: 90, 'stale-while-revalidate': 4, 'stale-if-error': 3, collapsed: 2, miss: 1, failed: 0 };
   const misses = { 'never-seen': 5, purged: 1 };
-  const row = { class: 'list', reads: 100, outcomes, tiers: {}, misses, storeCalls: 6 };
+  const spread = { ageMs: { p50: 4000, p90: 25_000, p99: 61_000 }, latencyMs: { p50: 0.0495, p90: 1.5, p99: 1500 } };
+  const row = { class: 'list', reads: 100, outcomes, tiers: {}, misses, storeCalls: 6, ...spread };
   const none = { hit: 0, 'stale-while-revalidate': 0, 'stale-if-error': 0, collapsed: 0, miss: 0, failed: 0 };
   const document = {
     since: '2026-01-15T12:00:00.000Z',
@@ -191,6 +198,8 @@ test('stats shows reads by outcome with the hit ratio, and misses by reason', as
         outcomes: none,
         misses: {},
         storeCalls: 0,
+        ageMs: null,
+        latencyMs: null,
         memory: { entries: 0, bytes: 0 },
       },
     ],
@@ -213,6 +222,11 @@ test('stats shows reads by outcome with the hit ratio, and misses by reason', as
       ['CLASS', 'NEVER-SEEN', 'PURGED'],
       ['list', '5', '1'],
       ['rubric', '0', '0'],
+      [''],
+      ['Age when served, and time of a read: half, nine in ten and all but one in a hundred are within it'],
+      ['CLASS', 'AGE P50', 'AGE P90', 'AGE P99', 'TIME P50', 'TIME P90', 'TIME P99'],
+      ['list', '4s', '25s', '1m 1s', '0.0495ms', '1.5ms', '1s'],
+      ['rubric', '-', '-', '-', '-', '-', '-'],
     ],
   ]);
   expect(admin.received).toMatchObject([{ method: 'GET', path: '/api/cache' }]);

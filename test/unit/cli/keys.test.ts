@@ -151,12 +151,19 @@ test('rotate sends the overlap, a day by default, and prints the successor', asy
   ]);
 });
 
+test('the help of rotate tells the default as it would be written', async () => {
+  const { stdout } = await keys(['rotate', '--help']);
+  expect(stdout).toMatch(/--overlap <duration> +how long both keys are good \(default: 24h\)/);
+});
+
 const HASHED = { keyId: 'k_9', hash: 'ab'.repeat(32), name: 'old', workspaceIds: [WORKSPACE], scopes: ['calls.read'] };
 
 test('import sends all keys of a file at once', async () => {
   reply = [200, { added: 1, replaced: 1 }];
   const other = { ...HASHED, keyId: 'k_8', hash: 'cd'.repeat(32), status: 'deprecated', limits: { perMinute: 5 } };
-  const input = `${JSON.stringify(HASHED)}\r\n\n${JSON.stringify(other)}\n`;
+  // As some editors begin a file.
+  const mark = '\u{FEFF}';
+  const input = `${mark}${JSON.stringify(HASHED)}\r\n\n${JSON.stringify(other)}\n`;
   const { code, stdout } = await keys(['import', '-', '--json'], {}, input);
   expect([code, JSON.parse(stdout)]).toEqual([0, { added: 1, replaced: 1 }]);
   expect(admin.received).toMatchObject([{ method: 'POST', path: '/api/keys/import', body: { keys: [HASHED, other] } }]);

@@ -1,0 +1,60 @@
+/** Requests of the public listener. */
+import { Counter, type Registry } from 'prom-client';
+import { boundedLabel } from '../bounded-label.ts';
+import { NONE, SECONDS_BUCKETS } from './buckets.ts';
+import { CellCounter, CellHistogram } from './cells.ts';
+import type { MetricRecorders } from './recorders.ts';
+
+/** The API has about a dozen routes. */
+const MOST_ROUTES = 40;
+const MOST_REASONS = 16;
+
+type RequestRecorders = Pick<MetricRecorders, 'requestFinished' | 'authenticationFailed' | 'quotaRefused'>;
+
+export function requestRecorders(registry: Registry): RequestRecorders {
+  const registers = [registry];
+  const requests = new CellCounter<'surface' | 'route' | 'method' | 'status'>({
+    name: 'evalgate_http_requests_total',
+    help: 'Requests answered on the public listener.',
+    labelNames: ['surface', 'route', 'method', 'status'],
+    registers,
+  });
+  const durations = new CellHistogram<'surface' | 'route' | 'cache'>({
+    name: 'evalgate_http_request_duration_seconds',
+    help: 'Time from the arrival of a request to the end of its answer, by how the cache answered.',
+    labelNames: ['surface', 'route', 'cache'],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const failures = new Counter({
+    name: 'evalgate_authentication_failures_total',
+    help: 'Requests refused because of their API key or its lack.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'evalgate_quota_refusals_total',
+    help: 'Requests refused with 429, by the window that was full.',
+    labelNames: ['window'],
+    registers,
+  });
+  const routeLabel = boundedLabel(MOST_ROUTES);
+  const reasonLabel = boundedLabel(MOST_REASONS);
+  return {
+    requestFinished: ({ surface, route: template, method: given, status, seconds, cache }) => {
+      const route = routeLabel(template ?? 'unmatched');
+      const method = methodLabel(given);
+      // No route has a space in it.
+      const place = `${surface} ${route}`;
+      requests.add(`${place} ${method} ${status}`, () => ({ surface, route, method, status: String(status) }));
+      durations.observe(`${place} ${cache}`, seconds, () => ({ surface, route, cache: cache ?? NONE }));
+    },
+    authenticationFailed: ({ reason }) => failures.inc({ reason: reasonLabel(reason) }),
+    quotaRefused: ({ window }) => refusals.inc({ window }),
+  };
+}
+
+/** Methods are a caller's choice, so all but the two that the API has are one. */
+function methodLabel(method: string): string {
+  return method === 'GET' || method === 'HEAD' ? method : 'OTHER';
+}

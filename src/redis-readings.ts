@@ -1,0 +1,48 @@
+/** What can be read of Redis when the metrics are asked for. */
+import type { RedisMemory, RedisReading } from './admin/metrics/readings.ts';
+import type { RedisLink } from './redis/link.ts';
+import { settingsOf } from './redis/settings.ts';
+import type { RedisWatch } from './redis-watch.ts';
+
+export class RedisReadings {
+  /** Under way: the gauges of one scrape share it. */
+  #asked: Promise<readonly RedisMemory[]> | null = null;
+  readonly #links: readonly RedisLink[];
+  readonly #watch: RedisWatch;
+
+  constructor(links: readonly RedisLink[], watch: RedisWatch) {
+    this.#links = links;
+    this.#watch = watch;
+  }
+
+  get isQuotaExact(): boolean {
+    return this.#watch.isQuotaExact;
+  }
+
+  now(): readonly RedisReading[] {
+    return this.#links.map((link) => ({ role: link.role, isUp: link.isUp(), hearing: this.#watch.hearing[link.role] }));
+  }
+
+  /** Asks Redis, within the time of a command; nothing of one that is down or doesn't answer. Never rejects. */
+  memory(): Promise<readonly RedisMemory[]> {
+    this.#asked ??= this.#ask().finally(() => {
+      this.#asked = null;
+    });
+    return this.#asked;
+  }
+
+  async #ask(): Promise<readonly RedisMemory[]> {
+    const found = await Promise.all(this.#links.filter((link) => link.isUp()).map(memoryOf));
+    return found.filter((memory) => memory !== null);
+  }
+}
+
+async function memoryOf({ role, client }: RedisLink): Promise<RedisMemory | null> {
+  try {
+    const [info, keys] = await Promise.all([client.info('memory'), client.dbsize()]);
+    const { usedMemoryBytes, maxMemoryBytes } = settingsOf(info, null);
+    return usedMemoryBytes === null ? null : { role, usedBytes: usedMemoryBytes, maxBytes: maxMemoryBytes, keys };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+/** A client of Redis that tells how long each command took, as its caller saw it: its wait for this process included. */
+import { type Command, Redis, type RedisOptions } from 'ioredis';
+
+/**
+ * - `answered`: Redis did it
+ * - `refused`: Redis answered with an error
+ * - `timeout`: no answer in time
+ * - `lost`: the connection ended before the answer
+ * - `unsent`: there was no connection to send it on
+ */
+export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
+
+/** It is called for each command, so it must be cheap; and must not throw. */
+export type CommandListener = (outcome: CommandOutcome, seconds: number) => void;
+
+/** With replies in the form that ioredis gives by default. */
+type LegacyOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
+
+export class TimedRedis extends Redis {
+  readonly #onCommand: CommandListener;
+
+  constructor(url: string, options: LegacyOptions, onCommand: CommandListener) {
+    super(url, options);
+    this.#onCommand = onCommand;
+  }
+
+  /** Every command passes here, those of scripts and pipelines too. */
+  override sendCommand(command: Command, ...more: SendOptions): unknown {
+    const sent = super.sendCommand(command, ...more);
+    // The connection's own first commands go out before it is ready; what could not be sent is settled by now.
+    if (command.isSettled) this.#onCommand('unsent', 0);
+    else if (this.status === 'ready') this.#time(command);
+    return sent;
+  }
+
+  #time(command: Command): void {
+    const startedAtMs = performance.now();
+    const end = (outcome: CommandOutcome): void => this.#onCommand(outcome, (performance.now() - startedAtMs) / 1000);
+    command.promise.then(
+      () => end('answered'),
+      (error: unknown) => end(outcomeOf(error)),
+    );
+  }
+}
+
+type SendOptions = Parameters<Redis['sendCommand']> extends [Command, ...infer More] ? More : never;
+
+function outcomeOf(error: unknown): CommandOutcome {
+  if (!(error instanceof Error)) return 'lost';
+  if (error.name === 'ReplyError') {
+    // How a script is sent the first time, and no fault of anybody's.
+    return error.message.startsWith('NOSCRIPT') ? 'answered' : 'refused';
+  }
+  return error.message === TIMED_OUT ? 'timeout' : 'lost';
+}
+
+/** In ioredis' words: it has no code for it. */
+const TIMED_OUT = 'Command timed out';
