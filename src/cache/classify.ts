@@ -27,9 +27,14 @@ export function classify(
   times: CacheTimes,
   { jitter, isOutdated }: { readonly jitter: number; readonly isOutdated: boolean },
 ): Classification {
-  const freshMs = Math.floor(times.freshMs * (1 - MAX_JITTER * jitter));
+  const freshMs = jitteredFreshMs(times, jitter);
   const ttlMs = isOutdated ? Math.min(0, freshMs - ageMs) : freshMs - ageMs;
   return { usability: usabilityOf(ttlMs, times), ttlMs };
+}
+
+/** How long an answer is fresh whose own number that is. */
+export function jitteredFreshMs({ freshMs }: Pick<CacheTimes, 'freshMs'>, jitter: number): number {
+  return Math.floor(freshMs * (1 - MAX_JITTER * jitter));
 }
 
 function usabilityOf(ttlMs: number, { staleMs, errorMs }: CacheTimes): Usability {

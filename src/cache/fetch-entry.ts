@@ -20,6 +20,10 @@ export interface FetchTask<T> {
   readonly question: Question<T>;
   readonly held: StoredEntry<T> | null;
   readonly context: ReadContext;
+  /** Whether anyone still waits for the answer. */
+  readonly isWanted: () => boolean;
+  /** Nobody has ever waited for it: a copy was served meanwhile. */
+  readonly isBackground: boolean;
 }
 
 export interface Fetched<T> {
@@ -34,13 +38,13 @@ export async function fetchEntry<T>(
   signal: AbortSignal,
   { store, purges, clock }: FetchDependencies,
 ): Promise<Fetched<T>> {
-  const { question, context } = task;
+  const { question, context, isWanted, isBackground } = task;
   // A copy that was purged while this call waited for its turn is no base to renew anything on.
   const held = isPurged(task.held, purges) ? null : task.held;
   // Both before the call: a purge or a change that comes while it is under way is later than the answer.
   const position = purges.position();
   const filledAtMs = clock.nowMs();
-  const answer = await question.ask(store, fetchOptions(held, context, signal));
+  const answer = await question.ask(store, { ...fetchOptions(held, context, signal), isWanted, isBackground });
   const { entry, isChanged } = entryOf({ question, held }, answer, filledAtMs);
   const tags = tagsOf(question, entry);
   return { stored: { kind: question.kind, entry, tags, position, fetchedAtMs: clock.nowMs() }, isChanged };
@@ -67,7 +71,7 @@ interface EntryAndChange<T> {
 
 /** An answer that is the held one again renews the entry, which keeps its record and all that was derived from it. */
 function entryOf<T>(
-  { question, held }: Omit<FetchTask<T>, 'context'>,
+  { question, held }: Pick<FetchTask<T>, 'question' | 'held'>,
   answer: StoreAnswer<T>,
   filledAtMs: number,
 ): EntryAndChange<T> {

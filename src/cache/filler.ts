@@ -1,7 +1,7 @@
 /** What happens inside a flight: look again, ask the store, keep the answer, seed what it holds. */
 import type { Clock } from '../clock.ts';
-import { type EvaluationStore, StoreError } from '../upstream/store.ts';
-import { fetchEntry, type FetchTask, seedsOf } from './fetch-entry.ts';
+import { type EvaluationStore, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { fetchEntry, type Fetched, type FetchTask, seedsOf } from './fetch-entry.ts';
 import { FleetFlights } from './fleet-flight.ts';
 import { asStoreError } from './flight-failure.ts';
 import type { CacheHooks } from './hooks.ts';
@@ -9,8 +9,8 @@ import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet, Keyed } from './ports.ts';
 import type { CacheRead } from './reader.ts';
 import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
-import { isKept } from './times.ts';
-import type { Timers } from './timers.ts';
+import { type CacheClass, isKept } from './times.ts';
+import type { Timers } from '../timers.ts';
 import { foreignRecord, isVisible } from './visibility.ts';
 
 export interface FillerOptions extends Law {
@@ -51,7 +51,8 @@ export class Filler {
     } catch (error) {
       const storeError = asStoreError(error);
       const { key, kind } = task.question;
-      if (task.held !== null) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
+      const isTold = task.held !== null && storeError.kind !== 'paused';
+      if (isTold) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
       throw storeError;
     }
   }
@@ -91,6 +92,9 @@ export class Filler {
       },
       fetch: () => this.#fetch(task),
       isForAll: (stored) => isVisible(question, stored, task.context.workspaceIds),
+      onWaited: (end, durationMs) => {
+        this.#options.hooks.onLeaseWait?.({ class: question.kind, key: question.key, end, durationMs });
+      },
     });
     const { stored, by, isStored, isOverruled } = landing;
     if (by === 'found') return { stored, from: 'redis', isKept: true };
@@ -100,12 +104,10 @@ export class Filler {
   }
 
   async #fetch<T>(task: FetchTask<T>): Promise<StoredEntry<T>> {
-    const { clock, hooks, flightDeadlineMs, timers } = this.#options;
+    const { clock, hooks } = this.#options;
     const { question, held } = task;
     const beganAtMs = clock.nowMs();
-    const { stored, isChanged } = await withDeadline(flightDeadlineMs, timers, (signal) =>
-      fetchEntry(task, signal, this.#options),
-    );
+    const { stored, isChanged } = await this.#ask(task);
     const { entry, kind, fetchedAtMs } = stored;
     const about = { class: classOf(kind, entry), key: question.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
@@ -116,6 +118,25 @@ export class Filler {
       hooks.onRefresh?.({ ...about, changed: isChanged, sinceMs: entry.filledAtMs - held.entry.filledAtMs });
     }
     return stored;
+  }
+
+  /** The call itself, reported whatever comes of it, unless it was held back. */
+  async #ask<T>(task: FetchTask<T>): Promise<Fetched<T>> {
+    const { clock, hooks, flightDeadlineMs, timers } = this.#options;
+    const { question, context } = task;
+    const beganMicros = clock.nowMicros();
+    const report = (cacheClass: CacheClass): void => {
+      const durationMs = (clock.nowMicros() - beganMicros) / 1000;
+      hooks.onStoreCall?.({ class: cacheClass, key: question.key, route: context.route ?? null, durationMs });
+    };
+    try {
+      const fetched = await withDeadline(flightDeadlineMs, timers, (signal) => fetchEntry(task, signal, this.#options));
+      report(classOf(fetched.stored.kind, fetched.stored.entry));
+      return fetched;
+    } catch (error) {
+      if (!isHeldBack(error)) report(question.kind);
+      throw error;
+    }
   }
 
   /** Keeps the answer and what it seeds, unless a purge has come since the fetch began, or it is of another workspace. */
@@ -159,6 +180,13 @@ export class Filler {
   #judge(key: string, stored: StoredEntry): Judgement['usability'] {
     return judge(key, stored, this.#options.clock.nowMs(), this.#options).usability;
   }
+}
+
+const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
+
+/** Whether the call never reached the store. */
+function isHeldBack(error: unknown): boolean {
+  return error instanceof StoreError && HELD_BACK.has(error.kind);
 }
 
 /** Ends the wait after that time even where the call doesn't heed its signal. */

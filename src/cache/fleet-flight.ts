@@ -1,10 +1,11 @@
 /** One flight a key in the whole fleet: a lease says who asks the store; the others wait for what it stores. */
 import type { Clock } from '../clock.ts';
-import { StoreError } from '../upstream/store.ts';
+import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { asStoreError, fromFailure, toFailure } from './flight-failure.ts';
-import type { Fleet, Following, Lease, LeaseAttempt } from './ports.ts';
+import type { LeaseWaitEnd } from './hooks.ts';
+import type { Fleet, FlightFailure, Following, Lease, LeaseAttempt } from './ports.ts';
 import type { StoredEntry } from './stored.ts';
-import type { Timers } from './timers.ts';
+import type { Timers } from '../timers.ts';
 
 export interface FleetJob {
   /** What another flight has stored by now: a fresh entry; with `isAnyNew`, also one that is merely newer than what was held. */
@@ -13,6 +14,8 @@ export interface FleetJob {
   fetch(): Promise<StoredEntry>;
   /** Whether what was fetched is to be stored for all; else the others look and ask for themselves. */
   isForAll(stored: StoredEntry): boolean;
+  /** Told of each wait for another process's flight. */
+  onWaited?(end: LeaseWaitEnd, durationMs: number): void;
 }
 
 /**
@@ -29,6 +32,12 @@ export interface FleetLanding {
   readonly isOverruled: boolean;
 }
 
+type Waited =
+  | { readonly end: 'stored'; readonly stored: StoredEntry }
+  | { readonly end: 'failed'; readonly failure: FlightFailure }
+  | { readonly end: 'taken-over'; readonly attempt: Extract<LeaseAttempt, { kind: 'acquired' }> | undefined }
+  | { readonly end: Extract<LeaseWaitEnd, 'timeout'> };
+
 export interface FleetFlightsOptions {
   readonly fleet: Fleet;
   readonly clock: Clock;
@@ -42,6 +51,18 @@ export interface FleetFlightsOptions {
 const RENEW_EVERY_MS = 600;
 /** How long a waiter trusts to be woken before it looks by itself. */
 const LOOK_EVERY_MS = 250;
+
+/**
+ * What ended without a word from the store is no failure to those who wait elsewhere: one of them takes over. It was given
+ * up because nobody waits here any more; or held back by this process's own guard, where another's may let it through;
+ * or the store is under maintenance, which must not be remembered beyond its end.
+ */
+const OF_NO_CONCERN_ELSEWHERE: ReadonlySet<StoreErrorKind> = new Set<StoreErrorKind>([
+  'aborted',
+  'overloaded',
+  'suspended',
+  'paused',
+]);
 
 export class FleetFlights {
   readonly #options: FleetFlightsOptions;
@@ -63,22 +84,34 @@ export class FleetFlights {
     }
   }
 
-  /** Looks only after it has begun to listen: an end between the two would else be missed. */
   async #wait(key: string, following: Following, job: FleetJob): Promise<FleetLanding> {
+    const { clock, deadlineMs } = this.#options;
+    const beganMicros = clock.nowMicros();
+    const waited = await this.#awaitEnd(key, following, job);
+    job.onWaited?.(waited.end, (clock.nowMicros() - beganMicros) / 1000);
+    if (waited.end === 'stored') return { stored: waited.stored, by: 'awaited', isStored: true, isOverruled: false };
+    if (waited.end === 'taken-over') return await this.#go(waited.attempt, job);
+    if (waited.end === 'failed') throw fromFailure(waited.failure);
+    throw new StoreError('timeout', `other processes did not get an answer within ${deadlineMs} ms`);
+  }
+
+  /** Looks only after it has begun to listen: an end between the two would else be missed. */
+  async #awaitEnd(key: string, following: Following, job: FleetJob): Promise<Waited> {
     const { clock, deadlineMs } = this.#options;
     const untilMs = clock.nowMs() + deadlineMs;
     let isWoken = false;
     while (clock.nowMs() < untilMs) {
       const stored = await job.look(isWoken);
-      if (stored !== null) return { stored, by: 'awaited', isStored: true, isOverruled: false };
+      if (stored !== null) return { end: 'stored', stored };
       const attempt = await this.#acquire(key);
-      if (attempt?.kind !== 'taken') return await this.#go(attempt, job);
+      if (attempt?.kind === 'failed') return { end: 'failed', failure: attempt.failure };
+      if (attempt?.kind !== 'taken') return { end: 'taken-over', attempt };
       const end = await this.#try('follow', () => following.next(LOOK_EVERY_MS));
-      if (end === undefined) return await this.#go(undefined, job);
-      if (end?.kind === 'failed') throw fromFailure(end.failure);
+      if (end === undefined) return { end: 'taken-over', attempt: undefined };
+      if (end?.kind === 'failed') return { end: 'failed', failure: end.failure };
       isWoken = end?.kind === 'stored';
     }
-    throw new StoreError('timeout', `other processes did not get an answer within ${deadlineMs} ms`);
+    return { end: 'timeout' };
   }
 
   async #go(attempt: Exclude<LeaseAttempt, { kind: 'taken' }> | undefined, job: FleetJob): Promise<FleetLanding> {
@@ -109,8 +142,10 @@ export class FleetFlights {
     try {
       return await job.fetch();
     } catch (error) {
+      const failure = asStoreError(error);
       // Those who wait here needn't wait until the others have been told.
-      void this.#try('fail', () => lease.fail(toFailure(asStoreError(error))));
+      if (OF_NO_CONCERN_ELSEWHERE.has(failure.kind)) void this.#try('release', () => lease.release());
+      else void this.#try('fail', () => lease.fail(toFailure(failure)));
       throw error;
     } finally {
       stopRenewing();

@@ -23,6 +23,34 @@ export interface ReadReport {
   readonly missReason: MissReason | null;
   /** Of what was served; null where nothing was. */
   readonly ageMs: number | null;
+  /** From the question to the answer, in fractions of a millisecond. */
+  readonly durationMs: number;
+}
+
+/** A question was put to the store, whatever came of it. What was held back to spare the store is none. */
+export interface StoreCallReport {
+  readonly class: CacheClass;
+  readonly key: string;
+  /** The route's template of the request that caused it; null where none is known. */
+  readonly route: string | null;
+  readonly durationMs: number;
+}
+
+/**
+ * How a wait for another process's call to the store ended:
+ * - `stored`: with its answer
+ * - `failed`: with its failure
+ * - `taken-over`: it came to nothing, or the fleet went out of reach, and this process asked for itself
+ * - `timeout`: with the end of what a reader waits
+ */
+export type LeaseWaitEnd = 'stored' | 'failed' | 'taken-over' | 'timeout';
+
+/** A flight waited for another process that had the lease of the key. */
+export interface LeaseWaitReport {
+  readonly class: CacheClass;
+  readonly key: string;
+  readonly end: LeaseWaitEnd;
+  readonly durationMs: number;
 }
 
 /** The store answered. */
@@ -44,6 +72,8 @@ export interface RefreshReport {
 
 export interface CacheHooks {
   onRead?(report: ReadReport): void;
+  onStoreCall?(report: StoreCallReport): void;
+  onLeaseWait?(report: LeaseWaitReport): void;
   onFill?(report: FillReport): void;
   onRefresh?(report: RefreshReport): void;
   /** A refresh behind a served copy failed; the copy stays. */

@@ -88,6 +88,16 @@ export class MemoryTier implements CacheTier {
     if (present !== undefined && present.stored.entry.filledAtMs < filledAtMs) this.delete(key);
   }
 
+  /** What is held of the key and what it weighs, for operators: looking at it is no use of it. */
+  peek(key: string): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
+    return this.#cacheOf(key).peek(key);
+  }
+
+  /** `absenceTo` without using what it finds. */
+  peekAbsenceTo(workspaceIds: readonly string[], key: string): StoredEntry | undefined {
+    return this.#verdicts.absenceTo(workspaceIds, key, 'peek');
+  }
+
   /** Of everything that is held now. */
   keys(): readonly string[] {
     return [...this.#searched.keys(), ...this.#rest.keys()];

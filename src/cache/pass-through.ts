@@ -15,7 +15,7 @@ export function createPassThrough(store: EvaluationStore, clock: Clock): Evaluat
     const [filledAtMs, position] = [clock.nowMs(), dependencies.purges.position()];
     const none = (): StoredEntry<T> => absence(question, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
     try {
-      const task = { question, context, held: null };
+      const task = { question, context, held: null, isWanted: context.isWaiting ?? always, isBackground: false };
       const { stored } = await fetchEntry(task, new AbortController().signal, dependencies);
       return isVisible(question, stored, context.workspaceIds) ? stored : none();
     } catch (error) {
@@ -28,4 +28,8 @@ export function createPassThrough(store: EvaluationStore, clock: Clock): Evaluat
     const ageMs = clock.nowMs() - entry.filledAtMs;
     return { entry, outcome: 'miss', tier: null, ttlMs: 0, ageMs, stored: false };
   });
+}
+
+function always(): boolean {
+  return true;
 }

@@ -103,8 +103,17 @@ function partQuestion<T extends Part>(
 export function readerOf(
   read: <T>(question: Question<T>, context: ReadContext) => Promise<CacheRead<T>>,
 ): EvaluationReader {
+  // The same query is asked again and again, as the same object where its asker remembers it.
+  const lists = new WeakMap<ListQuery, Question<EvaluationPage>>();
+  const listQuestionOf = (query: ListQuery): Question<EvaluationPage> => {
+    const known = lists.get(query);
+    if (known !== undefined) return known;
+    const question = listQuestion(query);
+    lists.set(query, question);
+    return question;
+  };
   return {
-    list: (query, context) => read(listQuestion(query), context),
+    list: (query, context) => read(listQuestionOf(query), context),
     evaluation: (id, context) => read(evaluationQuestion(id), context),
     transcript: (id, context) => read(transcriptQuestion(id), context),
     scorecard: (id, context) => read(scorecardQuestion(id), context),

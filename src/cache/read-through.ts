@@ -5,46 +5,45 @@
 import { StoreError } from '../upstream/store.ts';
 import { Filler, type FillerOptions, type Landing } from './filler.ts';
 import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
-import type { CacheHooks, MissReason } from './hooks.ts';
+import type { MissReason } from './hooks.ts';
+import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, pausedError } from './maintenance.ts';
 import type { PurgePosition } from './purge-log.ts';
 import { type Question, readerOf } from './question.ts';
-import type { CacheRead, EvaluationReader, ReadContext, ReadOutcome } from './reader.ts';
+import type { CacheRead, CachingReader, FlightView, ReadContext } from './reader.ts';
+import { type Asked, type Miss, Serving } from './serving.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
-import { answers, classOf, judge, type StoredEntry } from './stored.ts';
-import { type CacheClass, isKept } from './times.ts';
-import { systemTimers } from './timers.ts';
+import { answers, judge, type Judgement, type StoredEntry } from './stored.ts';
+import { systemTimers } from '../timers.ts';
 import { absence, foreignWorkspaceOf, foreignWorkspaceOfFailure, isVisible } from './visibility.ts';
 
 type Optional = 'fleet' | 'timers' | 'hooks' | 'flightDeadlineMs';
-export type ReadThroughOptions = Omit<FillerOptions, Optional> & Partial<Pick<FillerOptions, Optional>>;
+export interface ReadThroughOptions extends Omit<FillerOptions, Optional>, Partial<Pick<FillerOptions, Optional>> {
+  /** While it is on, nothing is begun that would ask the store. */
+  readonly maintenance?: MaintenanceWatch;
+}
 
 /** How long a reader waits for the store where there is a copy to serve instead. */
 const PATIENCE_MS = 1000;
 const REMEMBER_FAILURES_MS = 1000;
 const DEFAULT_DEADLINE_MS = 15_000;
 
-export function createReadThrough(options: ReadThroughOptions): EvaluationReader {
+export function createReadThrough(options: ReadThroughOptions): CachingReader {
   const cache = new ReadThrough({
     fleet: null,
     timers: systemTimers,
     hooks: {},
     flightDeadlineMs: DEFAULT_DEADLINE_MS,
+    maintenance: NO_MAINTENANCE,
     ...options,
   });
-  return readerOf((question, context) => cache.read(question, context));
+  return {
+    ...readerOf((question, context) => cache.read(question, context)),
+    flightOf: (key) => cache.flightOf(key),
+  };
 }
 
-/** What a reader wants. */
-interface Asked<T> {
-  readonly question: Question<T>;
-  readonly context: ReadContext;
-}
-
-/** A read that goes to the store, with the copy that didn't do. */
-interface Miss<T> extends Asked<T> {
-  readonly held: Held<T> | null;
-  readonly reason: MissReason;
-}
+/** What a flight is begun for. */
+type Begun<T> = Omit<Miss<T>, 'reason' | 'startedMicros'> & { readonly isBackground?: boolean };
 
 type Settled<T> =
   | { readonly kind: 'landed'; readonly landing: Landing }
@@ -53,44 +52,42 @@ type Settled<T> =
   /** With a record of a workspace that the reader doesn't ask for, or with what can't be used of such a one. */
   | { readonly kind: 'foreign'; readonly verdict: StoredEntry<T>; readonly isKept: boolean };
 
-interface Served {
-  readonly outcome: ReadOutcome;
-  readonly tier: Tier | null;
-  readonly isKept: boolean;
-  /** Null for reads that the cache answered at once. */
-  readonly reason: MissReason | null;
-}
+type Options = FillerOptions & Required<Pick<ReadThroughOptions, 'maintenance'>>;
 
 class ReadThrough {
-  readonly #options: FillerOptions;
-  readonly #hooks: CacheHooks;
+  readonly #options: Options;
+  readonly #serving: Serving;
   readonly #filler: Filler;
   readonly #flights: SingleFlight<Landing>;
   readonly #lookups: SingleFlight<StoredEntry | null>;
   /** Where the purge log stood before each flight. */
   readonly #positions = new WeakMap<Promise<Landing>, PurgePosition>();
 
-  constructor(options: FillerOptions) {
+  constructor(options: Options) {
     this.#options = options;
-    this.#hooks = options.hooks;
+    this.#serving = new Serving(options);
     this.#filler = new Filler(options);
-    this.#flights = new SingleFlight(options.clock, REMEMBER_FAILURES_MS);
+    this.#flights = new SingleFlight(options.clock, REMEMBER_FAILURES_MS, isOfTheStore);
     this.#lookups = new SingleFlight(options.clock, 0);
     options.fleet?.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
   }
 
+  flightOf(key: string): FlightView {
+    return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
+  }
+
   async read<T>(question: Question<T>, context: ReadContext): Promise<CacheRead<T>> {
-    const asked = { question, context };
+    const asked = { question, context, startedMicros: this.#options.clock.nowMicros() };
     const local = this.#hold(question, this.#options.memory.get(question.key), 'memory');
     const own = visibleOnly(asked, local);
-    if (own !== null && isServedAtOnce(own)) return this.#serveHeld(asked, own);
+    if (own !== null && isServedAtOnce(own)) return this.#serveHeld(asked, own, own);
     const verdict = this.#verdict(asked);
     const isOwnOfUse = own !== null && isServedOnError(own);
     if (verdict !== null && isServedAtOnce(verdict) && !isOwnOfUse) return this.#serveHeld(asked, verdict);
     const shared = this.#options.fleet === null ? null : await this.#findInFleet(question);
     const held = visibleOnly(asked, newer(local, shared)) ?? verdict;
     if (held !== null && isServedAtOnce(held)) return this.#serveHeld(asked, held);
-    const reason = this.#missReason(question, held);
+    const reason = this.#serving.missReason(question, held);
     if (verdict?.usability === 'fresh') {
       // The store was asked a moment ago, and had nothing of this reader's.
       const isOfUse = held !== null && isServedOnError(held);
@@ -115,37 +112,52 @@ class ReadThrough {
     return this.#hold(question, found, 'redis');
   }
 
-  #serveHeld<T>(asked: Asked<T>, held: Held<T>): CacheRead<T> {
+  #serveHeld<T>(asked: Asked<T>, held: Held<T>, judgement?: Judgement): CacheRead<T> {
     const isFresh = held.usability === 'fresh';
     if (!isFresh && this.#verdict(asked)?.usability !== 'fresh') this.#refresh(asked, held);
     const outcome = isFresh ? 'hit' : 'stale-while-revalidate';
-    return this.#serve(asked.question, held.stored, { outcome, tier: held.tier, isKept: true, reason: null });
+    const served = { outcome, tier: held.tier, isKept: true, reason: null } as const;
+    return this.#serving.serve(asked, held.stored, judgement === undefined ? served : { ...served, judgement });
   }
 
-  #serveOnError<T>({ question }: Asked<T>, { stored, tier }: Held<T>, reason: MissReason): CacheRead<T> {
-    return this.#serve(question, stored, { outcome: 'stale-if-error', tier, isKept: true, reason });
+  #serveOnError<T>(asked: Asked<T>, { stored, tier }: Held<T>, reason: MissReason): CacheRead<T> {
+    return this.#serving.serve(asked, stored, { outcome: 'stale-if-error', tier, isKept: true, reason });
+  }
+
+  /** Under maintenance a copy that would do if the store failed does at once, and nothing is begun that would ask it. */
+  #serveWithoutStore<T>(miss: Miss<T>, maintenance: Maintenance): CacheRead<T> {
+    const copy = this.#hold(miss.question, miss.held?.stored, miss.held?.tier ?? 'memory');
+    if (copy !== null && isServedOnError(copy)) return this.#serveOnError(miss, copy, miss.reason);
+    throw this.#fail(miss, { kind: 'failed', error: pausedError(maintenance, this.#options.clock) });
   }
 
   /** One refresh, which nobody waits for; where the last try has just failed, that is joined, and there is none. */
   #refresh<T>(asked: Asked<T>, held: Held<T>): void {
-    const flight = this.#begin({ ...asked, held });
+    if (this.#options.maintenance.current() !== null) return;
+    const flight = this.#begin({ ...asked, held, isBackground: true });
     // The filler has reported the failure; those who were served a copy have no use for it.
     void settled(flight).then((end) => this.#decide(asked, flight, end));
   }
 
-  #begin<T>({ question, context, held }: Omit<Miss<T>, 'reason'>): Flight<Landing> {
-    const task = { question, context, held: held?.stored ?? null };
+  /** `isWaiting` where the flight is of use only to readers who wait for it. */
+  #begin<T>({ question, context, held, isBackground = false }: Begun<T>, isWaiting?: () => boolean): Flight<Landing> {
+    const task = { question, context, held: held?.stored ?? null, isBackground };
     const position = this.#options.purges.position();
-    const flight = this.#flights.join(question.key, () => this.#filler.run(task));
+    const fly = (isWanted: () => boolean): Promise<Landing> => this.#filler.run({ ...task, isWanted });
+    const flight = this.#flights.join(question.key, fly, isWaiting);
     if (flight.isLed) this.#positions.set(flight.landing, position);
     return flight;
   }
 
   async #forward<T>(miss: Miss<T>): Promise<CacheRead<T>> {
-    let flight = this.#begin(miss);
+    const maintenance = this.#options.maintenance.current();
+    if (maintenance !== null) return this.#serveWithoutStore(miss, maintenance);
+    // What renews a copy is of use also when the reader that caused it has gone.
+    const isWaiting = miss.held === null ? miss.context.isWaiting : undefined;
+    let flight = this.#begin(miss, isWaiting);
     let end = await this.#settle(flight, miss.held);
     if (end.kind === 'landed' && !flight.isLed && !this.#isNewsFor(miss, end.landing)) {
-      flight = this.#begin(miss);
+      flight = this.#begin(miss, isWaiting);
       end = await this.#settle(flight, miss.held);
     }
     end = this.#decide(miss, flight, end);
@@ -211,44 +223,27 @@ class ReadThrough {
     return { kind: 'foreign', verdict, isKept: isRemembered };
   }
 
-  #serveLanding<T>(
-    { question, held, reason }: Miss<T>,
-    { stored, from, isKept: kept }: Landing,
-    isLed: boolean,
-  ): CacheRead<T> {
+  #serveLanding<T>(miss: Miss<T>, { stored, from, isKept: kept }: Landing, isLed: boolean): CacheRead<T> {
+    const { question, held, reason } = miss;
     if (!answers(question, stored))
       throw new StoreError('malformed', `a ${stored.kind} was kept as a ${question.kind}`);
     if (from === 'memory' || from === 'redis') {
-      return this.#serve(question, stored, { outcome: 'hit', tier: from, isKept: kept, reason: null });
+      return this.#serving.serve(miss, stored, { outcome: 'hit', tier: from, isKept: kept, reason: null });
     }
     const outcome = from === 'store' && isLed ? 'miss' : 'collapsed';
-    const read = this.#serve(question, stored, { outcome, tier: null, isKept: kept, reason });
+    const read = this.#serving.serve(miss, stored, { outcome, tier: null, isKept: kept, reason });
     return { ...read, forward: held === null || held.usability === 'purged' ? 'uri-miss' : 'stale' };
   }
 
-  #serve<T>(
-    question: Question<T>,
-    stored: StoredEntry<T>,
-    { outcome, tier, isKept: kept, reason }: Served,
-  ): CacheRead<T> {
-    const { entry, kind } = stored;
-    const { ttlMs, ageMs } = judge(question.key, stored, this.#options.clock.nowMs(), this.#options);
-    this.#hooks.onRead?.({ class: classOf(kind, entry), key: question.key, outcome, tier, missReason: reason, ageMs });
-    return { entry, outcome, tier, ttlMs, ageMs, stored: kept };
-  }
-
-  #fail<T>({ question, reason }: Miss<T>, end: Settled<T>): unknown {
-    const { key, kind } = question;
-    this.#hooks.onRead?.({ class: kind, key, outcome: 'failed', tier: null, missReason: reason, ageMs: null });
+  #fail<T>(miss: Miss<T>, end: Settled<T>): unknown {
+    this.#serving.reportFailed(miss);
     return end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not land');
   }
+}
 
-  #missReason<T>({ kind, key }: Question<T>, held: Held<T> | null): MissReason {
-    const cacheClass: CacheClass = held === null ? kind : classOf(kind, held.stored.entry);
-    if (!isKept(this.#options.times.of(cacheClass))) return 'not-cacheable';
-    if (held !== null) return held.usability === 'purged' ? 'purged' : 'expired';
-    return this.#options.memory.wasEvicted(key) ? 'evicted' : 'never-seen';
-  }
+/** What was held back under maintenance is no failure of the store, and over when the maintenance is. */
+function isOfTheStore(error: unknown): boolean {
+  return !(error instanceof StoreError && error.kind === 'paused');
 }
 
 async function settled<T>({ landing: flight }: Flight<Landing>): Promise<Settled<T>> {

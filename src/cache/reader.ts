@@ -40,11 +40,15 @@ export interface CacheRead<T> {
 export interface ReadContext {
   readonly requestId: string;
   readonly traceparent?: string;
+  /** The template of the route that the request came by, for reports of what costs the store most. */
+  readonly route?: string;
   /**
    * The workspaces that are asked for, in lower case. A record of any other is absent to this reader, in every way that
    * it could notice (K7). Lists go by those of their query.
    */
   readonly workspaceIds: readonly string[];
+  /** Whether the reader still waits: a call to the store whose turn comes when nobody does is not made. */
+  readonly isWaiting?: () => boolean;
 }
 
 /** Every method rejects with a StoreError and nothing else. None ever answers with a record of other workspaces. */
@@ -55,4 +59,17 @@ export interface EvaluationReader {
   scorecard(id: string, context: ReadContext): Promise<CacheRead<ScoredCardRecord>>;
   dealInsights(id: string, context: ReadContext): Promise<CacheRead<DealInsightsRecord>>;
   rubric(scorecardId: string, context: ReadContext): Promise<CacheRead<ScorecardRecord>>;
+}
+
+/** What is under way for a key in this process, for operators. */
+export interface FlightView {
+  /** When the flight began, Unix milliseconds; null where there is none. */
+  readonly sinceMs: number | null;
+  /** Whether the last one has failed so lately that none is begun yet. */
+  readonly hasJustFailed: boolean;
+}
+
+/** A reader with a cache. */
+export interface CachingReader extends EvaluationReader {
+  flightOf(key: string): FlightView;
 }

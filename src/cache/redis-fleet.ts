@@ -3,19 +3,22 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { RedisLink, RedisRole } from '../redis/link.ts';
 import { CacheNames } from '../redis/keys.ts';
+import type { FleetInspector } from './explain.ts';
+import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
 import { FlightChannel } from './redis-flight-channel.ts';
 import { guarded } from './redis-guard.ts';
 import { type Hearing, RedisHearing } from './redis-hearing.ts';
+import { RedisInspector } from './redis-inspect.ts';
 import { RedisLeases } from './redis-leases.ts';
 import { recheckMemory } from './redis-recheck.ts';
 import { RedisState } from './redis-state.ts';
 import { RedisTier } from './redis-tier.ts';
 import type { AdjustableTimes } from './times.ts';
 import type { TimesControl } from './times-control.ts';
-import type { Timers } from './timers.ts';
+import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
 export interface RedisFleetHooks {
@@ -39,6 +42,7 @@ export interface RedisFleetOptions {
   readonly memory: MemoryTier;
   /** Of this process: what is set for the fleet is set here. */
   readonly times: AdjustableTimes;
+  readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly hooks?: RedisFleetHooks;
@@ -57,6 +61,9 @@ export interface RedisFleet {
   readonly fleet: Fleet;
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
+  readonly maintenance: MaintenanceControl;
+  /** Shows operators what the fleet holds of a key. */
+  readonly inspector: FleetInspector;
   health(): readonly RedisFleetHealth[];
   /** Stops listening and looking. The links go on. */
   close(): void;
@@ -84,6 +91,7 @@ export async function openRedisFleet(options: RedisFleetOptions): Promise<RedisF
 
 class Member implements RedisFleet {
   readonly fleet: Fleet;
+  readonly inspector: FleetInspector;
   readonly #options: RedisFleetOptions;
   readonly #tier: RedisTier;
   readonly #channel: FlightChannel;
@@ -99,7 +107,8 @@ class Member implements RedisFleet {
     const onBroken = (error: unknown): void => this.#report('decode', error);
     this.#tier = new RedisTier({ client: link.client, names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
-    this.#state = new RedisState(state, times);
+    this.#state = new RedisState(state, options);
+    this.inspector = new RedisInspector({ link, names });
     const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs });
     this.fleet = {
       ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
@@ -117,6 +126,10 @@ class Member implements RedisFleet {
 
   get timesControl(): TimesControl {
     return this.#state.times;
+  }
+
+  get maintenance(): MaintenanceControl {
+    return this.#state.maintenance;
   }
 
   async opened(): Promise<void> {

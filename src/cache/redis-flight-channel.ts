@@ -7,7 +7,7 @@ import type { CacheNames } from '../redis/keys.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { FlightEnd, Following } from './ports.ts';
 import { readFlightMessage, type FlightMessage } from './redis-flight-messages.ts';
-import type { Timers } from './timers.ts';
+import type { Timers } from '../timers.ts';
 
 /** Who waits for a key's flight in this process. */
 class Followers {

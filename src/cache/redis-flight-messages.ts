@@ -3,7 +3,17 @@ import { z } from 'zod';
 import type { FlightFailure } from './ports.ts';
 
 const failureSchema = z.object({
-  kind: z.enum(['timeout', 'unreachable', 'refused', 'garbled', 'malformed', 'overloaded', 'aborted']),
+  kind: z.enum([
+    'timeout',
+    'unreachable',
+    'refused',
+    'garbled',
+    'malformed',
+    'overloaded',
+    'suspended',
+    'paused',
+    'aborted',
+  ]),
   message: z.string(),
   retryAfterMs: z.number().nullable(),
   status: z.int().nullable(),

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/link.ts';
-import type { Timers } from './timers.ts';
+import type { Timers } from '../timers.ts';
 
 /**
  * - `hearing`: messages arrive, and what was missed before has been looked up

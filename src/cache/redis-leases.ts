@@ -25,8 +25,9 @@ export interface RedisLeasesOptions {
   readonly leaseMs: number;
 }
 
-const LEASE = 'lease';
-const FAILURE = 'failure';
+/** What lies beside an entry: who asks the store now, and how the last call failed. */
+export const LEASE = 'lease';
+export const FAILURE = 'failure';
 /** For so long after a failure nobody asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 

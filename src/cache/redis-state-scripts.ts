@@ -1,7 +1,7 @@
 /**
  * What a fleet's caches share in the state Redis, where nothing is evicted. Three names with one hash tag, so one slot:
  * - `head`: a hash: `history`, a random word; `sequence`, the purges so far in it; `times`, another random word after
- *   each change of the times in force
+ *   each change of the times in force; `maintenance`, what was last said of it, as JSON
  * - `purges`: a list of the last purges, oldest first, each as its random id and what it purged
  * - `times`: a hash of what was set over the configured times, such as `list.freshMs` to milliseconds
  *
@@ -39,6 +39,8 @@ export interface StateReply {
   readonly timesVersion: string;
   /** Null where they are as they were known. */
   readonly times: ReadonlyMap<string, string> | null;
+  /** What was last said of it; empty for nothing. */
+  readonly maintenance: string;
 }
 
 export interface PurgeReply {
@@ -72,7 +74,9 @@ if history == ARGV[3] and known > floor then from = known - floor end
 local version = redis.call('HGET', KEYS[1], 'times') or ''
 local times = false
 if version ~= ARGV[6] then times = redis.call('HGETALL', KEYS[3]) end
-return {history, tostring(sequence), tostring(floor), redis.call('LRANGE', KEYS[2], from, -1), version, times}
+local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
+local purges = redis.call('LRANGE', KEYS[2], from, -1)
+return {history, tostring(sequence), tostring(floor), purges, version, times, maintenance}
 `);
 
 /** ARGV: also the purge, and how many are remembered. */
@@ -95,6 +99,14 @@ redis.call('PUBLISH', ARGV[1], 'look')
 return before
 `);
 
+/** KEYS: head. ARGV: channel, what is said of it. Gives what was said before. */
+const CHANGE_MAINTENANCE = defineScript(`
+local before = redis.call('HGET', KEYS[1], 'maintenance') or ''
+redis.call('HSET', KEYS[1], 'maintenance', ARGV[2])
+redis.call('PUBLISH', ARGV[1], 'look')
+return before
+`);
+
 const sequenceSchema = z.coerce.number().int().nonnegative();
 const pairsSchema = z.array(z.string()).transform(asMap);
 const lookSchema = z.tuple([
@@ -104,6 +116,7 @@ const lookSchema = z.tuple([
   z.array(z.string()),
   z.string(),
   pairsSchema.nullable(),
+  z.string(),
 ]);
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 
@@ -116,8 +129,8 @@ export function stateChannel(client: Redis): string {
 export async function look(client: Redis, known: KnownPurges, next: NextWords): Promise<StateReply> {
   const args = [...checkArgs(client, known, next.history), next.timesVersion];
   const reply = await runScript(client, LOOK, { keys: [HEAD, PURGES, TIMES], args });
-  const [history, sequence, floor, purges, timesVersion, times] = lookSchema.parse(reply);
-  return { history, sequence, floor, purges, timesVersion, times };
+  const [history, sequence, floor, purges, timesVersion, times, maintenance] = lookSchema.parse(reply);
+  return { history, sequence, floor, purges, timesVersion, times, maintenance };
 }
 
 export interface NextWords {
@@ -147,6 +160,12 @@ export async function changeTimes(
   const changes = [...fields].flatMap(([field, value]) => [field, value === null ? '' : String(value)]);
   const args = [stateChannel(client), version, ...changes];
   return pairsSchema.parse(await runScript(client, CHANGE_TIMES, { keys: [HEAD, TIMES], args }));
+}
+
+/** Says it to all. Gives what was said before. */
+export async function changeMaintenance(client: Redis, maintenance: string): Promise<string> {
+  const args = [stateChannel(client), maintenance];
+  return z.string().parse(await runScript(client, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
 }
 
 function checkArgs(client: Redis, { history, sequence, lastId }: KnownPurges, newHistory: string): (string | number)[] {

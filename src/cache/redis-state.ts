@@ -1,6 +1,8 @@
-/** One process's view of what the fleet's caches share in the state Redis: the purge log and the times in force. */
+/** One process's view of what the fleet's caches share in the state Redis: purges, the times in force, maintenance. */
 import { randomUUID } from 'node:crypto';
 import type { RedisLink } from '../redis/link.ts';
+import type { MaintenanceState } from './maintenance.ts';
+import { RedisMaintenance } from './redis-maintenance.ts';
 import { RedisPurgeLog } from './redis-purge-log.ts';
 import { look, stateChannel } from './redis-state-scripts.ts';
 import { RedisTimes } from './redis-times.ts';
@@ -8,20 +10,28 @@ import type { AdjustableTimes } from './times.ts';
 
 const PURGE = 'purge ';
 
+/** What this process goes by, and what is set for the fleet is set in. */
+export interface InForce {
+  readonly times: AdjustableTimes;
+  readonly maintenance: MaintenanceState;
+}
+
 export class RedisState {
   readonly purges: RedisPurgeLog;
   readonly times: RedisTimes;
+  readonly maintenance: RedisMaintenance;
   readonly #link: RedisLink;
   readonly #unlisten: () => void;
   #looking: Promise<void> | null = null;
   #lookingNext: Promise<void> | null = null;
 
   /** `link` is to the state Redis. */
-  constructor(link: RedisLink, times: AdjustableTimes) {
+  constructor(link: RedisLink, { times, maintenance }: InForce) {
     const { client } = link;
     this.#link = link;
     this.purges = new RedisPurgeLog({ client, look: () => this.look() });
     this.times = new RedisTimes({ client, times, look: () => this.look() });
+    this.maintenance = new RedisMaintenance({ client, state: maintenance, look: () => this.look() });
     this.#unlisten = link.subscriber.listen(stateChannel(client), (message) => this.#hear(message));
   }
 
@@ -55,6 +65,7 @@ export class RedisState {
     const reply = await look(this.#link.client, this.purges.known, next);
     this.purges.adopt(reply);
     if (reply.times !== null) this.times.adopt(reply.timesVersion, reply.times);
+    this.maintenance.adopt(reply.maintenance);
   }
 
   #hear(message: string): void {

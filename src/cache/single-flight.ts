@@ -9,6 +9,14 @@ export interface Flight<T> {
   readonly startedAtMs: number;
 }
 
+/** Whether whoever waits for a flight still does. */
+type IsWaiting = () => boolean;
+
+interface UnderWay<T> {
+  readonly flight: Flight<T>;
+  readonly waiters: IsWaiting[];
+}
+
 interface Failure<T> {
   readonly flight: Flight<T>;
   readonly atMs: number;
@@ -17,38 +25,67 @@ interface Failure<T> {
 export class SingleFlight<T> {
   readonly #clock: Clock;
   readonly #rememberFailuresMs: number;
-  readonly #underWay = new Map<string, Flight<T>>();
+  readonly #isToRemember: (error: unknown) => boolean;
+  readonly #underWay = new Map<string, UnderWay<T>>();
   /** In order of time. */
   readonly #failures = new Map<string, Failure<T>>();
 
-  constructor(clock: Clock, rememberFailuresMs: number) {
+  /** `isToRemember`: which failures say that trying again soon is of no use; by default all. */
+  constructor(clock: Clock, rememberFailuresMs: number, isToRemember: (error: unknown) => boolean = () => true) {
     this.#clock = clock;
     this.#rememberFailuresMs = rememberFailuresMs;
+    this.#isToRemember = isToRemember;
+  }
+
+  /** When the key's flight that is under way began, Unix milliseconds; null where there is none. */
+  underWaySinceMs(key: string): number | null {
+    return this.#underWay.get(key)?.flight.startedAtMs ?? null;
+  }
+
+  /** Whether whoever comes now gets the failure of a flight that has just ended. */
+  hasJustFailed(key: string): boolean {
+    return this.#lastFailure(key) !== undefined;
   }
 
   /**
    * Joins the key's flight, or begins it by calling `fly`. A flight belongs to nobody: a caller that leaves aborts
    * nothing. A failure reaches all who wait at once, and for a while all who come after, instead of each trying anew.
+   * `fly` may ask whether anyone still waits: once nobody does, nobody joins the flight any more, and it has to end.
    */
-  join(key: string, fly: () => Promise<T>): Flight<T> {
-    const known = this.#underWay.get(key) ?? this.#lastFailure(key);
+  join(key: string, fly: (isWanted: () => boolean) => Promise<T>, isWaiting: IsWaiting = always): Flight<T> {
+    const underWay = this.#underWay.get(key);
+    underWay?.waiters.push(isWaiting);
+    const known = underWay?.flight ?? this.#lastFailure(key);
     if (known !== undefined) return { ...known, isLed: false };
-    const flight = { landing: this.#begin(key, fly), isLed: true, startedAtMs: this.#clock.nowMs() };
-    this.#underWay.set(key, flight);
-    return flight;
+    const { promise: landing, resolve } = Promise.withResolvers<T>();
+    const begun = { flight: { landing, isLed: true, startedAtMs: this.#clock.nowMs() }, waiters: [isWaiting] };
+    this.#underWay.set(key, begun);
+    resolve(this.#run(key, begun, fly));
+    return begun.flight;
   }
 
-  async #begin(key: string, fly: () => Promise<T>): Promise<T> {
-    // Not before the flight is known to others: `fly` could end at once.
+  async #run(key: string, begun: UnderWay<T>, fly: (isWanted: () => boolean) => Promise<T>): Promise<T> {
+    let isAbandoned = false;
+    const isWanted = (): boolean => {
+      isAbandoned ||= !begun.waiters.some((isWaiting) => isWaiting());
+      if (isAbandoned) this.#end(key, begun);
+      return !isAbandoned;
+    };
+    // Whoever began it does what belongs to that first: `fly` could end at once.
     await Promise.resolve();
     try {
-      return await fly();
+      return await fly(isWanted);
     } catch (error) {
-      this.#remember(key);
+      if (!isAbandoned && this.#isToRemember(error)) this.#remember(key, begun.flight);
       throw error;
     } finally {
-      this.#underWay.delete(key);
+      this.#end(key, begun);
     }
+  }
+
+  /** One that was abandoned may have been followed by another of its key. */
+  #end(key: string, begun: UnderWay<T>): void {
+    if (this.#underWay.get(key) === begun) this.#underWay.delete(key);
   }
 
   #lastFailure(key: string): Flight<T> | undefined {
@@ -56,9 +93,7 @@ export class SingleFlight<T> {
     return failure !== undefined && this.#isRemembered(failure) ? failure.flight : undefined;
   }
 
-  #remember(key: string): void {
-    const flight = this.#underWay.get(key);
-    if (flight === undefined) return;
+  #remember(key: string, flight: Flight<T>): void {
     this.#failures.delete(key);
     this.#failures.set(key, { flight, atMs: this.#clock.nowMs() });
     for (const [oldKey, old] of this.#failures) {
@@ -70,4 +105,8 @@ export class SingleFlight<T> {
   #isRemembered({ atMs }: Failure<T>): boolean {
     return this.#clock.nowMs() - atMs < this.#rememberFailuresMs;
   }
+}
+
+function always(): boolean {
+  return true;
 }

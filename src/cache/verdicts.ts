@@ -28,9 +28,9 @@ export class Verdicts {
     });
   }
 
-  /** Undefined also where one of the workspaces is the record's. */
-  absenceTo(workspaceIds: readonly string[], key: string): StoredEntry | undefined {
-    const verdict = this.#verdicts.get(key);
+  /** Undefined also where one of the workspaces is the record's. `peek` leaves the order of use as it is. */
+  absenceTo(workspaceIds: readonly string[], key: string, how: 'get' | 'peek' = 'get'): StoredEntry | undefined {
+    const verdict = this.#verdicts[how](key);
     return verdict === undefined || workspaceIds.includes(verdict.workspaceId) ? undefined : verdict.absence;
   }
 

@@ -88,6 +88,19 @@ function formatSize(bytes: number): string {
   return `${bytes}B`;
 }
 
+/** A share from 0 to 1, written as a percentage. */
+export function share(): Kind<number> {
+  return {
+    schema: textSchema(parsePercentage).pipe(z.number().min(0).max(1)),
+    allowed: 'a percentage like 2% or 0.5%, from 0% to 100%',
+  };
+}
+
+function parsePercentage(text: string): number | null {
+  const [, percent] = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text) ?? [];
+  return percent === undefined ? null : Number(percent) / 100;
+}
+
 export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
   return { schema: z.enum(values), allowed: `one of ${values.join(', ')}` };
 }

@@ -17,8 +17,9 @@ export function reload(running: LoadedConfig, read: LoadedConfig): Reloaded {
   const resolved = read.resolved.map((entry) =>
     RELOADABLE.test(entry.setting.id) ? entry : (old.get(entry.setting.id) ?? entry),
   );
-  const { rateLimit, log, cache } = read.config;
-  const config = { ...running.config, rateLimit, log, cache: { ...running.config.cache, classes: cache.classes } };
+  const { rateLimit, log } = read.config;
+  const { classes, outdatedLimits } = read.config.cache;
+  const config = { ...running.config, rateLimit, log, cache: { ...running.config.cache, classes, outdatedLimits } };
   const needRestart = read.resolved
     .filter(({ setting, written }) => !RELOADABLE.test(setting.id) && isOther(old.get(setting.id)?.written, written))
     .map(({ setting }) => setting.id);

@@ -1,6 +1,7 @@
 /** The schema as a flat list of settings, and how to reach one in a tree of values. */
 import { z } from 'zod';
-import { configSchema, settingInfo, type SettingInfo } from './schema.ts';
+import { configSchema } from './schema.ts';
+import { settingInfo, type SettingInfo } from './setting.ts';
 
 export interface Setting extends SettingInfo {
   /** Where it stands in the file, from the outside in. */

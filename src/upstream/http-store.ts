@@ -101,6 +101,7 @@ class Client {
   }
 
   async ask<T>(question: Question<T>, request: FetchOptions): Promise<StoreAnswer<T>> {
+    if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
     const startedMicros = this.#clock.nowMicros();
     const report = (outcome: StoreCall['outcome'], status: number | null): void => {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
@@ -128,7 +129,8 @@ class Client {
     question: Question<T>,
     request: FetchOptions,
   ): Promise<{ readonly answer: StoreAnswer<T>; readonly status: number }> {
-    const deadline = startDeadline(this.#options.timeoutMs, request.signal);
+    const { timeoutMs } = this.#options;
+    const deadline = startDeadline(Math.min(timeoutMs, request.timeoutMs ?? timeoutMs), request.signal);
     if (this.#isClosed) deadline.abort();
     this.#inFlight.add(deadline);
     try {

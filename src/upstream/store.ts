@@ -31,6 +31,15 @@ export interface FetchOptions {
   readonly ifNoneMatch?: string;
   /** Aborts the call; the promise then rejects with a StoreError of kind `aborted`. */
   readonly signal?: AbortSignal;
+  /**
+   * Asked when the call's turn comes, right before it is sent: where nobody waits for its answer any more, it isn't, and
+   * the promise rejects with a StoreError of kind `aborted`. A call that was sent goes on: its answer can be kept.
+   */
+  readonly isWanted?: () => boolean;
+  /** How long the call may take in all, where that is less than the store client's own limit. */
+  readonly timeoutMs?: number;
+  /** Nobody waits for the answer: calls that somebody waits for go first. */
+  readonly isBackground?: boolean;
 }
 
 export interface Found<T> {
@@ -72,9 +81,20 @@ export type ResourceKind = keyof EvaluationStore;
  * - `garbled`: it answered 200 with something that is no answer of the interface at all (HTML, cut off, too large, too deep)
  * - `malformed`: the answer is not the record asked for (a required member is missing or of the wrong type, another id)
  * - `overloaded`: the gateway itself didn't send the call, to shield the store
+ * - `suspended`: the gateway didn't send the call, because too many of the last ones failed
+ * - `paused`: an operator has said that the store is asked nothing for a while, so the call was not sent
  * - `aborted`: the caller's signal
  */
-export type StoreErrorKind = 'timeout' | 'unreachable' | 'refused' | 'garbled' | 'malformed' | 'overloaded' | 'aborted';
+export type StoreErrorKind =
+  | 'timeout'
+  | 'unreachable'
+  | 'refused'
+  | 'garbled'
+  | 'malformed'
+  | 'overloaded'
+  | 'suspended'
+  | 'paused'
+  | 'aborted';
 
 /** What a consumer may read of each kind: no address, no id, no stack. */
 const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
@@ -84,6 +104,8 @@ const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
   garbled: 'The evaluation store sent an answer that cannot be read. Try again later.',
   malformed: 'The evaluation store sent an answer that cannot be used.',
   overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
+  suspended: 'The evaluation store is failing at the moment. Try again later.',
+  paused: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
   aborted: 'The request was abandoned before the evaluation store answered.',
 };
 

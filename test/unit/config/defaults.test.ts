@@ -48,10 +48,29 @@ test('C1 and R1: without file and environment the times of every cache class and
   const { config, resolved, warnings } = loadConfig({ env: {} });
   const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000];
   expect(config).toEqual({
-    server: { host: '127.0.0.1', port: 8080, trustedProxies: [], drainDelayMs: 2000, workers: 1 },
+    server: {
+      host: '127.0.0.1',
+      port: 8080,
+      trustedProxies: [],
+      drainDelayMs: 2000,
+      maxConnections: 10_000,
+      maxInFlight: 1000,
+      workers: 1,
+    },
     admin: { host: '127.0.0.1', port: 8081, tokens: [], allowedHosts: [] },
     redis: { url: null, cacheUrl: null },
-    upstream: { url: null, token: null, timeoutMs: 10_000, maxResponseBytes: 8_000_000, maxConnections: 50 },
+    upstream: {
+      url: null,
+      token: null,
+      timeoutMs: 10_000,
+      maxResponseBytes: 8_000_000,
+      maxConnections: 50,
+      maxQueue: 100,
+      queueTimeoutMs: 1000,
+      maxRequestsPerSecond: null,
+      retryPercent: 10,
+      breakerPercent: 50,
+    },
     keys: { source: 'registry', graceMs: 10 * minute },
     rateLimit: { perMinute: 120, perHour: 3000 },
     cache: {
@@ -64,6 +83,15 @@ test('C1 and R1: without file and environment the times of every cache class and
         rubric: { freshMs: 10 * minute, staleMs: hour, errorMs: day },
         dealInsights: { freshMs: 5 * minute, staleMs: hour, errorMs: day },
         notFound: { freshMs: 15 * second, staleMs: 0, errorMs: 0 },
+      },
+      outdatedLimits: {
+        list: 0.02,
+        evaluation: 0.02,
+        transcript: 0.02,
+        scorecard: 0.02,
+        rubric: 0.02,
+        dealInsights: 0.02,
+        notFound: 0.02,
       },
     },
     log: { level: 'info' },

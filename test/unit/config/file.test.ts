@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { redactedConfig } from '../../../src/config/effective.ts';
 import { ConfigError } from '../../../src/config/errors.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { reload } from '../../../src/config/reload.ts';
 import { faultsOf, filesOf, load } from './support.ts';
 
 test('a file of one value is enough, and so is an empty one', () => {
@@ -41,6 +42,31 @@ test.each([
   'upstream: {maxResponse: null}',
 ])('%s is refused', (yaml) => {
   expect(faultsOf(() => load(yaml)).map(({ name }) => name)).toEqual(['upstream.maxResponse (my.yaml)']);
+});
+
+test.each([
+  ['0%', 0],
+  ['0.5%', 0.005],
+  ['2%', 0.02],
+  ['100%', 1],
+])('a limit of %s outdated answers is a share of %d', (written, share) => {
+  const { outdatedLimits } = load(`cache: {classes: {rubric: {outdatedLimit: ${written}}}}`).config.cache;
+  expect([outdatedLimits.rubric, outdatedLimits.list]).toEqual([share, 0.02]);
+});
+
+test.each(['2', '0.02', '"2"', '101%', '-1%', '2 %', '"%"', 'null'])('a limit of %s is refused', (written) => {
+  const faults = faultsOf(() => load(`cache: {classes: {rubric: {outdatedLimit: ${written}}}}`));
+  expect(faults).toMatchObject([
+    { name: 'cache.classes.rubric.outdatedLimit (my.yaml)', allowed: 'a percentage like 2% or 0.5%, from 0% to 100%' },
+  ]);
+});
+
+test('limits of outdated answers change while the gateway runs', () => {
+  const { inForce, needRestart } = reload(load(''), load('cache: {classes: {list: {outdatedLimit: 5%}}}'));
+  expect([inForce.config.cache.outdatedLimits.list, needRestart]).toEqual([0.05, []]);
+  expect(redactedConfig(inForce).settings).toMatchObject({
+    cache: { classes: { list: { outdatedLimit: { value: '5%', origin: 'file' } } } },
+  });
 });
 
 test('a value of the file that the environment overrides is not looked at', () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 
@@ -27,6 +28,24 @@ test.each(['gzip', 'GZIP', 'x-gzip', ' gzip '])('%j is decoded', async (coding) 
 
 test('an empty body is empty', async () => {
   expect(await readBody(streamOf(Buffer.alloc(0)), { contentEncoding: undefined, maxBytes: 0 })).toHaveLength(0);
+});
+
+describe('bytes as they are sent', () => {
+  test('may be as many as those that they hold, and a few more', async () => {
+    const noise = randomBytes(4_000_000);
+    for (const level of [0, 9]) {
+      const source = streamOf(gzipSync(noise, { level }), 65_536);
+      expect((await readBody(source, { contentEncoding: 'gzip', maxBytes: noise.length })).equals(noise)).toBe(true);
+    }
+  });
+
+  test('are refused where hardly anything comes of them', async () => {
+    const nothing = gzipSync('');
+    const source = streamOf(Buffer.concat(Array.from({ length: 50_000 }, () => nothing)));
+    await expect(readBody(source, { contentEncoding: 'gzip', maxBytes: 8_000_000 })).rejects.toThrow(
+      new BodyTooLargeError('the body has far more bytes than what it holds'),
+    );
+  });
 });
 
 describe('the cap', () => {

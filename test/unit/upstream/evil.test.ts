@@ -40,17 +40,17 @@ const FAILURES: readonly (readonly [Evil, StoreErrorKind, number | null, string]
   ['header garbage', 'garbled', null, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
   ['another protocol', 'garbled', null, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
   ['headers without end', 'garbled', null, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
+  ['endless gzip of nothing', 'garbled', 200, 'the body has far more bytes than what it holds'],
+  ['endless interim responses', 'garbled', null, 'the store sent more than 16 interim responses'],
   ['wrong id', 'malformed', 200, 'the store answered for another id than evaluation ev_1 (at _id)'],
 ];
 
 /** What goes on until the deadline ends it. */
 const TIMEOUTS: readonly Evil[] = [
-  'endless gzip of nothing',
   'slow drip of a body',
   'slow drip of headers',
   'hang before headers',
   'hang half-way',
-  'endless interim responses',
 ];
 
 /** What does no harm to the call. */
@@ -73,15 +73,19 @@ describe('a failure has its kind and its message, and the client is well at once
     expect(await recordOf(client.evaluation(EVALUATION_ID, ASKED))).toEqual(anEvaluation());
   });
 
-  test.each(['gzip bomb', 'endless body', 'endless error body', 'headers without end'] as const)(
-    'the connection that carries %s is closed',
-    async (evil) => {
-      const { store, client } = await openEvilStore(evil);
-      await failureOf(client.evaluation(EVALUATION_ID, ASKED));
-      await store.allClosed();
-      expect(store.connections).toBe(1);
-    },
-  );
+  test.each([
+    'gzip bomb',
+    'endless body',
+    'endless gzip of nothing',
+    'endless interim responses',
+    'endless error body',
+    'headers without end',
+  ] as const)('the connection that carries %s is closed', async (evil) => {
+    const { store, client } = await openEvilStore(evil);
+    await failureOf(client.evaluation(EVALUATION_ID, ASKED));
+    await store.allClosed();
+    expect(store.connections).toBe(1);
+  });
 
   test.each(['deep arrays', 'millions of values'] as const)('%s is garbled in a list too', async (evil) => {
     const { client } = await openEvilStore(evil);
@@ -182,6 +186,13 @@ describe("the caller's signal", () => {
     const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, signal: AbortSignal.abort() }));
     expect(failure.kind).toBe('aborted');
     expect(store.calls()).toBe(0);
+  });
+
+  test('nor is a call whose answer nobody waits for any more', async () => {
+    const { store, client, calls } = await openStore();
+    const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, isWanted: () => false }));
+    expect(failure.kind).toBe('aborted');
+    expect([store.calls(), calls]).toEqual([0, []]);
   });
 
   test('may fire long after the call without effect', async () => {
