@@ -4,14 +4,17 @@ import type { EvaluationReader } from '../cache/reader.ts';
 import type { Clock } from '../clock.ts';
 import type { Authenticator } from '../keys/authenticate.ts';
 import type { Quota, QuotaLimits, WindowName } from '../quota/quota.ts';
-import { plainErrorForm, v1ErrorForm, v2ErrorForm } from './error-forms.ts';
-import { type AuthenticateOptions, recogniseKey, requireKey } from './middleware/authenticate.ts';
-import { enforceQuota } from './middleware/enforce-quota.ts';
-import { noEndpoint } from './middleware/no-endpoint.ts';
-import { renderErrors } from './middleware/render-errors.ts';
-import { requestContext, type RequestReport, surfaceOf } from './middleware/request-context.ts';
-import type { Context, Middleware, RequestState } from './state.ts';
-import { createSurface, type Endpoint } from './surface.ts';
+import { type Answer, writeAnswer } from './answer.ts';
+import { ClientGoneError } from './gone.ts';
+import { type AuthenticateOptions, recogniseKey, requireKey } from './layers/authenticate.ts';
+import { enforceQuota, refused } from './layers/enforce-quota.ts';
+import { noEndpoint } from './layers/no-endpoint.ts';
+import { errorAnswer } from './layers/render-errors.ts';
+import { beginRequest, type RequestReport, surfaceOf } from './layers/request-context.ts';
+import { Places, type ShedLoadOptions } from './layers/shed-load.ts';
+import { Addresses, pathMatcher } from './paths.ts';
+import type { Context, RequestState } from './state.ts';
+import { type Endpoint, serveEndpoint, type Steps } from './surface.ts';
 import { Transcripts } from './transcripts.ts';
 import { v1Endpoints } from './v1/endpoints.ts';
 import { v2Endpoints } from './v2/endpoints.ts';
@@ -24,9 +27,10 @@ export interface PublicAppOptions {
   readonly defaultLimits: () => QuotaLimits;
   /** The caller's address, with trusted proxies taken into account. */
   readonly addressOf: (ctx: Context) => string;
-  /** Serves `/openapi.json` and `/docs`, and passes everything else on. */
-  readonly docs: Middleware;
+  /** Answers `/openapi.json` and `/docs`; null for everything else. */
+  readonly docs: (ctx: Context) => Promise<Answer | null>;
   readonly isDraining: () => boolean;
+  readonly maxInFlight: ShedLoadOptions['maxInFlight'];
   readonly hooks: PublicAppHooks;
 }
 
@@ -35,45 +39,96 @@ export interface PublicAppHooks {
   readonly onRequest: (report: RequestReport) => void;
   readonly onAuthenticationRefused: AuthenticateOptions['onRefused'];
   readonly onQuotaRefused: (window: WindowName) => void;
+  readonly onShed?: ShedLoadOptions['onShed'];
 }
 
 export function createPublicApp(options: PublicAppOptions): Koa<RequestState> {
-  const { hooks } = options;
-  const authentication: AuthenticateOptions = {
-    authenticator: options.authenticator,
-    addressOf: options.addressOf,
-    onRefused: hooks.onAuthenticationRefused,
-  };
-  const layers = {
-    requireKey: requireKey(authentication),
-    recogniseKey: recogniseKey(authentication),
-    enforceQuota: enforceQuota({
-      quota: options.quota,
-      defaultLimits: options.defaultLimits,
-      onRefused: hooks.onQuotaRefused,
-    }),
-  };
-  const transcripts = new Transcripts();
-  const v1 = surface('v1', v1Endpoints(options.reader, transcripts));
-  const v2 = surface('v2', v2Endpoints(options.reader, transcripts));
+  const gateway = new PublicGateway(options);
+  const app = new Koa<RequestState>();
+  app.use((ctx) => gateway.serve(ctx));
+  return app;
+}
 
-  function surface(prefix: 'v1' | 'v2', endpoints: readonly Endpoint[]): Middleware {
-    return createSurface({ ...layers, prefix, endpoints, errorForm: prefix === 'v1' ? v1ErrorForm : v2ErrorForm });
+class PublicGateway {
+  readonly #options: PublicAppOptions;
+  readonly #places: Places;
+  readonly #addresses: Addresses<Endpoint>;
+  readonly #recogniseKey: ReturnType<typeof recogniseKey>;
+  readonly #steps: Steps;
+
+  constructor(options: PublicAppOptions) {
+    const { hooks, reader } = options;
+    const authentication: AuthenticateOptions = {
+      authenticator: options.authenticator,
+      addressOf: options.addressOf,
+      onRefused: hooks.onAuthenticationRefused,
+    };
+    const transcripts = new Transcripts();
+    this.#options = options;
+    this.#places = new Places({ maxInFlight: options.maxInFlight, onShed: hooks.onShed });
+    this.#addresses = new Addresses([
+      pathMatcher('v1', v1Endpoints(reader, transcripts)),
+      pathMatcher('v2', v2Endpoints(reader, transcripts)),
+    ]);
+    this.#recogniseKey = recogniseKey(authentication);
+    this.#steps = {
+      requireKey: requireKey(authentication),
+      enforceQuota: enforceQuota({ ...options, onRefused: hooks.onQuotaRefused }),
+    };
   }
 
-  const app = new Koa<RequestState>();
-  // 1. The request's id, its clock, and the headers that every answer has.
-  app.use(requestContext({ clock: options.clock, onFinished: hooks.onRequest, isDraining: options.isDraining }));
-  // 2. A surface: error form → endpoint → key → quota → authorization → query → read → public form.
-  app.use(async (ctx, next) => {
-    const name = surfaceOf(ctx.path);
-    if (name === 'v1') await v1(ctx, next);
-    else if (name === 'v2') await v2(ctx, next);
-    else await next();
-  });
-  // 3. What needs no key, and the 404 for what is nowhere.
-  app.use(renderErrors(plainErrorForm));
-  app.use(options.docs);
-  app.use(noEndpoint(() => false));
-  return app;
+  async serve(ctx: Context): Promise<void> {
+    const { clock, hooks, isDraining } = this.#options;
+    // 1. The request's id, its clock, and the fields that every answer has.
+    beginRequest(ctx, clock, hooks.onRequest);
+    // 2. A place among those that are under way.
+    const leave = this.#places.take();
+    if (leave !== null) ctx.res.once('close', leave);
+    try {
+      const answer = await this.#answer(ctx, leave !== null);
+      // 6. Asked as late as can be: also of what began before the process was told to stop, nothing is to follow.
+      writeAnswer(ctx, answer, isDraining());
+    } catch (error) {
+      if (!(error instanceof ClientGoneError)) throw error;
+      // There is nobody to tell.
+      ctx.state.failure = error;
+      ctx.respond = false;
+    } finally {
+      leave?.();
+    }
+  }
+
+  /** Rejects with a ClientGoneError and nothing else. */
+  async #answer(ctx: Context, hasPlace: boolean): Promise<Answer> {
+    try {
+      const match = this.#addresses.find(ctx);
+      if (match !== null && isRead(ctx)) {
+        // 3. An endpoint, behind its steps.
+        ctx.state.match = match;
+        if (!hasPlace) this.#places.refuse();
+        return await serveEndpoint(ctx, match.endpoint, this.#steps);
+      }
+      if (!hasPlace) this.#places.refuse();
+      // 4. What is no endpoint of a surface counts for its key all the same.
+      if (surfaceOf(ctx.path) !== 'other') return await this.#answerNoEndpoint(ctx, match !== null);
+      // 5. What needs no key, and the 404 for what is nowhere.
+      const answer = await this.#options.docs(ctx);
+      if (answer === null) throw noEndpoint(ctx, false);
+      return answer;
+    } catch (error) {
+      if (error instanceof ClientGoneError) throw error;
+      ctx.state.failure = error;
+      return errorAnswer(ctx, error);
+    }
+  }
+
+  async #answerNoEndpoint(ctx: Context, hasPath: boolean): Promise<Answer> {
+    await this.#recogniseKey(ctx);
+    if (!(await this.#steps.enforceQuota(ctx))) return refused(ctx);
+    throw noEndpoint(ctx, hasPath);
+  }
+}
+
+function isRead({ req }: Context): boolean {
+  return req.method === 'GET' || req.method === 'HEAD';
 }

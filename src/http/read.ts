@@ -3,32 +3,31 @@ import type { Entry } from '../cache/entry.ts';
 import type { CacheRead, ReadContext } from '../cache/reader.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { ListQuery } from '../upstream/store.ts';
+import type { RequestView } from './asked.ts';
+import { isGone } from './gone.ts';
 import { Problem } from './problem.ts';
-import { type Context, keyOf, routeOf } from './state.ts';
+import { type Context, keyOf, matchOf, type Route, routeOf } from './state.ts';
 
 /** A path parameter of the matched route. */
 export function pathParameter(ctx: Context, name: string): string {
-  const params: unknown = ctx['params'];
-  const value: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, name) : undefined;
-  return typeof value === 'string' ? value : '';
+  return matchOf(ctx).parameters[name] ?? '';
 }
 
 /** A path parameter that is an id of the store. Throws the route's 404 for what no record can have (Q7). */
-export function idParameter(ctx: Context, name: string): string {
-  const value = pathParameter(ctx, name);
-  if (!ID_PATTERN.test(value)) throw notFound(ctx);
-  return value;
-}
-
-export function queryOf(ctx: Context): URLSearchParams {
-  // With a question mark of ours in front: the class would take one of the query's own for it.
-  return new URLSearchParams(`?${ctx.querystring}`);
+export function idOf(view: RequestView, name: string): string {
+  const value = view.parameter(name);
+  if (ID_PATTERN.test(value)) return value;
+  throw new Problem(404, view.route.notFound, {
+    privateMessage: `The ${name} of the path is no id: 1 to 64 letters, digits, hyphens and underscores.`,
+  });
 }
 
 /** `workspaceIds` are those that the request asks for, in lower case; by default all of the key's. */
 export function readContextOf(ctx: Context, workspaceIds = keyOf(ctx).workspaceIds): ReadContext {
   const { requestId, traceparent } = ctx.state;
-  return traceparent === undefined ? { requestId, workspaceIds } : { requestId, traceparent, workspaceIds };
+  const isWaiting = (): boolean => !isGone(ctx);
+  const context = { requestId, route: routeOf(ctx).template, workspaceIds, isWaiting };
+  return traceparent === undefined ? context : { ...context, traceparent };
 }
 
 /** The route's one 404: the same for none, for another workspace's, and for what is not ready (K7). */
@@ -37,8 +36,8 @@ export function notFound(ctx: Context): Problem {
 }
 
 /** The route's one 403, whatever its reason (K7). */
-export function forbidden(ctx: Context, reason: string): Problem {
-  return new Problem(403, routeOf(ctx).forbidden, { privateMessage: `forbidden: ${reason}` });
+export function forbidden(route: Pick<Route, 'forbidden'>, reason: string): Problem {
+  return new Problem(403, route.forbidden, { privateMessage: `forbidden: ${reason}` });
 }
 
 /** An entry's record. Throws the route's 404 where there is none, or where `isVisible` says it is not the caller's. */

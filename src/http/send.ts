@@ -1,27 +1,33 @@
-/** Sends a read as a 200 or a 304, with everything that a cache on the way or at the consumer needs to know (C5). */
+/** A read as a 200 or a 304, with everything that a cache on the way or at the consumer needs to know (C5). */
 import { cacheHeaders } from '../cache/headers.ts';
 import type { CacheRead } from '../cache/reader.ts';
+import type { Answer } from './answer.ts';
 import { matchesEtag, negotiateCoding } from './conditional.ts';
+import { throwIfGone } from './gone.ts';
 import type { Representation } from './representation.ts';
 import type { Context } from './state.ts';
 
 /** The caller has been authorized for the read's record. */
-export async function sendRead(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
-  const coding = representation.isCompressible ? negotiateCoding(ctx.get('Accept-Encoding')) : null;
+export async function answerRead(
+  ctx: Context,
+  read: CacheRead<unknown>,
+  representation: Representation,
+): Promise<Answer> {
+  throwIfGone(ctx);
+  const { headers } = ctx.req;
+  const accepted = headers['accept-encoding'];
+  const coding = accepted !== undefined && representation.isCompressible ? negotiateCoding(accepted) : null;
   const etag = representation.etag(coding);
   const { age, cacheControl, cacheStatus } = cacheHeaders(read);
   ctx.state.cache = read.outcome;
-  ctx.set('ETag', etag);
-  ctx.set('Age', age);
-  ctx.set('Cache-Control', cacheControl);
-  ctx.set('Cache-Status', cacheStatus);
-  if (matchesEtag(ctx.get('If-None-Match'), etag)) {
-    ctx.status = 304;
-    return;
+  const validators = ['ETag', etag, 'Age', age, 'Cache-Control', cacheControl, 'Cache-Status', cacheStatus];
+  const ifNoneMatch = headers['if-none-match'];
+  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
+    return { status: 304, fields: validators, body: null };
   }
-  const bytes = await representation.bytes(coding);
-  if (coding !== null) ctx.set('Content-Encoding', coding);
-  ctx.status = 200;
-  ctx.type = 'json';
-  ctx.body = bytes;
+  const made = representation.bytes(coding);
+  const body = made instanceof Promise ? await made : made;
+  if (coding !== null) validators.push('Content-Encoding', coding);
+  validators.push('Content-Type', 'application/json; charset=utf-8');
+  return { status: 200, fields: validators, body };
 }

@@ -1,33 +1,37 @@
 /** A single read of either surface: one record, one public form, kept with the entry. */
 import { Derivation } from '../cache/entry.ts';
 import type { CacheRead, ReadContext } from '../cache/reader.ts';
-import { idParameter, readContextOf, visibleRecord } from './read.ts';
+import { type Asks, type SingleAsked, asker } from './asked.ts';
+import type { Answer } from './answer.ts';
+import { whileThere } from './gone.ts';
+import { readContextOf, visibleRecord } from './read.ts';
 import { Representation } from './representation.ts';
-import { sendRead } from './send.ts';
+import { answerRead } from './send.ts';
 import type { Context } from './state.ts';
 
 export interface SingleRead<T> {
-  /** The path parameter that holds the id. */
-  readonly parameter: string;
+  readonly asks: Asks<SingleAsked>;
   readonly read: (id: string, context: ReadContext) => Promise<CacheRead<T>>;
-  /** The workspaces that are asked for; by default all of the key's. */
-  readonly workspaceIds?: (ctx: Context) => readonly string[];
   /** Whether this caller may see the record: decided on each request, cached or not. */
-  readonly isVisible: (ctx: Context, record: T) => boolean;
+  readonly isVisible: (record: T, workspaceIds: readonly string[]) => boolean;
   /** The public form, as an object to be rendered as JSON. */
   readonly toPublic: (record: T) => object;
-  /** Refuses a query that can't be meant; by default there is nothing to refuse. */
-  readonly checkQuery?: (ctx: Context) => void;
 }
 
-export function createSingleRead<T>(options: SingleRead<T>): (ctx: Context) => Promise<void> {
+/** A record of another workspace than those that the caller asks for is none (K5, K6). */
+export function isOneOf(record: { readonly workspaceId: string }, workspaceIds: readonly string[]): boolean {
+  return workspaceIds.includes(record.workspaceId);
+}
+
+export function createSingleRead<T>(options: SingleRead<T>): (ctx: Context) => Promise<Answer> {
   const forms = new Derivation<Representation>((form) => form.weightBytes);
+  const asked = asker(options.asks);
   return async (ctx) => {
-    options.checkQuery?.(ctx);
-    const id = idParameter(ctx, options.parameter);
-    const read = await options.read(id, readContextOf(ctx, options.workspaceIds?.(ctx)));
-    const record = visibleRecord(ctx, read.entry, (candidate) => options.isVisible(ctx, candidate));
-    await sendRead(
+    const { id, workspaceIds } = asked(ctx);
+    const context = readContextOf(ctx, workspaceIds ?? undefined);
+    const read = await whileThere(ctx, options.read(id, context));
+    const record = visibleRecord(ctx, read.entry, (candidate) => options.isVisible(candidate, context.workspaceIds));
+    return await answerRead(
       ctx,
       read,
       forms.of(read.entry, () => new Representation(options.toPublic(record))),

@@ -16,10 +16,22 @@ export interface Route {
   readonly notFound: string;
 }
 
+/** What an address was found to be. The same object for all requests of that address, as long as it is remembered. */
+export interface Match {
+  readonly route: Route;
+  /** Those of the path. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** With a question mark in front. */
+  readonly query: string;
+}
+
 export interface RequestState {
   requestId: string;
   traceparent: string | undefined;
-  route: Route | null;
+  /** Of the answer, whatever it will be: names and values in turn. */
+  fields: string[];
+  /** Null where no endpoint has the address. */
+  match: Match | null;
   /** Set once the caller is known to hold an active key. */
   key: ApiKey | null;
   /** The key that was given, active or not, as the log names it; null where it is none that was ever issued. */
@@ -39,8 +51,12 @@ export function keyOf(ctx: Context): ApiKey {
   return ctx.state.key;
 }
 
-/** The route of a matched request. Throws where a route was built without naming itself. */
+/** What the address of a matched request was found to be. Throws where a route was built without. */
+export function matchOf(ctx: Context): Match {
+  if (ctx.state.match === null) throw new Error('A route was built without its description');
+  return ctx.state.match;
+}
+
 export function routeOf(ctx: Context): Route {
-  if (ctx.state.route === null) throw new Error('A route was built without its description');
-  return ctx.state.route;
+  return matchOf(ctx).route;
 }

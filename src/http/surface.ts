@@ -1,12 +1,13 @@
-/** What the two surfaces have in common: the order of the layers in front of an endpoint. */
-import { Router } from '@koa/router';
-import Koa from 'koa';
-import compose from 'koa-compose';
-import { noEndpoint } from './middleware/no-endpoint.ts';
-import { type ErrorForm, renderErrors } from './middleware/render-errors.ts';
-import type { Context, Middleware, RequestState, Route } from './state.ts';
+/** What the two surfaces have in common: what an endpoint is, and the order of the steps in front of it. */
+import type { Answer } from './answer.ts';
+import type { Asks } from './asked.ts';
+import { throwIfGone } from './gone.ts';
+import { boundAddress } from './layers/bound-address.ts';
+import { refused } from './layers/enforce-quota.ts';
+import type { Context } from './state.ts';
 
-export interface Endpoint {
+/** What there is to say of an endpoint without serving it. */
+export interface EndpointRoute {
   /** The OpenAPI operationId. */
   readonly name: string;
   /** The path behind the surface's prefix, with `:parameters`. */
@@ -15,57 +16,29 @@ export interface Endpoint {
   readonly notFound: string;
   /** Refuses a key that may not do this at all, before anything of the query is looked at. */
   readonly authorize: (ctx: Context) => void;
-  readonly handle: (ctx: Context) => Promise<void>;
+  /** The question that is behind a request to it. */
+  readonly asks: Asks;
 }
 
-export interface SurfaceOptions {
-  readonly prefix: 'v1' | 'v2';
-  readonly endpoints: readonly Endpoint[];
-  readonly errorForm: ErrorForm;
-  readonly requireKey: Middleware;
-  readonly recogniseKey: Middleware;
-  readonly enforceQuota: Middleware;
+export interface Endpoint extends EndpointRoute {
+  readonly handle: (ctx: Context) => Promise<Answer>;
 }
 
-/** One middleware for everything below `/v1` or `/v2`; it always answers. */
-export function createSurface(options: SurfaceOptions): Middleware {
-  const router = new Router<RequestState>({ prefix: `/${options.prefix}`, strict: true, sensitive: true });
-  for (const endpoint of options.endpoints) {
-    router.get(
-      endpoint.path,
-      nameRoute(routeFor(options.prefix, endpoint)),
-      options.requireKey,
-      options.enforceQuota,
-      authorize(endpoint),
-      endpoint.handle,
-    );
-  }
-  const hasPath = (path: string): boolean => router.match(path, 'GET').pathAndMethod.length > 0;
-  const stack = new Koa<RequestState>();
-  stack.use(renderErrors(options.errorForm));
-  stack.use(router.routes());
-  stack.use(options.recogniseKey);
-  stack.use(options.enforceQuota);
-  stack.use(noEndpoint(hasPath));
-  return compose(stack.middleware);
+export interface Steps {
+  /** Throws a Problem, or rejects with one, where the request has no active key. */
+  readonly requireKey: (ctx: Context) => Promise<void> | void;
+  /** Whether the key's quota has room for it. */
+  readonly enforceQuota: (ctx: Context) => Promise<boolean>;
 }
 
-function routeFor(surface: 'v1' | 'v2', endpoint: Endpoint): Route {
-  const { name, forbidden, notFound } = endpoint;
-  const template = `/${surface}${endpoint.path.replaceAll(/:(\w+)/g, '{$1}')}`;
-  return { surface, name, template, forbidden, notFound };
-}
-
-function nameRoute(route: Route): Middleware {
-  return (ctx, next) => {
-    ctx.state.route = route;
-    return next();
-  };
-}
-
-function authorize(endpoint: Endpoint): Middleware {
-  return (ctx, next) => {
-    endpoint.authorize(ctx);
-    return next();
-  };
+/** The way of a request that an endpoint has matched. Rejects with whatever ends it early. */
+export async function serveEndpoint(ctx: Context, endpoint: Endpoint, steps: Steps): Promise<Answer> {
+  const lookup = steps.requireKey(ctx);
+  if (lookup !== undefined) await lookup;
+  if (!(await steps.enforceQuota(ctx))) return refused(ctx);
+  // What waited for its key or its quota may have been left meanwhile.
+  throwIfGone(ctx);
+  endpoint.authorize(ctx);
+  boundAddress(ctx);
+  return endpoint.handle(ctx);
 }

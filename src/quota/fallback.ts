@@ -24,6 +24,10 @@ export interface ResilientQuotaOptions {
   readonly merge: (unshared: Unshared, mergeId: string) => Promise<void>;
   readonly hooks?: {
     readonly onAlone?: (reason: unknown) => void;
+    /**
+     * The shared log has decided again, or taken in what was admitted without it. That it can be reached is not enough:
+     * one that is out of memory can be, and would be told of as back and gone with each probe.
+     */
     readonly onShared?: () => void;
   };
   readonly probeEveryMs?: number;
@@ -50,6 +54,7 @@ class SharedOrAlone implements ResilientQuota {
   readonly #failed: Merge[] = [];
   #merges = 0;
   #isAlone = false;
+  #isToldAlone = false;
   #isClosed = false;
   #probeMs: number;
   #timer: NodeJS.Timeout | null = null;
@@ -73,6 +78,7 @@ class SharedOrAlone implements ResilientQuota {
     try {
       const decision = await shared.take(quotaId, limits);
       this.#probeMs = this.#shortestProbeMs;
+      this.#tellShared();
       return decision;
     } catch (error) {
       this.#goAlone(error);
@@ -88,9 +94,16 @@ class SharedOrAlone implements ResilientQuota {
   #goAlone(reason: unknown): void {
     if (this.#isAlone || this.#isClosed) return;
     this.#isAlone = true;
-    this.#options.hooks?.onAlone?.(reason);
+    if (!this.#isToldAlone) this.#options.hooks?.onAlone?.(reason);
+    this.#isToldAlone = true;
     this.#probeLater();
     this.#probeMs = Math.min(LONGEST_PROBE_MS, this.#probeMs * 2);
+  }
+
+  #tellShared(): void {
+    if (!this.#isToldAlone || this.#isAlone) return;
+    this.#isToldAlone = false;
+    this.#options.hooks?.onShared?.();
   }
 
   #probeLater(): void {
@@ -106,7 +119,6 @@ class SharedOrAlone implements ResilientQuota {
     }
     if (this.#isClosed) return;
     this.#isAlone = false;
-    this.#options.hooks?.onShared?.();
     await this.#shareAll();
   }
 
@@ -133,6 +145,7 @@ class SharedOrAlone implements ResilientQuota {
     try {
       if (this.#isAlone) throw new Error('Redis is out of reach again.');
       await this.#options.merge(merge.unshared, merge.mergeId);
+      this.#tellShared();
     } catch (error) {
       if (this.#failed.length === MOST_FAILED) this.#failed.shift();
       this.#failed.push(merge);

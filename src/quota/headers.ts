@@ -5,8 +5,8 @@
  */
 import type { QuotaDecision } from './quota.ts';
 
-/** Field names and values, ready to send, always in the same order. */
-export type RateLimitHeaders = Readonly<Record<string, string>>;
+/** Field names and values in turn, ready to send, always in the same order. */
+export type RateLimitFields = readonly string[];
 
 const MICROS_PER_SECOND = 1_000_000;
 
@@ -19,26 +19,40 @@ function secondsUp(micros: number): number {
  * refused, is in seconds, rounded up and at least 1. The active window is the one with less remaining; on a tie, the
  * minute. `t` of `RateLimit` is the seconds, rounded up, until the next request is given back.
  */
-export function rateLimitHeaders(decision: QuotaDecision): RateLimitHeaders {
+export function rateLimitFields(decision: QuotaDecision): RateLimitFields {
   const { minute, hour, nowMicros, retryAtMicros } = decision;
   const isHourActive = hour.remaining < minute.remaining;
   const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);
   const hourFreeSeconds = secondsUp(hour.nextFreeAtMicros - nowMicros);
-  const headers: Record<string, string> = {
-    'X-RateLimit-Limit': String(active.limit),
-    'X-RateLimit-Remaining': String(active.remaining),
-    'X-RateLimit-Reset': String(secondsUp(active.emptyAtMicros)),
-    'X-RateLimit-Active-Window': isHourActive ? 'hour' : 'minute',
-    'X-RateLimit-Minute-Limit': String(minute.limit),
-    'X-RateLimit-Minute-Remaining': String(minute.remaining),
-    'X-RateLimit-Minute-Reset': String(secondsUp(minute.emptyAtMicros)),
-    'X-RateLimit-Hour-Limit': String(hour.limit),
-    'X-RateLimit-Hour-Remaining': String(hour.remaining),
-    'X-RateLimit-Hour-Reset': String(secondsUp(hour.emptyAtMicros)),
-    'RateLimit-Policy': `"minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600`,
-    RateLimit: `"minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}`,
-  };
-  if (retryAtMicros !== null) headers['Retry-After'] = String(Math.max(1, secondsUp(retryAtMicros - nowMicros)));
-  return headers;
+  const fields = [
+    'X-RateLimit-Limit',
+    String(active.limit),
+    'X-RateLimit-Remaining',
+    String(active.remaining),
+    'X-RateLimit-Reset',
+    String(secondsUp(active.emptyAtMicros)),
+    'X-RateLimit-Active-Window',
+    isHourActive ? 'hour' : 'minute',
+    'X-RateLimit-Minute-Limit',
+    String(minute.limit),
+    'X-RateLimit-Minute-Remaining',
+    String(minute.remaining),
+    'X-RateLimit-Minute-Reset',
+    String(secondsUp(minute.emptyAtMicros)),
+    'X-RateLimit-Hour-Limit',
+    String(hour.limit),
+    'X-RateLimit-Hour-Remaining',
+    String(hour.remaining),
+    'X-RateLimit-Hour-Reset',
+    String(secondsUp(hour.emptyAtMicros)),
+    'RateLimit-Policy',
+    `"minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600`,
+    'RateLimit',
+    `"minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}`,
+  ];
+  if (retryAtMicros !== null) {
+    fields.push('Retry-After', String(Math.max(1, secondsUp(retryAtMicros - nowMicros))));
+  }
+  return fields;
 }

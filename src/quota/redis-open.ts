@@ -1,12 +1,12 @@
 /** Puts the quota of a gateway with Redis together. */
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/link.ts';
+import type { Members } from '../redis/members.ts';
 import { FallbackQuota, type SeenUse } from './fallback-quota.ts';
 import { createResilientQuota, type ResilientQuotaOptions } from './fallback.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
 import type { Quota } from './quota.ts';
 import type { LogReply } from './redis-log.ts';
-import { createMembers } from './redis-members.ts';
 import { mergeIntoLog } from './redis-merge.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
@@ -15,20 +15,18 @@ export interface FleetQuota extends Quota {
   isShared(): boolean;
   /** How many processes share the limits, as far as was last known. */
   processes(): number;
-  close(): Promise<void>;
+  close(): void;
 }
 
 export interface FleetQuotaOptions {
   readonly link: RedisLink;
   readonly clock: Clock;
-  /** How many processes this gateway runs: what the share goes by until Redis tells of more. */
-  readonly atLeast: number;
+  /** Who shares the limits. They stay their owner's to close. */
+  readonly members: Pick<Members, 'count'>;
   readonly windows?: QuotaWindows;
   readonly hooks?: NonNullable<ResilientQuotaOptions['hooks']>;
   /** How long a request waits for Redis before this process decides alone. */
   readonly answerWithinMs?: number | undefined;
-  /** How often this process tells that it lives. */
-  readonly beatEveryMs?: number | undefined;
 }
 
 function seenUse(reply: LogReply): SeenUse {
@@ -43,9 +41,8 @@ function seenUse(reply: LogReply): SeenUse {
 
 /** Exact over all processes while Redis answers; a share in each of them while it doesn't. Never rejects. */
 export function openFleetQuota(options: FleetQuotaOptions): FleetQuota {
-  const { link, clock, atLeast, windows = QUOTA_WINDOWS, hooks = {}, answerWithinMs, beatEveryMs } = options;
+  const { link, clock, members, windows = QUOTA_WINDOWS, hooks = {}, answerWithinMs } = options;
   const { client } = link;
-  const members = createMembers({ link, atLeast, beatEveryMs });
   const fallback = new FallbackQuota({ clock, windows, processes: () => members.count() });
   const shared = createRedisQuota({
     client,
@@ -65,9 +62,6 @@ export function openFleetQuota(options: FleetQuotaOptions): FleetQuota {
     take: (quotaId, limits) => quota.take(quotaId, limits),
     isShared: () => quota.isShared(),
     processes: () => members.count(),
-    close: async () => {
-      quota.close();
-      await members.close();
-    },
+    close: () => quota.close(),
   };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { rateLimitHeaders } from '../../src/quota/headers.ts';
+import { rateLimitHeaders } from '../support/quota-headers.ts';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';

@@ -5,6 +5,8 @@ import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { type FleetQuota, openFleetQuota } from '../../src/quota/redis-open.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import type { Members } from '../../src/redis/members.ts';
+import { openMembers } from '../support/members.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -12,6 +14,7 @@ const LIMITS = { perMinute: 20, perHour: 1000 };
 
 interface Process {
   readonly link: RedisLink;
+  readonly members: Members;
   readonly quota: FleetQuota;
 }
 
@@ -22,8 +25,9 @@ beforeEach(async () => {
   processes = [];
 });
 afterEach(async () => {
-  for (const { quota, link } of processes) {
-    await quota.close();
+  for (const { quota, members, link } of processes) {
+    quota.close();
+    await members.close();
     await link.close();
   }
   await redis.close();
@@ -32,7 +36,8 @@ afterEach(async () => {
 /** As a process of its own would: nothing is shared with others but Redis. */
 function openProcess(url: string = redis.url): Process {
   const link = openRedis({ url, role: 'state' });
-  const opened = { link, quota: openFleetQuota({ link, clock: systemClock, atLeast: 1, beatEveryMs: 50 }) };
+  const members = openMembers(link);
+  const opened = { link, members, quota: openFleetQuota({ link, clock: systemClock, members }) };
   processes.push(opened);
   return opened;
 }
@@ -41,7 +46,7 @@ async function openProcesses(count: number): Promise<readonly FleetQuota[]> {
   const opened = Array.from({ length: count }, () => openProcess());
   await Promise.all(opened.map(({ link }) => linkUp(link)));
   await vi.waitFor(async () => {
-    expect(await opened[0]?.link.client.zcard('evalgate:members')).toBe(count);
+    expect(await opened[0]?.link.client.hlen('evalgate:{members}')).toBe(count);
   });
   // Those that came first hear of the later ones with their next beat.
   await vi.waitFor(() => expect(opened.map(({ quota }) => quota.processes())).toEqual(opened.map(() => count)), 5000);
@@ -184,15 +189,15 @@ describe('processes that share the limits', () => {
   test('R5: are counted while they live, and a process that ends counts no more', async () => {
     await openProcesses(3);
     const [first, , third] = processes;
-    await third?.quota.close();
-    expect(await first?.link.client.zcard('evalgate:members')).toBe(2);
+    await third?.members.close();
+    expect(await first?.link.client.hlen('evalgate:{members}')).toBe(2);
   });
 
   test('R5: a Redis that forgot all is not at once taken for a fleet of one', async () => {
     const [quota] = await openProcesses(2);
     await processes[1]?.link.close();
     await redis.flush();
-    await vi.waitFor(async () => expect(await processes[0]?.link.client.zcard('evalgate:members')).toBe(1));
+    await vi.waitFor(async () => expect(await processes[0]?.link.client.hlen('evalgate:{members}')).toBe(1));
     expect(quota?.processes()).toBe(2);
     await vi.waitFor(() => expect(quota?.processes()).toBe(1), 5000);
   });

@@ -258,8 +258,7 @@ test('a log that cannot be decided on fails alone', async () => {
   const runs = [{ limits: { perMinute: 5, perHour: 5 }, count: 1 }];
   const quotas = ['before', 'broken', 'after'].map((quotaId) => ({ quotaId, runs }));
   const [before, broken, after] = await takeFromLogs(link.client, quotas, QUOTA_WINDOWS);
-  expect(broken).toBeInstanceOf(Error);
-  expect(String(broken)).toContain('WRONGTYPE');
+  expect(broken instanceof Error ? broken.message : broken).toContain('WRONGTYPE');
   for (const reply of [before, after]) expect(reply).toMatchObject({ outcomes: [{ admitted: 1 }] });
   expect(await link.client.llen(quotaLogKey('after'))).toBe(1);
 });

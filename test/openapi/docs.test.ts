@@ -1,12 +1,14 @@
 import { createServer } from 'node:http';
 import Koa from 'koa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { plainErrorForm } from '../../src/http/error-forms.ts';
-import { renderErrors } from '../../src/http/middleware/render-errors.ts';
+import { writeAnswer } from '../../src/http/answer.ts';
+import { errorAnswer } from '../../src/http/layers/render-errors.ts';
+import { beginRequest } from '../../src/http/layers/request-context.ts';
 import { createDocs } from '../../src/http/openapi/docs.ts';
 import { buildOpenApiDocument } from '../../src/http/openapi/document.ts';
 import type { RequestState } from '../../src/http/state.ts';
 import { listenOnLoopback, type RunningServer } from '../support/loopback.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const PAGES = ['/docs', '/docs/page.css', '/docs/page.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
 const IDENTITY = { 'Accept-Encoding': 'identity' };
@@ -16,10 +18,12 @@ let server: RunningServer;
 
 beforeAll(async () => {
   const app = new Koa<RequestState>();
-  app.use(renderErrors(plainErrorForm));
-  app.use(createDocs({ document: () => current }));
-  app.use((ctx) => {
-    ctx.body = 'passed on';
+  const docs = createDocs({ document: () => current });
+  app.use(async (ctx) => {
+    beginRequest(ctx, new ManualClock(), () => {});
+    const answer = await docs(ctx).catch((error: unknown) => errorAnswer(ctx, error));
+    if (answer === null) ctx.body = 'passed on';
+    else writeAnswer(ctx, answer, false);
   });
   server = await listenOnLoopback(createServer((request, response) => void app.callback()(request, response)));
 });

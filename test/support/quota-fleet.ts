@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
-import { rateLimitHeaders } from '../../src/quota/headers.ts';
+import { rateLimitHeaders } from './quota-headers.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { QuotaOracle } from '../contract/quota/oracle.ts';
 import { headersByTheBook } from './quota-headers.ts';

@@ -1,7 +1,7 @@
 /** Clients that do what `Retry-After` says, and others that come a second too early, on a real Redis and a real clock. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
-import { rateLimitHeaders } from '../../src/quota/headers.ts';
+import { rateLimitHeaders } from './quota-headers.ts';
 import type { QuotaWindows } from '../../src/quota/log.ts';
 import type { Quota, QuotaDecision, QuotaLimits } from '../../src/quota/quota.ts';
 import { openFleetQuota } from '../../src/quota/redis-open.ts';
@@ -35,7 +35,8 @@ export async function followRetryAfter({ url, windows, quotas }: RetryTask): Pro
   await linkUp(link);
   let wentAlone = 0;
   const hooks = { onAlone: () => (wentAlone += 1) };
-  const quota = openFleetQuota({ link, clock: systemClock, atLeast: 1, windows, hooks, answerWithinMs: 5000 });
+  const members = { count: () => 1 };
+  const quota = openFleetQuota({ link, clock: systemClock, members, windows, hooks, answerWithinMs: 5000 });
   try {
     const clients = await Promise.all(
       Array.from({ length: quotas }, (_, index) => follow(quota, `retry-${index}`, new SeededRandom(index + 1))),
@@ -49,7 +50,7 @@ export async function followRetryAfter({ url, windows, quotas }: RetryTask): Pro
       wentAlone,
     };
   } finally {
-    await quota.close();
+    quota.close();
     await link.close();
   }
 }

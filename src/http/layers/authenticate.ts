@@ -1,7 +1,7 @@
 /** Who is calling: from the Authorization header to an active key, or a refusal (K4, K8, K9). */
 import type { AuthFailure, Authenticator, AuthResult } from '../../keys/authenticate.ts';
 import { Problem } from '../problem.ts';
-import { type Context, type Middleware, routeOf } from '../state.ts';
+import { type Context, routeOf } from '../state.ts';
 
 export interface AuthenticateOptions {
   readonly authenticator: Authenticator;
@@ -11,13 +11,13 @@ export interface AuthenticateOptions {
 }
 
 /** In front of an endpoint: nobody gets past it without an active key. */
-export function requireKey(options: AuthenticateOptions): Middleware {
-  return async (ctx, next) => {
-    const result = await resultOf(ctx, options);
+export function requireKey(options: AuthenticateOptions): (ctx: Context) => Promise<void> | void {
+  const admit = (ctx: Context, result: AuthResult): void => {
+    if ('key' in result) ctx.state.keyId = result.key.keyId;
     switch (result.kind) {
       case 'active':
         ctx.state.key = result.key;
-        break;
+        return;
       case 'inactive':
         options.onRefused('inactive');
         throw new Problem(403, routeOf(ctx).forbidden, { privateMessage: `key ${result.key.keyId} is not active` });
@@ -28,30 +28,30 @@ export function requireKey(options: AuthenticateOptions): Middleware {
         options.onRefused('unavailable');
         throw result.cause;
     }
-    await next();
+  };
+  return (ctx) => {
+    const result = ask(ctx, options);
+    return result instanceof Promise ? result.then((later) => admit(ctx, later)) : admit(ctx, result);
   };
 }
 
 /** In front of what is no endpoint: an active key is recognised, so that its requests count; nobody is refused. */
-export function recogniseKey(options: AuthenticateOptions): Middleware {
-  return async (ctx, next) => {
-    if (ctx.get('Authorization') !== '') {
-      const result = await resultOf(ctx, options);
-      if (result.kind === 'active') ctx.state.key = result.key;
-    }
-    await next();
+export function recogniseKey(options: AuthenticateOptions): (ctx: Context) => Promise<void> {
+  return async (ctx) => {
+    if (ctx.get('Authorization') === '') return;
+    const result = await ask(ctx, options);
+    if (!('key' in result)) return;
+    ctx.state.keyId = result.key.keyId;
+    if (result.kind === 'active') ctx.state.key = result.key;
   };
 }
 
-async function resultOf(ctx: Context, options: AuthenticateOptions): Promise<AuthResult> {
-  const answer = options.authenticator.authenticate({
+function ask(ctx: Context, { authenticator, addressOf }: AuthenticateOptions): AuthResult | Promise<AuthResult> {
+  return authenticator.authenticate({
     authorization: ctx.req.headers.authorization,
-    address: () => options.addressOf(ctx),
+    address: () => addressOf(ctx),
     connection: ctx.req.socket,
   });
-  const result = answer instanceof Promise ? await answer : answer;
-  if ('key' in result) ctx.state.keyId = result.key.keyId;
-  return result;
 }
 
 const MESSAGES: Readonly<Record<AuthFailure, string>> = {

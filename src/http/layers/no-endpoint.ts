@@ -1,13 +1,11 @@
 /** The end of the way for a request that matched no endpoint: 405 where the path has one, else 404 (A2). */
 import { Problem } from '../problem.ts';
-import type { Middleware } from '../state.ts';
+import type { Context } from '../state.ts';
 
-/** `hasPath` tells whether any endpoint has that path. */
-export function noEndpoint(hasPath: (path: string) => boolean): Middleware {
-  return (ctx) => {
-    if (hasPath(ctx.path)) throw methodNotAllowed(ctx.method);
-    throw new Problem(404, 'There is no such address in this API. GET /docs describes it.');
-  };
+/** `hasPath`: whether any endpoint has the request's path. */
+export function noEndpoint(ctx: Context, hasPath: boolean): Problem {
+  if (hasPath) return methodNotAllowed(ctx.method);
+  return new Problem(404, 'There is no such address in this API. GET /docs describes it.');
 }
 
 export function methodNotAllowed(method: string): Problem {

@@ -1,34 +1,34 @@
-/** Turns whatever was thrown further in into the surface's own error form. The only place that sets a failing status. */
+/** Turns whatever was thrown further in into the surface's own error form. */
 import { RegistryUnavailableError } from '../../keys/key.ts';
 import { StoreError } from '../../upstream/store.ts';
+import { type Answer, type Fields, jsonAnswer } from '../answer.ts';
+import { errorFormOf } from '../error-forms.ts';
 import { Problem } from '../problem.ts';
-import type { Context, Middleware } from '../state.ts';
-
-/** The body of an error: v1 and v2 differ in it, and v1's list has more to it. */
-export type ErrorForm = (status: number, publicMessage: string, ctx: Context) => object;
+import type { Context } from '../state.ts';
 
 /** When to try again where nobody told how long the trouble lasts. */
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 const UNEXPECTED = 'Something went wrong in the gateway.';
 const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
 
-/** What may have been set for a 200 that then failed. */
-const OF_A_REPRESENTATION = ['ETag', 'Age', 'Cache-Status', 'Content-Encoding'];
+const NO_STORE = ['Cache-Control', 'no-store'];
 
-export function renderErrors(form: ErrorForm): Middleware {
-  return async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      const problem = problemOf(error);
-      ctx.state.failure = error;
-      for (const name of OF_A_REPRESENTATION) ctx.remove(name);
-      ctx.status = problem.status;
-      ctx.set('Cache-Control', 'no-store');
-      ctx.set(problem.headers);
-      ctx.body = form(problem.status, problem.publicMessage, ctx);
-    }
-  };
+/** What a request that failed is answered with. */
+export function errorAnswer(ctx: Context, error: unknown): Answer {
+  const { status, publicMessage, headers } = problemOf(error);
+  return failureAnswer(ctx, { status, message: publicMessage, fields: Object.entries(headers).flat() });
+}
+
+export interface Failure {
+  readonly status: number;
+  /** Public. */
+  readonly message: string;
+  readonly fields?: Fields;
+}
+
+/** The same for a failure that nobody has thrown. */
+export function failureAnswer(ctx: Context, { status, message, fields = [] }: Failure): Answer {
+  return jsonAnswer(status, [...NO_STORE, ...fields], errorFormOf(ctx)(status, message, ctx));
 }
 
 /** Every way of failing as a status and what may be said of it (S1, S2). */

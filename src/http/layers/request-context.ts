@@ -1,7 +1,7 @@
-/** The outermost layer: the request's id, its clock, the headers that every response has, and the one report at its end. */
+/** What every request has: an id, a clock, the fields that every answer begins with, and the one report at its end. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { Context, Middleware, RequestState } from '../state.ts';
+import type { Context, RequestState } from '../state.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 /** A key that was sent as an id by mistake must not get into logs and to the store. */
@@ -9,6 +9,9 @@ const KEY_PREFIX = 'evg_';
 /** Scheme and authority of a request target in absolute form. */
 const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** Never sent: what logs of servers have for a client that went away before it was answered. */
+const CLIENT_GONE = 499;
 
 /** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
 export interface RequestReport {
@@ -26,42 +29,41 @@ export interface RequestReport {
   readonly aborted: boolean;
 }
 
-export interface RequestContextOptions {
-  readonly clock: Clock;
-  readonly onFinished: (report: RequestReport) => void;
-  /** Whether the process is about to stop: each answer then asks its connection to close. */
-  readonly isDraining: () => boolean;
-}
+const OF_EVERY_ANSWER = [
+  ['Vary', 'Authorization, Accept-Encoding'],
+  ['X-Content-Type-Options', 'nosniff'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['Referrer-Policy', 'no-referrer'],
+].flat();
 
-export function requestContext(options: RequestContextOptions): Middleware {
-  return async (ctx, next) => {
-    const startedMicros = options.clock.nowMicros();
-    initialise(ctx);
-    ctx.res.once('close', () => {
-      options.onFinished(reportOf(ctx, (options.clock.nowMicros() - startedMicros) / 1000));
-    });
-    await next();
-    // Asked as late as can be: also of what began before the process was told to stop, nothing is to follow.
-    if (options.isDraining()) ctx.set('Connection', 'close');
+/** Gives the request its id and an empty state, and reports it once it has ended. */
+export function beginRequest(ctx: Context, clock: Clock, onFinished: (report: RequestReport) => void): void {
+  const startedMicros = clock.nowMicros();
+  const { req } = ctx;
+  if (!isOriginForm(req.url)) req.url = originForm(req.url ?? '/');
+  const { traceparent } = req.headers;
+  const requestId = requestIdOf(req.headers['x-request-id']);
+  ctx.state = {
+    requestId,
+    traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+    fields: ['X-Request-Id', requestId, ...OF_EVERY_ANSWER],
+    match: null,
+    key: null,
+    keyId: null,
+    cache: null,
+    failure: null,
   };
+  ctx.res.once('close', () => onFinished(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000)));
 }
 
-function initialise(ctx: Context): void {
-  ctx.req.url = originForm(ctx.req.url ?? '/');
-  const given = ctx.get('X-Request-Id');
-  const traceparent = ctx.get('traceparent');
-  ctx.state.requestId = REQUEST_ID.test(given) && !given.startsWith(KEY_PREFIX) ? given : randomUUID();
-  ctx.state.traceparent = TRACEPARENT.test(traceparent) ? traceparent : undefined;
-  ctx.state.route = null;
-  ctx.state.key = null;
-  ctx.state.keyId = null;
-  ctx.state.cache = null;
-  ctx.state.failure = null;
-  ctx.set('X-Request-Id', ctx.state.requestId);
-  ctx.set('Vary', 'Authorization, Accept-Encoding');
-  ctx.set('X-Content-Type-Options', 'nosniff');
-  ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
-  ctx.set('Referrer-Policy', 'no-referrer');
+/** The caller's own, where it can be one. */
+function requestIdOf(given: string | readonly string[] | undefined): string {
+  const isUsable = typeof given === 'string' && REQUEST_ID.test(given) && !given.startsWith(KEY_PREFIX);
+  return isUsable ? given : randomUUID();
+}
+
+function isOriginForm(target: string | undefined): boolean {
+  return target !== undefined && target.startsWith('/') && !target.includes('#');
 }
 
 /**
@@ -76,13 +78,14 @@ function originForm(target: string): string {
 
 function reportOf(ctx: Context, durationMs: number): RequestReport {
   const { state } = ctx;
+  const isUnanswered = !ctx.res.headersSent;
   return {
     requestId: state.requestId,
     keyId: state.keyId,
-    surface: surfaceOf(ctx.path),
-    route: state.route?.template ?? null,
+    surface: state.match?.route.surface ?? surfaceOf(ctx.path),
+    route: state.match?.route.template ?? null,
     method: ctx.method,
-    status: ctx.status,
+    status: isUnanswered ? CLIENT_GONE : ctx.res.statusCode,
     durationMs,
     cache: state.cache,
     failure: state.failure,

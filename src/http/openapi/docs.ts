@@ -1,7 +1,8 @@
 /** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
 import { readFileSync } from 'node:fs';
-import { methodNotAllowed } from '../middleware/no-endpoint.ts';
-import type { Middleware } from '../state.ts';
+import { type Answer, replaceField } from '../answer.ts';
+import { methodNotAllowed } from '../layers/no-endpoint.ts';
+import type { Context } from '../state.ts';
 import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
 import type { OpenApiDocument } from './document.ts';
 import { StaticFile } from './static-file.ts';
@@ -21,8 +22,8 @@ const TYPES = {
   js: 'text/javascript; charset=utf-8',
 } as const;
 
-/** Answers `/openapi.json`, `/docs` and what lies below it; passes everything else on. Throws where a file is missing. */
-export function createDocs(options: DocsOptions): Middleware {
+/** Answers `/openapi.json`, `/docs` and what lies below it; null for everything else. Throws where a file is missing. */
+export function createDocs(options: DocsOptions): (ctx: Context) => Promise<Answer | null> {
   const written = new WeakMap<OpenApiDocument, StaticFile>();
   const pages = docsFiles();
   const fileAt = (path: string): StaticFile | undefined => {
@@ -32,15 +33,12 @@ export function createDocs(options: DocsOptions): Middleware {
     written.set(document, file);
     return file;
   };
-  return async (ctx, next) => {
+  return async (ctx) => {
     const file = fileAt(ctx.path);
-    if (file === undefined) {
-      await next();
-      return;
-    }
+    if (file === undefined) return null;
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx.method);
-    if (ctx.path !== '/openapi.json') ctx.set('Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
-    await file.send(ctx);
+    if (ctx.path !== '/openapi.json') replaceField(ctx, 'Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
+    return await file.answer(ctx);
   };
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { Answer } from '../answer.ts';
 import { matchesEtag } from '../conditional.ts';
 import type { Context } from '../state.ts';
 
@@ -26,24 +27,16 @@ export class StaticFile {
     this.#hash = createHash('sha256').update(options.bytes).digest('base64url').slice(0, 27);
   }
 
-  /** Answers a GET or HEAD with 200 or, where `If-None-Match` names these bytes, with 304. */
-  async send(ctx: Context): Promise<void> {
+  /** The answer to a GET or HEAD: 200 or, where `If-None-Match` names these bytes, 304. */
+  async answer(ctx: Context): Promise<Answer> {
     const { bytes, type, cacheControl, isCompressible } = this.#options;
     const isCoded = isCompressible && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
     const etag = isCoded ? `"${this.#hash}-gzip"` : `"${this.#hash}"`;
-    ctx.set('ETag', etag);
-    ctx.set('Cache-Control', cacheControl);
-    ctx.set('X-Content-Type-Options', 'nosniff');
-    ctx.vary('Accept-Encoding');
-    if (matchesEtag(ctx.get('If-None-Match'), etag)) {
-      ctx.status = 304;
-      return;
-    }
-    const body = isCoded ? await this.#gzipped() : bytes;
-    if (isCoded) ctx.set('Content-Encoding', 'gzip');
-    ctx.status = 200;
-    ctx.type = type;
-    ctx.body = body;
+    const fields = ['ETag', etag, 'Cache-Control', cacheControl];
+    if (matchesEtag(ctx.get('If-None-Match'), etag)) return { status: 304, fields, body: null };
+    if (isCoded) fields.push('Content-Encoding', 'gzip');
+    fields.push('Content-Type', type);
+    return { status: 200, fields, body: isCoded ? await this.#gzipped() : bytes };
   }
 
   #gzipped(): Promise<Buffer> {

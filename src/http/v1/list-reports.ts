@@ -2,20 +2,22 @@
 import { Derivation } from '../../cache/entry.ts';
 import type { EvaluationReader } from '../../cache/reader.ts';
 import { toReportsPage } from '../../domain/pages.ts';
-import { listQuery, listRecord, ownsItsQuestion, pathParameter, queryOf, readContextOf } from '../read.ts';
+import { asker } from '../asked.ts';
+import type { Answer } from '../answer.ts';
+import { whileThere } from '../gone.ts';
+import { listRecord, ownsItsQuestion, readContextOf } from '../read.ts';
 import { Representation } from '../representation.ts';
-import { sendRead } from '../send.ts';
+import { answerRead } from '../send.ts';
 import type { Context } from '../state.ts';
-import { parseReportsQuery } from './query.ts';
+import { askReports } from './asks.ts';
 
-export function createListReports(reader: EvaluationReader): (ctx: Context) => Promise<void> {
+export function createListReports(reader: EvaluationReader): (ctx: Context) => Promise<Answer> {
   const forms = new Derivation<Representation>((form) => form.weightBytes);
+  const asked = asker(askReports);
   return async (ctx) => {
-    const query = parseReportsQuery(queryOf(ctx));
-    const page = { page: query.page, pageSize: query.limit };
-    const workspaceId = pathParameter(ctx, 'workspaceId').toLowerCase();
-    const read = await reader.list(listQuery([workspaceId], page, query), readContextOf(ctx));
+    const { query, page } = asked(ctx);
+    const read = await whileThere(ctx, reader.list(query, readContextOf(ctx)));
     const render = (): Representation => new Representation(toReportsPage(listRecord(read), page.page));
-    await sendRead(ctx, read, ownsItsQuestion(page) ? forms.of(read.entry, render) : render());
+    return await answerRead(ctx, read, ownsItsQuestion(page) ? forms.of(read.entry, render) : render());
   };
 }

@@ -5,50 +5,42 @@ import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toReport } from '../../domain/report.ts';
 import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toReportTranscript } from '../../domain/transcript.ts';
-import { idParameter, pathParameter, readContextOf, visibleRecord } from '../read.ts';
+import { asker } from '../asked.ts';
+import type { Answer } from '../answer.ts';
+import { whileThere } from '../gone.ts';
+import { readContextOf, visibleRecord } from '../read.ts';
 import { Representation } from '../representation.ts';
-import { sendRead } from '../send.ts';
-import { createSingleRead } from '../single-read.ts';
+import { answerRead } from '../send.ts';
+import { createSingleRead, isOneOf } from '../single-read.ts';
 import type { Context } from '../state.ts';
 import type { Transcripts } from '../transcripts.ts';
+import { askDealInsights, askReport, askScorecard, askTranscript } from './asks.ts';
 
-type Handler = (ctx: Context) => Promise<void>;
-
-function workspacesOfPath(ctx: Context): readonly string[] {
-  return [pathParameter(ctx, 'workspaceId').toLowerCase()];
-}
-
-/** A report of another workspace than the path's is none (K5). */
-function isOfPath(ctx: Context, record: { readonly workspaceId: string }): boolean {
-  return workspacesOfPath(ctx).includes(record.workspaceId);
-}
+type Handler = (ctx: Context) => Promise<Answer>;
 
 export function createGetReport(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'reportId',
+    asks: askReport,
     read: (id, context) => reader.evaluation(id, context),
-    workspaceIds: workspacesOfPath,
-    isVisible: isOfPath,
+    isVisible: isOneOf,
     toPublic: (record) => ({ report: toReport(record) }),
   });
 }
 
 export function createGetScorecard(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'reportId',
+    asks: askScorecard,
     read: (id, context) => reader.scorecard(id, context),
-    workspaceIds: workspacesOfPath,
-    isVisible: isOfPath,
+    isVisible: isOneOf,
     toPublic: toScoredCardView,
   });
 }
 
 export function createGetDealInsights(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'reportId',
+    asks: askDealInsights,
     read: (id, context) => reader.dealInsights(id, context),
-    workspaceIds: workspacesOfPath,
-    isVisible: isOfPath,
+    isVisible: isOneOf,
     toPublic: toDealInsightsBody,
   });
 }
@@ -56,15 +48,17 @@ export function createGetDealInsights(reader: EvaluationReader): Handler {
 /** The body as it is, and whether it can be parsed (T1). */
 export function createGetTranscript(reader: EvaluationReader, transcripts: Transcripts): Handler {
   const forms = new Derivation<Promise<Representation>>(() => 0);
+  const asked = asker(askTranscript);
   return async (ctx) => {
-    const id = idParameter(ctx, 'reportId');
-    const read = await reader.transcript(id, readContextOf(ctx, workspacesOfPath(ctx)));
-    const record = visibleRecord(ctx, read.entry, (candidate) => isOfPath(ctx, candidate));
+    const { id, workspaceIds } = asked(ctx);
+    const context = readContextOf(ctx, workspaceIds ?? undefined);
+    const read = await whileThere(ctx, reader.transcript(id, context));
+    const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
     const form = await forms.of(read.entry, async () => {
       const made = new Representation(toReportTranscript(await transcripts.pagerOf(read.entry, record)));
       read.entry.addDerivedBytes(made.weightBytes);
       return made;
     });
-    await sendRead(ctx, read, form);
+    return await answerRead(ctx, read, form);
   };
 }

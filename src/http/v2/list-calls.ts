@@ -2,28 +2,22 @@
 import { Derivation } from '../../cache/entry.ts';
 import type { EvaluationReader } from '../../cache/reader.ts';
 import { toCallsPage } from '../../domain/pages.ts';
-import type { ApiKey } from '../../keys/key.ts';
-import { forbidden, listQuery, listRecord, ownsItsQuestion, queryOf, readContextOf } from '../read.ts';
+import { asker } from '../asked.ts';
+import type { Answer } from '../answer.ts';
+import { whileThere } from '../gone.ts';
+import { listRecord, ownsItsQuestion, readContextOf } from '../read.ts';
 import { Representation } from '../representation.ts';
-import { sendRead } from '../send.ts';
-import { type Context, keyOf } from '../state.ts';
-import { parseCallsQuery, parseWorkspaceId } from './query.ts';
+import { answerRead } from '../send.ts';
+import type { Context } from '../state.ts';
+import { askCalls } from './asks.ts';
 
-export function createListCalls(reader: EvaluationReader): (ctx: Context) => Promise<void> {
+export function createListCalls(reader: EvaluationReader): (ctx: Context) => Promise<Answer> {
   const forms = new Derivation<Representation>((form) => form.weightBytes);
+  const asked = asker(askCalls);
   return async (ctx) => {
-    const parameters = queryOf(ctx);
-    const workspaceIds = workspacesFor(ctx, keyOf(ctx), parseWorkspaceId(parameters));
-    const query = parseCallsQuery(parameters);
-    const read = await reader.list(listQuery(workspaceIds, query, query), readContextOf(ctx));
-    const render = (): Representation => new Representation(toCallsPage(listRecord(read), query));
-    await sendRead(ctx, read, ownsItsQuestion(query) ? forms.of(read.entry, render) : render());
+    const { query, page } = asked(ctx);
+    const read = await whileThere(ctx, reader.list(query, readContextOf(ctx)));
+    const render = (): Representation => new Representation(toCallsPage(listRecord(read), page));
+    return await answerRead(ctx, read, ownsItsQuestion(page) ? forms.of(read.entry, render) : render());
   };
-}
-
-/** All of the key's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
-function workspacesFor(ctx: Context, key: ApiKey, narrowedTo: string | null): readonly string[] {
-  if (narrowedTo === null) return key.workspaceIds;
-  if (!key.workspaceIds.includes(narrowedTo)) throw forbidden(ctx, "workspaceId is not among the key's");
-  return [narrowedTo];
 }

@@ -4,63 +4,64 @@ import { toCall } from '../../domain/call.ts';
 import { toRubricBody } from '../../domain/rubric.ts';
 import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toCallTranscript } from '../../domain/transcript.ts';
-import { idParameter, queryOf, readContextOf, visibleRecord } from '../read.ts';
+import { asker } from '../asked.ts';
+import type { Answer } from '../answer.ts';
+import { throwIfGone, whileThere } from '../gone.ts';
+import { PageForms } from '../page-forms.ts';
+import { readContextOf, visibleRecord } from '../read.ts';
 import { Representation } from '../representation.ts';
-import { sendRead } from '../send.ts';
-import { createSingleRead } from '../single-read.ts';
-import { type Context, keyOf } from '../state.ts';
+import { answerRead } from '../send.ts';
+import { createSingleRead, isOneOf } from '../single-read.ts';
+import type { Context } from '../state.ts';
 import { cutPage, type Transcripts } from '../transcripts.ts';
-import { parseCallTranscriptQuery, refuseParameters } from './query.ts';
+import { askCall, askCallScorecard, askCallTranscript, askRubric } from './asks.ts';
 
-type Handler = (ctx: Context) => Promise<void>;
-
-/** A record of a workspace that is not the key's is none (K6). */
-function isOfKey(ctx: Context, record: { readonly workspaceId: string }): boolean {
-  return keyOf(ctx).workspaceIds.includes(record.workspaceId);
-}
-
-const withoutParameters = (ctx: Context): void => refuseParameters(queryOf(ctx));
+type Handler = (ctx: Context) => Promise<Answer>;
 
 /** Only completed evaluations are calls (Q5). */
 export function createGetCall(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'callId',
+    asks: askCall,
     read: (id, context) => reader.evaluation(id, context),
-    isVisible: (ctx, record) => isOfKey(ctx, record) && record.state === 'COMPLETED',
+    isVisible: (record, workspaceIds) => isOneOf(record, workspaceIds) && record.state === 'COMPLETED',
     toPublic: (record) => ({ call: toCall(record) }),
-    checkQuery: withoutParameters,
   });
 }
 
 export function createGetCallScorecard(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'callId',
+    asks: askCallScorecard,
     read: (id, context) => reader.scorecard(id, context),
-    isVisible: isOfKey,
+    isVisible: isOneOf,
     toPublic: toScoredCardView,
-    checkQuery: withoutParameters,
   });
 }
 
 export function createGetRubric(reader: EvaluationReader): Handler {
   return createSingleRead({
-    parameter: 'scorecardId',
+    asks: askRubric,
     read: (id, context) => reader.rubric(id, context),
-    isVisible: isOfKey,
+    isVisible: isOneOf,
     toPublic: toRubricBody,
-    checkQuery: withoutParameters,
   });
 }
 
 /** One page of the parsed transcript, or of its exact slices. */
 export function createGetCallTranscript(reader: EvaluationReader, transcripts: Transcripts): Handler {
+  const asked = asker(askCallTranscript);
+  const forms = new PageForms();
   return async (ctx) => {
-    const query = parseCallTranscriptQuery(queryOf(ctx));
-    const read = await reader.transcript(idParameter(ctx, 'callId'), readContextOf(ctx));
-    const record = visibleRecord(ctx, read.entry, (candidate) => isOfKey(ctx, candidate));
-    const pager = await transcripts.pagerOf(read.entry, record);
-    const page = await cutPage(pager, query);
-    const { isFormatSupported } = pager;
-    await sendRead(ctx, read, new Representation(toCallTranscript({ ...page, ...query, isFormatSupported })));
+    const { id, page: query } = asked(ctx);
+    const context = readContextOf(ctx);
+    const read = await whileThere(ctx, reader.transcript(id, context));
+    const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
+    const { page, pageSize, maxChars, raw } = query;
+    const form = await forms.of(read.entry, `${page} ${pageSize} ${maxChars} ${raw}`, async () => {
+      const pager = await transcripts.pagerOf(read.entry, record);
+      throwIfGone(ctx);
+      const { isFormatSupported } = pager;
+      return new Representation(toCallTranscript({ ...(await cutPage(pager, query)), ...query, isFormatSupported }));
+    });
+    return await answerRead(ctx, read, form);
   };
 }

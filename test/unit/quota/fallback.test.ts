@@ -115,6 +115,19 @@ test('the shared log decides again once it can be reached, and is told what was 
   expect(shared.asked).toBe(3);
 });
 
+test('one that can be reached and does not decide is told of once, and as back once it has decided', async () => {
+  shared.isThere = false;
+  await admittedOf(2);
+  shared.isThere = true;
+  shared.isMergeable = false;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(shared.probes).toBeGreaterThan(3);
+  expect(shared.told).toEqual(['alone']);
+  shared.isMergeable = true;
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(shared.told).toEqual(['alone', 'shared']);
+});
+
 test('a merge that failed is sent again as the same one', async () => {
   shared.isThere = false;
   await admittedOf(2);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rateLimitHeaders } from '../../../src/quota/headers.ts';
+import { rateLimitHeaders } from '../../support/quota-headers.ts';
 import { QUOTA_WINDOWS } from '../../../src/quota/log.ts';
 import { createMemoryQuota } from '../../../src/quota/memory-quota.ts';
 import type { Quota, QuotaLimits } from '../../../src/quota/quota.ts';
