@@ -1,0 +1,142 @@
+/** What a process takes to start and to hold, and what several of them do. */
+import { spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Row } from '../../../prove/row.ts';
+import { bearer, type Bench } from '../bench.ts';
+import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
+import { load, type BenchRequest } from '../load.ts';
+import { median } from '../measure.ts';
+import { LIST, NEVER_SEEN, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
+import { childrenOf, cpuNanos, residentBytes } from '../processes.ts';
+
+const MEGABYTE = 1_000_000;
+const MOST_IDLE_MB = 130;
+/** What the gateway gives to its memory tier unless it is told otherwise. */
+const TIER_MB = 64;
+const MEMORY_ROUNDS = 10;
+
+/** Mixed load, much of it on records that were never seen, so that the memory tier is full long before the end. */
+export async function memory(bench: Bench): Promise<CaseResult> {
+  const gateway = await bench.evalgate();
+  await sleep(2000);
+  const idleMb = residentBytes(gateway.pid) / MEGABYTE;
+  const headers = bearer(await gateway.createKey());
+  const requests: BenchRequest[] = [LIST, SINGLE, TRANSCRIPT_PAGE, NEVER_SEEN].map((path) => ({ path, headers }));
+  const afterMb: number[] = [];
+  const seconds = bench.effort.memorySeconds / MEMORY_ROUNDS;
+  for (let round = 0; round < MEMORY_ROUNDS; round++) {
+    await load(gateway, { requests, seconds, isUnique: true });
+    afterMb.push(residentBytes(gateway.pid) / MEGABYTE);
+  }
+  const mostMb = Math.max(...afterMb);
+  const half = Math.floor(MEMORY_ROUNDS / 2);
+  const grownMb = median(afterMb.slice(half)) - median(afterMb.slice(1, half));
+  return {
+    rows: [
+      row('memory, idle', {
+        bar: `at most ${MOST_IDLE_MB} MB resident`,
+        measured: `${Math.round(idleMb)} MB`,
+        ok: idleMb <= MOST_IDLE_MB,
+      }),
+      row('memory under load', {
+        bar: `at most ${MOST_IDLE_MB} MB + the memory tier's ${TIER_MB} MB`,
+        measured: `${Math.round(mostMb)} MB`,
+        ok: mostMb <= MOST_IDLE_MB + TIER_MB,
+      }),
+      row(`memory over ${Math.round(bench.effort.memorySeconds / 60)} minutes of load`, {
+        bar: 'flat: the later half at most 5 % above the earlier',
+        measured: `${afterMb.map(Math.round).join(', ')} MB`,
+        ok: grownMb <= 0.05 * median(afterMb),
+      }),
+    ],
+    tables: [],
+  };
+}
+
+export async function workers(bench: Bench): Promise<CaseResult> {
+  const one = await bench.evalgate({ core: null });
+  const two = await bench.evalgate({ core: null, env: { WORKERS: '2' } });
+  const request = { path: LIST, headers: bearer(await one.createKey()) };
+  const measured = await bench.measure([
+    { name: 'one process', server: one, load: { requests: [request] } },
+    { name: 'WORKERS=2', server: two, load: { requests: [request] } },
+  ]);
+  const pids = childrenOf(two.pid);
+  const before = pids.map(cpuNanos);
+  await load(two, { requests: [request], seconds: bench.effort.seconds });
+  const used = pids.map((pid, index) => cpuNanos(pid) - (before[index] ?? 0));
+  const all = used.reduce((sum, nanos) => sum + nanos, 0);
+  const shares = used.map((nanos) => Math.round((100 * nanos) / all));
+  return {
+    rows: [
+      ratioRow('WORKERS=2, CPU a request', [named(measured, 'WORKERS=2'), named(measured, 'one process')], 1.1),
+      row('WORKERS=2, shares', {
+        bar: 'each worker does 30 % of the work at least',
+        measured: `${shares.join(' % and ')} %`,
+        ok: shares.length === 2 && Math.min(...shares) >= 30,
+      }),
+    ],
+    tables: [comparison('Hot list, one process and two workers, no core set', measured)],
+  };
+}
+
+const MOST_LISTENING_MS = 700;
+const MOST_READY_MS = 2000;
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+
+export async function start(bench: Bench): Promise<CaseResult> {
+  const listening: number[] = [];
+  const ready: number[] = [];
+  for (let round = 0; round < bench.effort.rounds + 1; round++) {
+    const startedMs = performance.now();
+    await bench.evalgate();
+    listening.push(performance.now() - startedMs);
+    await bench.stopServers();
+    ready.push(await npmStartMs());
+  }
+  // The first start fills the cache of compiled code.
+  const listeningMs = median(listening.slice(1));
+  const readyMs = median(ready.slice(1));
+  return {
+    rows: [
+      row('start, listening', {
+        bar: `at most ${MOST_LISTENING_MS} ms`,
+        measured: `${Math.round(listeningMs)} ms`,
+        ok: listeningMs <= MOST_LISTENING_MS,
+      }),
+      row('npm start, ready with the sample store', {
+        bar: `at most ${MOST_READY_MS} ms`,
+        measured: `${Math.round(readyMs)} ms`,
+        ok: readyMs <= MOST_READY_MS,
+      }),
+    ],
+    tables: [],
+  };
+}
+
+/** From the command to the line that says that it runs. */
+async function npmStartMs(): Promise<number> {
+  const startedMs = performance.now();
+  const child = spawn('npm', ['start'], {
+    cwd: ROOT,
+    env: { ...process.env, PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY: '0s' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+  });
+  let text = '';
+  for await (const chunk of child.stdout) {
+    text += String(chunk);
+    if (text.includes('One line for each endpoint')) break;
+  }
+  const tookMs = performance.now() - startedMs;
+  child.kill('SIGINT');
+  await ended;
+  return tookMs;
+}
+
+function row(name: string, rest: Omit<Row, 'name'>): Row {
+  return { name, ...rest };
+}

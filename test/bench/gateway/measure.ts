@@ -1,0 +1,61 @@
+/** Servers measured in turn, so that what else the machine does falls on all of them alike. */
+import { load, type Loaded, type LoadOptions } from './load.ts';
+import type { Server } from './server.ts';
+
+export interface Subject {
+  /** As the table calls it. */
+  readonly name: string;
+  readonly server: Server;
+  readonly load: Omit<LoadOptions, 'seconds'>;
+  /** The only statuses that may come; 200 unless it is given. */
+  readonly status?: number;
+}
+
+export interface Measured {
+  readonly name: string;
+  /** The median of the rounds. */
+  readonly cpuMicros: number;
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+export interface Effort {
+  readonly rounds: number;
+  readonly seconds: number;
+  /** How long memory is watched under load. */
+  readonly memorySeconds: number;
+}
+
+/** One warm-up of each, then the rounds. Rejects where any answer has another status than it should. */
+export async function measureInTurn(
+  subjects: readonly Subject[],
+  { rounds, seconds }: Pick<Effort, 'rounds' | 'seconds'>,
+): Promise<readonly Measured[]> {
+  for (const subject of subjects) await once(subject, Math.min(2, seconds));
+  const all = new Map<string, Loaded[]>(subjects.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const subject of subjects) all.get(subject.name)?.push(await once(subject, seconds));
+  }
+  return [...all].map(([name, loads]) => ({
+    name,
+    cpuMicros: median(loads.map(({ cpuMicros }) => cpuMicros)),
+    requestsPerSecond: median(loads.map((one) => one.requests / one.seconds)),
+    p50Ms: median(loads.map(({ latencyMs }) => latencyMs.p50)),
+    p99Ms: median(loads.map(({ latencyMs }) => latencyMs.p99)),
+  }));
+}
+
+async function once({ name, server, load: options, status = 200 }: Subject, seconds: number): Promise<Loaded> {
+  const loaded = await load(server, { ...options, seconds });
+  const others = Object.keys(loaded.statuses).filter((seen) => seen !== String(status));
+  if (others.length > 0) throw new Error(`${name} answered ${JSON.stringify(loaded.statuses)}, not ${status} alone`);
+  return loaded;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+}

@@ -1,0 +1,34 @@
+/** The Node.js servers that the gateway is measured against; see ../peers/serve.js. */
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { firstDocument, launch, OTHER_CORE, SERVER_CORE } from './processes.ts';
+import type { Server } from './server.ts';
+
+export type NodePeer = 'node-http' | 'koa' | 'express' | 'fastify';
+
+export interface PeerOptions {
+  /** Holds the bytes that are answered with. */
+  readonly bodyFile?: string;
+  readonly originUrl?: string;
+  readonly redisUrl?: string;
+  readonly keys?: readonly string[];
+}
+
+const SCRIPT = fileURLToPath(new URL('../peers/serve.js', import.meta.url));
+const listeningSchema = z.object({ port: z.number() });
+
+export async function startPeer(kind: NodePeer, options: PeerOptions, core = SERVER_CORE): Promise<Server> {
+  const command = [process.execPath, SCRIPT, kind];
+  const { child, pid, stop } = launch({
+    core,
+    command,
+    env: { OPTIONS: JSON.stringify(options), NODE_ENV: 'production' },
+  });
+  const { port } = await firstDocument(child, listeningSchema);
+  return { name: kind, url: `http://127.0.0.1:${port}`, pid, stop };
+}
+
+/** What the caching peers fetch from. */
+export function startOrigin(bodyFile: string): Promise<Server> {
+  return startPeer('node-http', { bodyFile }, OTHER_CORE);
+}

@@ -1,0 +1,116 @@
+/**
+ * Sends requests when they are due, whatever became of those before, and prints how long after they were due they were
+ * answered: a server that falls behind can't slow down what it is measured by. A process of its own.
+ * Usage: node open-loop.ts, with a JSON object in OPTIONS: {url, path, headers, connections, seconds, rate}.
+ */
+import { connect, type Socket } from 'node:net';
+import { createHistogram } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+
+const { url, path, headers, connections, seconds, rate } = z
+  .object({
+    url: z.string(),
+    path: z.string(),
+    headers: z.record(z.string(), z.string()),
+    connections: z.number(),
+    seconds: z.number(),
+    rate: z.number(),
+  })
+  .parse(JSON.parse(process.env['OPTIONS'] ?? '{}'));
+
+const { hostname, port, host } = new URL(url);
+const fields = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+const request = Buffer.from(`GET ${path} HTTP/1.1\r\n${fields.join('')}\r\n`);
+const latenciesMicros = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 });
+const statuses: Record<string, number> = {};
+
+/** One connection: a request at a time, since a response says where it ends. */
+class Connection {
+  readonly #socket: Socket;
+  #dueMs = 0;
+  #head = '';
+  /** Of the body that is under way; null before its head is whole. */
+  #bytesLeft: number | null = null;
+  #onIdle: (connection: Connection) => void = () => {};
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+  }
+
+  send(dueMs: number, onIdle: (connection: Connection) => void): void {
+    this.#dueMs = dueMs;
+    this.#onIdle = onIdle;
+    this.#socket.write(request);
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#bytesLeft === null) {
+      this.#head += chunk.toString('latin1');
+      const end = this.#head.indexOf('\r\n\r\n');
+      if (end === -1) return;
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#head)?.[1] ?? 0);
+      this.#bytesLeft = length - (this.#head.length - end - 4);
+    } else {
+      this.#bytesLeft -= chunk.length;
+    }
+    if (this.#bytesLeft > 0) return;
+    const status = this.#head.slice(9, 12);
+    statuses[status] = (statuses[status] ?? 0) + 1;
+    latenciesMicros.record(Math.max(1, Math.round((performance.now() - this.#dueMs) * 1000)));
+    this.#head = '';
+    this.#bytesLeft = null;
+    this.#onIdle(this);
+  }
+}
+
+const idle = await Promise.all(Array.from({ length: connections }, open));
+const all = [...idle];
+const waitingSinceMs: number[] = [];
+
+function open(): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    socket.once('error', reject);
+    socket.once('connect', () => resolve(new Connection(socket)));
+  });
+}
+
+function dispatch(dueMs: number): void {
+  const connection = idle.pop();
+  if (connection === undefined) waitingSinceMs.push(dueMs);
+  else connection.send(dueMs, release);
+}
+
+function release(connection: Connection): void {
+  const dueMs = waitingSinceMs.shift();
+  if (dueMs === undefined) idle.push(connection);
+  else connection.send(dueMs, release);
+}
+
+const startedMs = performance.now();
+const total = Math.round(rate * seconds);
+for (let sent = 0; sent < total;) {
+  const dueByNow = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * rate));
+  for (; sent < dueByNow; sent += 1) dispatch(startedMs + (sent / rate) * 1000);
+  // A timer would come a millisecond late.
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+for (let waited = 0; idle.length < connections && waited < 5000; waited += 10) await sleep(10);
+for (const connection of all) connection.end();
+const percentileMs = (percent: number): number => latenciesMicros.percentile(percent) / 1000;
+process.stdout.write(
+  `${JSON.stringify({
+    requests: latenciesMicros.count,
+    statuses,
+    errors: total - latenciesMicros.count,
+    latencyMs: { p50: percentileMs(50), p90: percentileMs(90), p99: percentileMs(99), max: latenciesMicros.max / 1000 },
+  })}\n`,
+);

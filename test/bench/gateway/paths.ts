@@ -1,0 +1,14 @@
+/** The reads that are measured. */
+import { WORKSPACE_A } from '../../support/records.ts';
+import { TRANSCRIPT_ID } from './world.ts';
+
+/** Its body has about 6.6 kB. */
+export const LIST = listOf(8);
+export const SINGLE = '/v2/calls/ev_7';
+/** A page of some 20 kB out of 2 MB. */
+export const TRANSCRIPT_PAGE = `/v2/calls/${TRANSCRIPT_ID}/transcript?pageSize=85&page=40`;
+export const NEVER_SEEN = '/v2/calls/any_{n}';
+
+export function listOf(limit: number): string {
+  return `/v1/workspaces/${WORKSPACE_A}/reports?limit=${limit}`;
+}

@@ -1,0 +1,108 @@
+/**
+ * Measures what a request costs, beside other servers with the same bodies, and prints tables as Markdown. Exits with
+ * status 1 where a bar is missed. Progress goes to stderr. Linux only: the CPU time comes from /proc.
+ * Usage: node test/bench/run.ts [--only NAME]... [--seconds N] [--rounds N] [--memory-seconds N]
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { describeMachine } from '../prove/machine.ts';
+import { Bench } from './gateway/bench.ts';
+import type { Case, CaseResult, Table } from './gateway/case.ts';
+import { hotList } from './gateway/cases/hot-list.ts';
+import { growth } from './gateway/cases/growth.ts';
+import { codings, notModified, singles } from './gateway/cases/hot-reads.ts';
+import { latency } from './gateway/cases/latency.ts';
+import { miss, overLimit, redisHit } from './gateway/cases/misses.ts';
+import { memory, start, workers } from './gateway/cases/process.ts';
+
+const CASES: Readonly<Record<string, Case>> = {
+  'hot-list': hotList,
+  'not-modified': notModified,
+  singles,
+  codings,
+  'redis-hit': redisHit,
+  miss,
+  'over-limit': overLimit,
+  latency,
+  memory,
+  workers,
+  start,
+  growth,
+};
+const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true },
+    seconds: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '3' },
+    'memory-seconds': { type: 'string', default: '600' },
+  },
+});
+const effort = {
+  seconds: Number(values.seconds),
+  rounds: Number(values.rounds),
+  memorySeconds: Number(values['memory-seconds']),
+};
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+installPeers();
+const machine = await describeMachine();
+const bench = await Bench.open(effort);
+const results: CaseResult[] = [];
+try {
+  for (const name of chosen()) results.push(await runCase(name));
+} finally {
+  await bench.close();
+}
+const rows = results.flatMap((result) => result.rows);
+const out = [
+  `${machine}; ${effort.rounds} rounds of ${effort.seconds} s each, medians; server on one core, load on the other`,
+  markdown(
+    ['what', 'bar', 'measured', 'ok'],
+    rows.map(({ name, bar, measured, ok }) => [name, bar, measured, ok ? 'yes' : '**no**']),
+  ),
+  ...results.flatMap(({ tables }) =>
+    tables.map(({ title, head, lines }: Table) => `${title}\n\n${markdown(head, lines)}`),
+  ),
+];
+process.stdout.write(`${out.join('\n\n')}\n`);
+process.exitCode = rows.every(({ ok }) => ok) ? 0 : 1;
+
+async function runCase(name: string): Promise<CaseResult> {
+  const run = CASES[name];
+  if (run === undefined) throw new Error(`There is no ${name}; there are: ${Object.keys(CASES).join(', ')}.`);
+  say(`${name} ...`);
+  try {
+    const result = await run(bench);
+    for (const { name: what, measured, ok } of result.rows) say(`  ${ok ? 'ok' : 'MISSED'}  ${what}: ${measured}`);
+    return result;
+  } finally {
+    await bench.stopServers();
+  }
+}
+
+function chosen(): readonly string[] {
+  return values.only ?? Object.keys(CASES);
+}
+
+/** The peers are no dependencies of the project: they come with the first run. */
+function installPeers(): void {
+  if (existsSync(`${PEERS}/node_modules/autocannon`)) return;
+  say('installing what the gateway is measured against ...');
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: PEERS, stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+function markdown(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  return [line(head), `|${head.map(() => '---').join('|')}|`, ...lines.map(line)].join('\n');
+}
+
+function line(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |`;
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
