@@ -13,7 +13,7 @@ COPY src ./src
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
-RUN node --eval "import('/app/src/gateway.ts')" && node src/cli/evalgate.js openapi > /dev/null
+RUN node --eval "import('/app/src/run-worker.ts').then(() => import('/app/src/supervise.ts'))" && node src/cli/evalgate.js openapi > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 

@@ -2,17 +2,22 @@
 import type Koa from 'koa';
 import type { AdminOptions } from './admin/app.ts';
 import { createCacheControls } from './admin/cache-controls.ts';
-import type { Metrics } from './admin/metrics.ts';
+import type { Metrics } from './admin/metrics/recorders.ts';
 import type { Readiness } from './admin/readiness.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
+import { combineHooks } from './cache/combine-hooks.ts';
 import { createReadThrough } from './cache/read-through.ts';
-import type { EvaluationReader } from './cache/reader.ts';
+import type { CachingReader, EvaluationReader } from './cache/reader.ts';
 import type { AdjustableTimes } from './cache/times.ts';
+import type { CacheWatch } from './cache-watch.ts';
 import type { Clock } from './clock.ts';
+import type { Siblings } from './cluster/member.ts';
 import { redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { originOf } from './config/reload.ts';
+import type { DependencyWatch } from './dependencies.ts';
 import { createPublicApp } from './http/app.ts';
+import { createResolver } from './http/resolve.ts';
 import { createDocs } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import type { RequestState } from './http/state.ts';
@@ -22,6 +27,7 @@ import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { Observer } from './observer.ts';
 import type { SharedState } from './shared-state.ts';
+import { metricsOfAll, readinessOfAll } from './siblings.ts';
 import type { StoreSource } from './store-source.ts';
 
 /** What a gateway is made of; made once, when it starts. */
@@ -31,11 +37,15 @@ export interface Parts {
   readonly source: StoreSource;
   readonly metrics: Metrics;
   readonly observer: Observer;
+  readonly dependencies: DependencyWatch;
   readonly times: AdjustableTimes;
   readonly memory: MemoryTier;
+  readonly watch: CacheWatch;
   readonly shared: SharedState;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The other workers of this gateway; null where it is one process. */
+  readonly siblings: Siblings | null;
 }
 
 /** What changes while it runs. */
@@ -48,7 +58,8 @@ export interface Running {
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
-export function assembleReader({ source, shared, memory, times, clock, observer, loaded }: Parts): EvaluationReader {
+export function assembleReader(parts: Parts): CachingReader {
+  const { source, shared, memory, times, clock, observer, watch, loaded } = parts;
   return createReadThrough({
     store: source.store,
     memory,
@@ -56,7 +67,8 @@ export function assembleReader({ source, shared, memory, times, clock, observer,
     purges: shared.purges,
     times,
     clock,
-    hooks: observer.cache,
+    hooks: combineHooks(combineHooks(observer.cache, shared.insight.hooks), watch.hooks),
+    maintenance: shared.maintenance,
     flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
 }
@@ -75,6 +87,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
       clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
     docs: createDocs({ document: running.document }),
     isDraining: () => running.status() === 'draining',
+    maxInFlight: loaded.config.server.maxInFlight,
     hooks: observer.http,
   });
   // Everything a request can fail with is answered further in; this is left of connections that break.
@@ -82,13 +95,13 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
   return app;
 }
 
-export function assembleAdmin(parts: Parts, running: Running): AdminOptions {
-  const { clock, logger, metrics, observer, memory, times, shared, loaded } = parts;
+export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {
+  const { clock, dependencies, logger, metrics, observer, memory, times, shared, watch, loaded, siblings } = parts;
   const { admin, cache } = loaded.config;
   return {
     tokens: admin.tokens,
     allowedHosts: admin.allowedHosts,
-    isReady: () => ({ status: running.status(), dependencies: [observer.storeHealth(), ...shared.dependencies()] }),
+    isReady: () => readinessOfAll({ status: running.status(), dependencies: dependencies.list() }, siblings),
     registry: shared.registry,
     cache: createCacheControls({
       memory,
@@ -99,10 +112,24 @@ export function assembleAdmin(parts: Parts, running: Running): AdminOptions {
       configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
       maxBytes: cache.memoryBytes,
       counters: observer.cacheCounters,
+      maintenance: shared.maintenance,
+      resolve: createResolver(),
+      inspector: shared.inspector,
+      flightOf: (key) => reader.flightOf(key),
+      lastMissOf: (key) => watch.lastMisses.of(key),
+      top: (limit) => watch.top.view(limit),
       clock,
     }),
+    insight: {
+      whatIf: shared.insight.whatIf,
+      history: shared.insight.history,
+      members: shared.members,
+      times,
+      outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
+    },
+    pulse: watch.pulse,
     config: () => redactedConfig(running.loaded()),
-    metrics,
+    metrics: siblings === null ? metrics : metricsOfAll(metrics, siblings),
     audit: shared.audit,
     clock,
     log: logger,

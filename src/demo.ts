@@ -1,5 +1,5 @@
 /** What a newcomer is shown: keys for the bundled sample, and a line to paste for each endpoint. */
-import type { KeyDirectory, Scope } from './keys/key.ts';
+import type { IssuedKey, KeyDirectory, Scope } from './keys/key.ts';
 import type { DemoIds } from './sample/index.ts';
 
 export interface DemoAnnouncement {
@@ -9,10 +9,24 @@ export interface DemoAnnouncement {
   readonly curlLines: readonly string[];
 }
 
+/** One a surface. */
+export interface DemoKeys {
+  readonly v1: IssuedKey;
+  readonly v2: IssuedKey;
+}
+
 /** Issues one key a surface. Only ever in front of the bundled sample: a real store has no demo keys. */
-export async function announceDemo(registry: KeyDirectory, ids: DemoIds, publicUrl: string): Promise<DemoAnnouncement> {
-  const v1Key = await issue(registry, ids, 'Demo key for v1', ['reports.read']);
-  const v2Key = await issue(registry, ids, 'Demo key for v2', ['calls.read', 'coaching.read']);
+export async function issueDemoKeys(registry: KeyDirectory, ids: DemoIds): Promise<DemoKeys> {
+  return {
+    v1: await issue(registry, ids, 'Demo key for v1', ['reports.read']),
+    v2: await issue(registry, ids, 'Demo key for v2', ['calls.read', 'coaching.read']),
+  };
+}
+
+/** What is printed of them. */
+export function announceDemo(keys: DemoKeys, ids: DemoIds, publicUrl: string): DemoAnnouncement {
+  const v1Key = keys.v1.token;
+  const v2Key = keys.v2.token;
   const report = `/v1/workspaces/${ids.workspaceId}/reports/${ids.reportId}`;
   const call = `/v2/calls/${ids.callId}`;
   const v1Paths = [
@@ -34,14 +48,12 @@ export async function announceDemo(registry: KeyDirectory, ids: DemoIds, publicU
   return { v1Key, v2Key, curlLines };
 }
 
-async function issue(registry: KeyDirectory, ids: DemoIds, name: string, scopes: readonly Scope[]): Promise<string> {
-  const noLimits = { perMinute: null, perHour: null };
-  const { token } = await registry.create({
+function issue(registry: KeyDirectory, ids: DemoIds, name: string, scopes: readonly Scope[]): Promise<IssuedKey> {
+  return registry.create({
     name,
     workspaceIds: [ids.workspaceId],
     scopes,
     expiresAtMs: null,
-    limits: noLimits,
+    limits: { perMinute: null, perHour: null },
   });
-  return token;
 }

@@ -1,22 +1,31 @@
 /** The composition root: a configuration in, a running gateway out. Everything is made here and handed to who needs it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createMetrics } from './admin/metrics.ts';
+import { createMetrics } from './admin/metrics/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
 import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { AdjustableTimes } from './cache/times.ts';
+import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
+import type { Siblings } from './cluster/member.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { reload } from './config/reload.ts';
-import { announceDemo, type DemoAnnouncement } from './demo.ts';
-import type { ReportErrorBody } from './domain/errors.ts';
+import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from './grace.ts';
+import { errorBodyAt } from './http/error-forms.ts';
+import { DependencyWatch } from './dependencies.ts';
 import { buildOpenApiDocument, type OpenApiDocument } from './http/openapi/document.ts';
+import type { ImportedKey } from './keys/key.ts';
 import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log/logger.ts';
 import { createObserver } from './observer.ts';
+import type { SampleAddress } from './sample-store.ts';
+import { watchMaintenance } from './maintenance-watch.ts';
+import { readingsOf, startedLine } from './self-report.ts';
 import { openSharedState } from './shared-state.ts';
-import { listening, StartError } from './start-error.ts';
+import { logTurn } from './turn-log.ts';
+import { listening } from './start-error.ts';
 import { openStore } from './store-source.ts';
 import { VERSION } from './version.ts';
 
@@ -28,6 +37,8 @@ export interface Gateway {
   readonly demo: DemoAnnouncement | null;
   /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
   reload(loaded: LoadedConfig): readonly string[];
+  /** The configuration was read again and is invalid: the old one stays in force. */
+  reloadFailed(): void;
   /**
    * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close; then lets what is in
    * flight finish, 30 s at most. Calling it again while it runs changes nothing.
@@ -38,33 +49,48 @@ export interface Gateway {
 export interface GatewayOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
+  /** Set for one of several workers. */
+  readonly worker?: WorkerOptions;
 }
 
-const IN_FLIGHT_GRACE_MS = 30_000;
-const ADMIN_GRACE_MS = 5000;
+export interface WorkerOptions {
+  readonly siblings: Siblings;
+  /** The sample store that all of them share, and the keys to it; null in front of a real store. */
+  readonly sample: SharedSample | null;
+}
+
+export interface SharedSample extends SampleAddress {
+  readonly keys: readonly ImportedKey[];
+}
 
 /** Rejects with a StartError where an address can't be had; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, logger } = options;
+  const { clock = systemClock, logger, worker = null } = options;
   const { config } = loaded;
-  if (config.server.workers > 1) {
-    throw new StartError(
-      `WORKERS=${config.server.workers}: this version runs one process. Start several with the same REDIS_URL instead.`,
-    );
-  }
   const metrics = createMetrics({ version: VERSION });
-  const observer = createObserver(logger, metrics);
+  const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
+  const observer = createObserver({ logger, metrics, dependencies, clock });
   const times = new AdjustableTimes(config.cache.classes);
+  const maintenance = watchMaintenance(dependencies, clock);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
-  const source = await openStore(config.upstream, observer.store);
-  const shared = await openSharedState({ config, memory, times, source, clock, logger }).catch(
-    async (error: unknown) => {
-      await source.close();
-      throw error;
-    },
-  );
-  const gateway = new RunningGateway({ loaded, source, metrics, observer, times, memory, shared, clock, logger });
+  const source = await openStore({
+    upstream: config.upstream,
+    hooks: observer,
+    running: worker?.sample ?? null,
+    maintenance,
+    clock,
+  });
+  const inForce = { times, maintenance };
+  const watch = createCacheWatch(clock);
+  const parts = { dependencies, metrics, memory, source, clock, logger };
+  const shared = await openSharedState({ ...parts, ...inForce, config }).catch(async (error: unknown) => {
+    await source.close();
+    throw error;
+  });
+  const siblings = worker?.siblings ?? null;
+  const gateway = new RunningGateway({ ...parts, loaded, observer, times, watch, shared, siblings });
   try {
+    await shared.transientKeys.importKeys(worker?.sample?.keys ?? []);
     await gateway.start();
   } catch (error) {
     await gateway.stop(0);
@@ -92,6 +118,12 @@ class RunningGateway implements Gateway {
     this.#parts = parts;
     this.#loaded = parts.loaded;
     this.#document = documentOf(parts.loaded);
+    const connections = () => ({
+      public: this.#public?.connections() ?? 0,
+      admin: this.#admin?.connections() ?? 0,
+    });
+    parts.metrics.watch(readingsOf(parts, this.#running, connections));
+    parts.metrics.configRead({ result: 'start', atMs: parts.clock.nowMs() });
   }
 
   get publicUrl(): string {
@@ -108,16 +140,23 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
+    const reader = assembleReader(this.#parts);
     // The admin listener comes first, so that probes are answered while the rest starts.
     this.#admin = await listening('ADMIN_PORT', admin, () =>
-      startAdminServer(assembleAdmin(this.#parts, this.#running), admin),
+      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
     );
-    const app = assemblePublicApp(this.#parts, assembleReader(this.#parts), this.#running);
+    const app = assemblePublicApp(this.#parts, reader, this.#running);
     const handler = app.callback();
-    this.#public = await listening('PORT', server, () => listen(handler, server, { errorBody: plainErrorBody }));
+    this.#public = await listening('PORT', server, () =>
+      listen(handler, server, { errorBody: errorBodyAt, maxConnections: server.maxConnections }),
+    );
     const { demo } = this.#parts.source;
-    if (demo !== null) this.#demo = await announceDemo(this.#parts.shared.transientKeys, demo, this.#public.url);
-    this.#status = 'ready';
+    if (demo !== null) {
+      const keys = await issueDemoKeys(this.#parts.shared.transientKeys, demo);
+      this.#demo = announceDemo(keys, demo, this.#public.url);
+    }
+    this.#become('ready');
+    this.#parts.logger.info(startedLine(this.#parts, this), 'started');
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
@@ -126,7 +165,12 @@ class RunningGateway implements Gateway {
     this.#document = documentOf(inForce);
     this.#parts.times.configure(loaded.config.cache.classes);
     this.#parts.logger.level = loaded.config.log.level;
+    this.#parts.metrics.configRead({ result: 'success', atMs: this.#parts.clock.nowMs() });
     return needRestart;
+  }
+
+  reloadFailed(): void {
+    this.#parts.metrics.configRead({ result: 'failure', atMs: this.#parts.clock.nowMs() });
   }
 
   stop(delayMs: number): Promise<void> {
@@ -134,8 +178,13 @@ class RunningGateway implements Gateway {
     return this.#stopping;
   }
 
+  #become(status: Exclude<Readiness['status'], 'starting'>): void {
+    this.#status = status;
+    this.#parts.shared.members.tell(status);
+  }
+
   async #drain(delayMs: number): Promise<void> {
-    this.#status = 'draining';
+    this.#become('draining');
     await sleep(delayMs);
     await this.#public?.close(IN_FLIGHT_GRACE_MS);
     await this.#admin?.close(ADMIN_GRACE_MS);
@@ -143,10 +192,6 @@ class RunningGateway implements Gateway {
     await this.#parts.shared.close();
     this.#parts.metrics.close();
   }
-}
-
-function plainErrorBody(error: string): ReportErrorBody {
-  return { error };
 }
 
 function documentOf({ config }: LoadedConfig): OpenApiDocument {

@@ -1,45 +1,79 @@
 /** Where evaluations come from: the configured store, or the bundled sample where none is configured. */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { gatedStore, maintenanceGate } from './cache/maintenance-gate.ts';
+import type { MaintenanceWatch } from './cache/maintenance.ts';
+import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import { createSampleData, createSampleUpstream, demo, type DemoIds } from './sample/index.ts';
-import { createHttpStore, type HttpStore, type HttpStoreHooks } from './upstream/http-store.ts';
+import type { DemoIds } from './sample/index.ts';
+import { type SampleAddress, startSampleStore } from './sample-store.ts';
+import { systemTimers } from './timers.ts';
+import { createLocalCallRate } from './upstream/guard/call-rate.ts';
+import { type GuardedStore, guardStore } from './upstream/guard/guard.ts';
+import type { GuardHooks } from './upstream/guard/hooks.ts';
+import { createHttpStore, type HttpStoreHooks } from './upstream/http-store.ts';
 
 export interface StoreSource {
-  readonly store: HttpStore;
+  /** Behind its guard. */
+  readonly store: GuardedStore;
   /** Names the store among others, in letters and digits, without telling where it is. */
   readonly identity: string;
-  /** What the sample holds to be shown; null in front of a real store. */
+  /** What the sample that was started here holds to be shown; null in front of another store. */
   readonly demo: DemoIds | null;
   close(): Promise<void>;
 }
 
-const IDENTITY_LENGTH = 12;
-const SAMPLE_EVALUATIONS = 5000;
-const SAMPLE_SEED = 1;
-/** The sample is as slow as the stores that the gateway is for. */
-const SAMPLE_MEDIAN_LATENCY_MS = 120;
+export interface StoreSourceOptions {
+  readonly upstream: Config['upstream'];
+  readonly hooks: { readonly store: HttpStoreHooks; readonly guard: GuardHooks };
+  /** The sample that runs already; null where there is none. */
+  readonly running: SampleAddress | null;
+  /** While it is on, nothing is sent. */
+  readonly maintenance: MaintenanceWatch;
+  readonly clock: Clock;
+}
 
-/** Opens the store. The sample is a real HTTP server on a free loopback port, with a token that nobody else knows. */
-export async function openStore(upstream: Config['upstream'], hooks: HttpStoreHooks): Promise<StoreSource> {
-  const { timeoutMs, maxResponseBytes, maxConnections } = upstream;
-  const limits = { timeoutMs, maxResponseBytes, maxConnections, hooks };
+const IDENTITY_LENGTH = 12;
+/** The sample's name among stores: it is the same data wherever it runs. */
+const SAMPLE_IDENTITY = 'sample';
+
+/** Opens the store. Where none is configured that is the sample: the one that runs already, else one of its own. */
+export async function openStore(options: StoreSourceOptions): Promise<StoreSource> {
+  const { upstream, running } = options;
   if (upstream.url !== null) {
-    const store = createHttpStore({ ...limits, baseUrl: upstream.url, token: upstream.token });
     const identity = createHash('sha256').update(upstream.url).digest('hex').slice(0, IDENTITY_LENGTH);
-    return { store, identity, demo: null, close: () => store.close() };
+    return { ...connect({ url: upstream.url, token: upstream.token }, options), identity, demo: null };
   }
-  const data = createSampleData({ seed: SAMPLE_SEED, evaluations: SAMPLE_EVALUATIONS });
-  const token = randomBytes(24).toString('base64url');
-  const sample = createSampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
-  const { url } = await sample.listen(0);
-  const store = createHttpStore({ ...limits, baseUrl: url, token });
+  if (running !== null) return { ...connect(running, options), identity: SAMPLE_IDENTITY, demo: null };
+  const sample = await startSampleStore();
+  const connected = connect(sample, options);
   return {
-    store,
-    identity: 'sample',
-    demo: demo(data),
+    ...connected,
+    identity: SAMPLE_IDENTITY,
+    demo: sample.ids,
     close: async () => {
-      await store.close();
+      await connected.close();
       await sample.close();
     },
   };
+}
+
+/** The client of the store at that address, and its guard around it. */
+function connect(
+  { url, token }: { readonly url: string; readonly token: string | null },
+  { upstream, hooks, maintenance, clock }: StoreSourceOptions,
+): Pick<StoreSource, 'store' | 'close'> {
+  const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
+  const limits = { timeoutMs, maxResponseBytes, maxConnections };
+  const client = createHttpStore({ ...limits, baseUrl: url, token, hooks: hooks.store });
+  const store = guardStore({
+    store: gatedStore(client, maintenanceGate(maintenance, clock)),
+    limits: { ...upstream, maxInFlight: maxConnections },
+    clock,
+    timers: systemTimers,
+    hooks: hooks.guard,
+  });
+  if (maxRequestsPerSecond !== null) {
+    store.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers: systemTimers }));
+  }
+  return { store, close: () => client.close() };
 }

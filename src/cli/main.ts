@@ -7,6 +7,7 @@ import { cacheCommand } from './cache/index.ts';
 import { makeGroup } from './command.ts';
 import { doctorCommand } from './doctor/index.ts';
 import { CliError, exitCodeOf } from './errors.ts';
+import { fleetCommand } from './fleet.ts';
 import { keysCommand } from './keys/index.ts';
 import { openapiCommand } from './openapi.ts';
 import { sampleUpstreamCommand } from './sample-upstream.ts';
@@ -45,6 +46,7 @@ function buildProgram(terminal: Terminal): Command {
     .addCommand(sampleUpstreamCommand(terminal))
     .addCommand(keysCommand(terminal))
     .addCommand(cacheCommand(terminal))
+    .addCommand(fleetCommand(terminal))
     .addCommand(doctorCommand(terminal))
     .addCommand(openapiCommand(terminal));
 }

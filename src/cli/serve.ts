@@ -1,9 +1,10 @@
 /** `evalgate serve`: the gateway; what `npm start` runs. */
 import type { Command } from 'commander';
+import { joinSupervisor, type Member } from '../cluster/member.ts';
 import { ConfigError } from '../config/errors.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
-import type { Gateway } from '../gateway.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { answer, makeCommand } from './command.ts';
 import type { Terminal } from './terminal.ts';
@@ -13,10 +14,13 @@ export function serveCommand(terminal: Terminal): Command {
     {
       name: 'serve',
       summary: 'run the gateway',
-      details: 'Without UPSTREAM_URL it runs in front of the bundled sample store and prints keys to try it with.',
+      details:
+        'Without UPSTREAM_URL it runs in front of the bundled sample store and prints keys to try it with.\n' +
+        'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
       examples: [
         'evalgate serve',
         'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
+        'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
       ],
     },
     terminal,
@@ -24,27 +28,90 @@ export function serveCommand(terminal: Terminal): Command {
   return command.action(() => serve(command, terminal));
 }
 
+type Signal = 'SIGTERM' | 'SIGINT';
+
+/** What runs: one gateway in this process, or several in processes of their own. */
+interface Running {
+  readonly publicUrl: string;
+  readonly adminUrl: string;
+  readonly demo: DemoAnnouncement | null;
+  reload(kept: KeptConfig): readonly string[];
+  reloadFailed?(): void;
+  /** Goes on accepting for so long, then ends. Resolves with how many processes had to be killed. */
+  stop(forMs: number): Promise<number>;
+}
+
 /** Resolves when the gateway has stopped, on SIGTERM or SIGINT. */
 async function serve(command: Command, terminal: Terminal): Promise<void> {
+  const member = joinSupervisor();
+  if (member !== null) process.exit(await serveAsWorker(member, terminal));
   // From the first moment on: a signal that comes while the gateway starts must not be lost.
   const stopped = stopSignal();
-  const loaded = loadConfig({ env: terminal.env });
-  const logger = createLogger({ level: loaded.config.log.level });
-  warn(logger, loaded);
+  const kept = loadAndKeep(terminal.env);
+  const { config } = kept.loaded;
+  const logger = createLogger({ level: config.log.level });
+  warn(logger, kept.loaded);
+  const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
+  if (running === null) return;
+  const { publicUrl, adminUrl, demo } = running;
+  answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(publicUrl, adminUrl, demo) });
+  process.on('SIGHUP', () => reload(running, terminal, logger));
+  const signal = await stopped;
+  logger.info({ signal }, 'stopping');
+  const killed = await running.stop(delayMs(signal, kept));
+  logger.info('stopped');
+  if (killed > 0) process.exitCode = 1;
+}
+
+/** Resolves with the status to exit with. A worker has to exit: its connection to the first process would hold it. */
+async function serveAsWorker(member: Member, terminal: Terminal): Promise<number> {
+  try {
+    const { runWorker } = await import('../run-worker.ts');
+    return await runWorker(member, terminal.env);
+  } catch (error) {
+    terminal.err(`${error instanceof Error ? error.stack : 'something failed that is no error'}\n`);
+    return 1;
+  }
+}
+
+async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running> {
   // Only this command needs the whole gateway; the others start faster without.
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(loaded, { logger });
   const { publicUrl, adminUrl, demo } = gateway;
-  answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(publicUrl, adminUrl, demo) });
-  process.on('SIGHUP', () => reload(gateway, terminal, logger));
-  const signal = await stopped;
-  logger.info({ signal }, 'stopping');
-  await gateway.stop(signal === 'SIGTERM' ? loaded.config.server.drainDelayMs : 0);
-  logger.info('stopped');
+  return {
+    publicUrl,
+    adminUrl,
+    demo,
+    reload: (kept) => gateway.reload(kept.loaded),
+    reloadFailed: () => gateway.reloadFailed(),
+    stop: async (forMs) => {
+      await gateway.stop(forMs);
+      return 0;
+    },
+  };
+}
+
+/** Null where the signal came before all were ready; they have ended then. */
+async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
+  const { SupervisedGateways } = await import('../supervise.ts');
+  const gateways = new SupervisedGateways(kept, logger);
+  const starting = gateways.start();
+  const first = await Promise.race([starting, stopped]);
+  // All that run already are drained, as later.
+  if (typeof first === 'string') await gateways.stop(delayMs(first, kept));
+  const started = await starting;
+  if (started === null) return null;
+  return { ...started, reload: (next) => gateways.reload(next), stop: (forMs) => gateways.stop(forMs) };
+}
+
+/** How long requests are accepted after the signal. */
+function delayMs(signal: Signal, { loaded }: KeptConfig): number {
+  return signal === 'SIGTERM' ? loaded.config.server.drainDelayMs : 0;
 }
 
 /** The handlers stay: a repeated signal while draining is ignored. */
-function stopSignal(): Promise<'SIGTERM' | 'SIGINT'> {
+function stopSignal(): Promise<Signal> {
   return new Promise((resolve) => {
     process.on('SIGTERM', () => resolve('SIGTERM'));
     process.on('SIGINT', () => resolve('SIGINT'));
@@ -52,15 +119,16 @@ function stopSignal(): Promise<'SIGTERM' | 'SIGINT'> {
 }
 
 /** Reads the configuration again; where it is invalid, the old one stays in force. */
-function reload(gateway: Gateway, terminal: Terminal, logger: Logger): void {
+function reload(running: Running, terminal: Terminal, logger: Logger): void {
   try {
-    const loaded = loadConfig({ env: terminal.env });
-    warn(logger, loaded);
-    const needRestart = gateway.reload(loaded);
-    logger.info({ file: loaded.file }, 'configuration reloaded');
+    const kept = loadAndKeep(terminal.env);
+    warn(logger, kept.loaded);
+    const needRestart = running.reload(kept);
+    logger.info({ file: kept.loaded.file }, 'configuration reloaded');
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
+    running.reloadFailed?.();
     logger.error({ faults: error.faults }, 'the new configuration is invalid; the old one stays in force');
   }
 }

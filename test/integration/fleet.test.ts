@@ -1,4 +1,5 @@
 /** Two whole gateways over one Redis: what one does, the other knows. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
@@ -35,7 +36,37 @@ async function nameAt(gateway: TestGateway, key: string): Promise<string> {
 
 /** Asks again until it is so; the test's own time is the bound. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise(setImmediate);
+  while (!(await isSo())) await sleep(1);
+}
+
+const adviceSchema = z.object({
+  classes: z.array(
+    z.looseObject({
+      class: z.string(),
+      reads: z.number(),
+      measured: z.looseObject({ hitRatio: z.number() }).nullable(),
+    }),
+  ),
+});
+const historySchema = z.object({
+  scope: z.string(),
+  points: z.array(z.object({ classes: z.record(z.string(), z.unknown()) })),
+});
+
+async function knowsTwoReady(gateway: TestGateway): Promise<boolean> {
+  return (await gateway.admin('GET', '/api/fleet')).text.split('"status":"ready"').length === 3;
+}
+
+/** What the advice of a gateway says of lists. */
+async function listOf(gateway: TestGateway) {
+  const { classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
+  return classes.find((one) => one.class === 'list');
+}
+
+/** What the history of a gateway says of lists in the step under way. */
+async function lastOf(gateway: TestGateway) {
+  const { scope, points } = historySchema.parse((await gateway.admin('GET', '/api/cache/history')).json);
+  return { scope, list: points.at(-1)?.classes['list'] };
 }
 
 describe('in front of one store', () => {
@@ -104,6 +135,29 @@ describe('in front of one store', () => {
     const end = await b.admin('DELETE', '/api/cache/ttl/list');
     expect(end.json).toMatchObject({ class: 'list', fresh: '30s', source: { fresh: 'default' } });
     await until(async () => !(await a.admin('GET', '/api/cache/ttl')).text.includes('"fresh":"7s"'));
+  });
+});
+
+describe('what operators are shown of two in front of one store', () => {
+  beforeEach(async () => {
+    a = await startTestGateway({ env: { REDIS_URL: redis.url } });
+    const env = { REDIS_URL: redis.url, UPSTREAM_URL: a.store.url, UPSTREAM_TOKEN: a.store.token };
+    b = await startTestGateway({ env });
+    a.store.put({ evaluations: [anEvaluation()] });
+  });
+
+  test('each knows both, and that they are ready', async () => {
+    for (const gateway of [a, b]) await until(() => knowsTwoReady(gateway));
+    expect((await a.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{ pid: process.pid }, {}] });
+  });
+
+  test('advice and history are of both together, whichever is asked, and what was done by one outlives it', async () => {
+    const key = await a.issueKey();
+    for (const gateway of [a, b, b, b]) await gateway.get(REPORTS, { key });
+    for (const gateway of [a, b]) await until(async () => (await listOf(gateway))?.reads === 4);
+    await until(async () => (await listOf(a))?.measured?.hitRatio === 0.75);
+    await b.close();
+    expect(await lastOf(a)).toEqual({ scope: 'fleet', list: { reads: 4, hits: 3, storeCalls: 1, failed: 0 } });
   });
 });
 

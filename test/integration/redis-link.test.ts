@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import type { CommandOutcome } from '../../src/redis/timed-client.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../src/redis/script.ts';
 import { isProving } from '../support/prove.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
@@ -90,6 +91,43 @@ test.runIf(isProving)(
   },
   20_000,
 );
+
+test('each command is told with its end and how long it took, whichever way it was sent', async () => {
+  const ends: [outcome: CommandOutcome, seconds: number][] = [];
+  const isWatched = { now: false };
+  const watched = openRedis({
+    url: redis.url,
+    role: 'cache',
+    commandTimeoutMs: 200,
+    hooks: { onCommand: (_, outcome, seconds) => isWatched.now && ends.push([outcome, seconds]) },
+  });
+  await linkUp(watched);
+  const endsOf = async (run: () => Promise<unknown>): Promise<string[]> => {
+    ends.length = 0;
+    isWatched.now = true;
+    await run().catch(() => undefined);
+    isWatched.now = false;
+    // The link asks for itself too, a few times a second: those are answered or time out as the others do.
+    return [...new Set(ends.map(([outcome]) => outcome))];
+  };
+  expect(await endsOf(() => watched.client.set('a', 'text'))).toEqual(['answered']);
+  expect(await endsOf(() => watched.client.pipeline().get('a').get('b').exec())).toEqual(['answered']);
+  // Redis doesn't know it yet, so that it is sent twice.
+  expect(await endsOf(() => runScript(watched.client, defineScript('return 7'), { keys: ['a'], args: [] }))).toEqual([
+    'answered',
+  ]);
+  expect(await endsOf(() => watched.client.lpush('a', '1'))).toContain('refused');
+  redis.pause();
+  expect(await endsOf(() => watched.client.get('a'))).toContain('timeout');
+  expect(Math.max(...ends.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(0.19);
+  redis.resume();
+  await linkUp(watched);
+  await redis.kill();
+  await linkDown(watched);
+  expect(await endsOf(() => watched.client.get('a'))).toEqual(['unsent']);
+  expect(ends).toEqual([['unsent', 0]]);
+  await watched.close();
+});
 
 test('a Redis that is killed and started again is up again', async () => {
   await redis.kill();

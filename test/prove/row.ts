@@ -20,6 +20,11 @@ export function slackMs(scale: Scale): number {
   return scale === 'whole' ? 0 : 750;
 }
 
+/** The same for times under load, which say nothing there: only that nothing hangs. */
+export function loadSlackMs(scale: Scale): number {
+  return scale === 'whole' ? 0 : 5000;
+}
+
 /** The value that the given share of the values does not exceed; 0 of none. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);

@@ -9,10 +9,22 @@ import type { Row, Scale } from './row.ts';
 import { run as cacheFlights } from './rows/cache-flights.ts';
 import { run as cacheLeaders } from './rows/cache-leaders.ts';
 import { run as cachePurges } from './rows/cache-purges.ts';
+import { run as faultsEvil } from './rows/faults-evil.ts';
+import { run as faultsInputs } from './rows/faults-inputs.ts';
+import { run as faultsRedis } from './rows/faults-redis.ts';
+import { run as faultsReplies } from './rows/faults-replies.ts';
+import { run as faultsSlowClients } from './rows/faults-slow-clients.ts';
+import { run as faultsStore } from './rows/faults-store.ts';
+import { run as guard } from './rows/guard.ts';
 import { run as isolation } from './rows/isolation.ts';
 import { run as keys } from './rows/keys.ts';
 import { run as quota } from './rows/quota.ts';
+import { run as restarts } from './rows/restarts.ts';
+import { run as soak } from './rows/soak.ts';
+import { run as times } from './rows/times.ts';
 import { run as transcripts } from './rows/transcripts.ts';
+import { run as whatIfFleet } from './rows/what-if-fleet.ts';
+import { run as whatIf } from './rows/what-if.ts';
 
 const BARS: Readonly<Record<string, (scale: Scale) => Promise<readonly Row[]>>> = {
   'cache-flights': cacheFlights,
@@ -21,7 +33,20 @@ const BARS: Readonly<Record<string, (scale: Scale) => Promise<readonly Row[]>>> 
   keys,
   quota,
   isolation,
+  guard,
+  'faults-store': faultsStore,
+  'faults-redis': faultsRedis,
+  'faults-replies': faultsReplies,
+  'faults-evil': faultsEvil,
+  'faults-slow-clients': faultsSlowClients,
+  'faults-inputs': faultsInputs,
+  restarts,
+  times,
   transcripts,
+  'what-if': whatIf,
+  'what-if-fleet': whatIfFleet,
+  // The longest by far.
+  soak,
 };
 const PROGRESS_EVERY_MS = 10_000;
 

@@ -1,10 +1,11 @@
 /** The shared part of caches as several gateway processes have it: each with connections of its own to one Redis. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AdjustableTimes } from '../../src/cache/times.ts';
+import { MaintenanceState } from '../../src/cache/maintenance.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { openRedisFleet, type RedisFleet, type RedisFleetHooks } from '../../src/cache/redis-fleet.ts';
-import { systemTimers } from '../../src/cache/timers.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemTimers } from '../../src/timers.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 
 export interface CacheFleetOptions {
@@ -13,6 +14,7 @@ export interface CacheFleetOptions {
   readonly cacheUrl?: string;
   readonly size?: number;
   readonly leaseMs?: number;
+  readonly clock?: Clock;
   readonly hooks?: RedisFleetHooks;
 }
 
@@ -32,17 +34,20 @@ export interface CacheFleet {
 }
 
 export async function openMember(options: CacheFleetOptions): Promise<CacheMember> {
-  const { url, cacheUrl = url, leaseMs, hooks = {} } = options;
+  const { url, cacheUrl = url, leaseMs, clock = systemClock, hooks = {} } = options;
   const state = openRedis({ url, role: 'state' });
   const cache = openRedis({ url: cacheUrl, role: 'cache' });
   const memory = new MemoryTier({ maxBytes: 2 ** 26 });
   const times = new AdjustableTimes();
-  const shared = { state, cache, memory, times, clock: systemClock, timers: systemTimers, hooks };
+  const maintenance = new MaintenanceState(clock);
+  const shared = { state, cache, memory, times, maintenance, clock, timers: systemTimers, hooks };
   const opened = await openRedisFleet({ store: 'test', ...shared, ...(leaseMs === undefined ? {} : { leaseMs }) });
   return {
     fleet: opened.fleet,
     purges: opened.purges,
     timesControl: opened.timesControl,
+    maintenance: opened.maintenance,
+    inspector: opened.inspector,
     health: () => opened.health(),
     close: () => {
       opened.close();

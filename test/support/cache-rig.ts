@@ -1,8 +1,9 @@
 import type { CacheHooks } from '../../src/cache/hooks.ts';
+import { type MaintenanceWatch, NO_MAINTENANCE } from '../../src/cache/maintenance.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { MemoryPurgeLog } from '../../src/cache/purge-log.ts';
 import { createReadThrough } from '../../src/cache/read-through.ts';
-import type { CacheRead, EvaluationReader } from '../../src/cache/reader.ts';
+import type { CacheRead, CachingReader } from '../../src/cache/reader.ts';
 import { AdjustableTimes, CACHE_CLASSES } from '../../src/cache/times.ts';
 import { CountingStore } from './counting-store.ts';
 import { ManualTimers } from './manual-timers.ts';
@@ -22,7 +23,7 @@ export interface Rig {
   readonly memory: MemoryTier;
   readonly purges: MemoryPurgeLog;
   readonly times: AdjustableTimes;
-  readonly reader: EvaluationReader;
+  readonly reader: CachingReader;
 }
 
 export interface RigOptions {
@@ -33,6 +34,7 @@ export interface RigOptions {
   readonly fleet?: MemoryFleet;
   readonly beside?: Rig;
   readonly timers?: ManualTimers;
+  readonly maintenance?: MaintenanceWatch;
 }
 
 export function createRig(options: RigOptions = {}): Rig {
@@ -51,6 +53,7 @@ export function createRig(options: RigOptions = {}): Rig {
     fleet: options.fleet?.member() ?? null,
     flightDeadlineMs: options.flightDeadlineMs ?? 15_000,
     hooks: options.hooks ?? {},
+    maintenance: options.maintenance ?? NO_MAINTENANCE,
   });
   return { store, timers, memory, purges, times, reader };
 }

@@ -5,11 +5,12 @@
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Koa from 'koa';
+import { MaintenanceState } from '../../src/cache/maintenance.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { createReadThrough } from '../../src/cache/read-through.ts';
 import type { EvaluationReader } from '../../src/cache/reader.ts';
 import { openRedisFleet, type RedisFleet } from '../../src/cache/redis-fleet.ts';
-import { systemTimers } from '../../src/cache/timers.ts';
+import { systemTimers } from '../../src/timers.ts';
 import { AdjustableTimes, DEFAULT_TIMES } from '../../src/cache/times.ts';
 import { systemClock } from '../../src/clock.ts';
 import { openRedis } from '../../src/redis/link.ts';
@@ -37,7 +38,8 @@ async function open({ redisUrl, storeUrl, storeToken, times: evaluation }: Worke
   const memory = new MemoryTier({ maxBytes: 2 ** 26 });
   const times = new AdjustableTimes({ ...DEFAULT_TIMES, evaluation });
   const [state, cache] = [openRedis({ url: redisUrl, role: 'state' }), openRedis({ url: redisUrl, role: 'cache' })];
-  const shared = { memory, times, clock: systemClock, timers: systemTimers };
+  const maintenance = new MaintenanceState(systemClock);
+  const shared = { memory, times, maintenance, clock: systemClock, timers: systemTimers };
   const fleet = await openRedisFleet({ store: 'test', ...shared, state, cache });
   const store = createHttpStore({
     baseUrl: storeUrl,

@@ -133,7 +133,7 @@ export const EVIL_BEHAVIOURS = {
     socket.write(whole(JSON.stringify(anEvaluation({ _id: 'someone_elses' }))));
   },
   'wrong workspace': (socket, target) => {
-    const record = anEvaluation({ workspaceId: WORKSPACE_B });
+    const record = anEvaluation({ _id: idIn(target), workspaceId: WORKSPACE_B });
     const isList = target.includes('/evaluations?');
     socket.write(whole(JSON.stringify(isList ? { items: [record], total: 1 } : record)));
   },
@@ -224,7 +224,11 @@ export async function createEvilStore(evil: Evil): Promise<EvilStore> {
 /** A proper record for the path, as JSON in ASCII. */
 function answerTo(target: string): string {
   if (target.includes('/evaluations?')) return JSON.stringify({ items: [anEvaluation()], total: 1 });
-  return JSON.stringify(anEvaluation({ _id: /\/evaluations\/([^/?]+)/.exec(target)?.[1] ?? 'none' }));
+  return JSON.stringify(anEvaluation({ _id: idIn(target) }));
+}
+
+function idIn(target: string): string {
+  return /\/evaluations\/([^/?]+)/.exec(target)?.[1] ?? 'ev_1';
 }
 
 /** A 200 with that body, which is ASCII. */

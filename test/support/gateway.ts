@@ -10,6 +10,7 @@
  */
 import { type Agent, request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
@@ -20,6 +21,9 @@ import { ManualClock } from './manual-clock.ts';
 import { createResponseChecker, type ResponseChecker } from './openapi-check.ts';
 import { WORKSPACE_A } from './records.ts';
 import { createStoreServer, type StoreServer } from './store-server.ts';
+
+/** Without the breaker: the store of a test fails on purpose, and the clock of a test stands still. */
+const SETTINGS_FILE = join(import.meta.dirname, 'gateway.yaml');
 
 export interface Ask {
   readonly key?: string;
@@ -154,7 +158,14 @@ export async function startTestGateway({
   const store = await createStoreServer();
   const logLines: string[] = [];
   const loaded = loadConfig({
-    env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, ...env },
+    env: {
+      PORT: '0',
+      ADMIN_PORT: '0',
+      UPSTREAM_URL: store.url,
+      UPSTREAM_TOKEN: store.token,
+      CONFIG_FILE: SETTINGS_FILE,
+      ...env,
+    },
   });
   const logger = createLogger({
     level: loaded.config.log.level,

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Timers } from '../../src/cache/timers.ts';
+import type { Timers } from '../../src/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 
 interface Timer {

@@ -1,3 +1,4 @@
+import type { FleetHolding } from '../../src/cache/explain.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import type {
   CacheTier,
@@ -52,6 +53,21 @@ export class MemoryFleet {
         return () => listeners.delete(listener);
       },
     };
+  }
+
+  /** What operators are shown of it. */
+  inspect(key: string): Promise<FleetHolding> {
+    return this.#up(() => {
+      const nowMs = this.#timers.clock.nowMs();
+      const held = this.tier.peek(key);
+      const holder = this.#holders.get(key);
+      return {
+        held: held === undefined ? null : { ...held, keptForMs: null },
+        isBroken: false,
+        leaseLeftMs: holder !== undefined && holder.untilMs > nowMs ? holder.untilMs - nowMs : null,
+        hasJustFailed: (this.#failures.get(key)?.untilMs ?? 0) > nowMs,
+      };
+    });
   }
 
   #guarded(): CacheTier {

@@ -61,7 +61,7 @@ async function hammer(task: HammerTask): Promise<HammerReport> {
   const quota = openFleetQuota({
     link,
     clock: systemClock,
-    atLeast: 1,
+    members: { count: () => 1 },
     windows: task.windows,
     hooks,
     answerWithinMs: 5000,
@@ -75,7 +75,7 @@ async function hammer(task: HammerTask): Promise<HammerReport> {
     const last = decisions.at(-1);
     if (last !== undefined) await waitAround(last, random);
   }
-  await quota.close();
+  quota.close();
   await link.close();
   return { decisions, wentAlone };
 }

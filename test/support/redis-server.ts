@@ -27,10 +27,12 @@ class SpawnedRedis implements TestRedis {
   readonly #binary: ServerBinary;
   readonly #port: number;
   readonly #directory: string;
+  readonly #isDurable: boolean;
   #child: ChildProcess | null = null;
   readonly #killNow = (): void => void this.#child?.kill('SIGKILL');
 
-  constructor(binary: ServerBinary, port: number, directory: string) {
+  constructor(binary: ServerBinary, port: number, { directory, isDurable }: { directory: string; isDurable: boolean }) {
+    this.#isDurable = isDurable;
     this.#binary = binary;
     this.#port = port;
     this.#directory = directory;
@@ -44,8 +46,9 @@ class SpawnedRedis implements TestRedis {
 
   /** Rejects where the port was taken meanwhile, or the server can't run. */
   async start(): Promise<void> {
-    const options = ['--port', String(this.#port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-    const child = spawn(this.#binary.path, [...options, '--dir', this.#directory], {
+    const options = ['--port', String(this.#port), '--bind', '127.0.0.1', '--save', ''];
+    const durability = this.#isDurable ? ['--appendonly', 'yes', '--appendfsync', 'no'] : ['--appendonly', 'no'];
+    const child = spawn(this.#binary.path, [...options, ...durability, '--dir', this.#directory], {
       env: { ...process.env, ...this.#binary.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -107,10 +110,10 @@ class SpawnedRedis implements TestRedis {
 }
 
 /** Spawns it; another port is tried where one was taken between finding and using it. */
-export async function spawnServer(binary: ServerBinary): Promise<TestRedis> {
+export async function spawnServer(binary: ServerBinary, isDurable = false): Promise<TestRedis> {
   for (let attempt = 1; ; attempt += 1) {
     const directory = await mkdtemp(join(tmpdir(), 'evalgate-redis-'));
-    const server = new SpawnedRedis(binary, await freePort(), directory);
+    const server = new SpawnedRedis(binary, await freePort(), { directory, isDurable });
     try {
       await server.start();
       return server;

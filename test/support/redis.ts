@@ -18,7 +18,7 @@ export interface TestRedis {
   resume(): void;
   /** Ends the server at once; its port then refuses connections. */
   kill(): Promise<void>;
-  /** Starts it again on its port, after `kill` or out of its run, with nothing in it. */
+  /** Starts it again on its port, after `kill` or out of its run, with nothing in it unless it is durable. */
   restart(): Promise<void>;
   /** Ends it, or gives it back empty. */
   close(): Promise<void>;
@@ -27,6 +27,8 @@ export interface TestRedis {
 export interface StartOptions {
   /** Whether the test freezes or kills its Redis: then it is always a spawned one. */
   readonly controls?: boolean;
+  /** Whether it keeps what it was told over `kill` and `restart`; only with `controls`. */
+  readonly isDurable?: boolean;
 }
 
 const HELP = [
@@ -38,7 +40,7 @@ const HELP = [
 ].join('\n');
 
 /** Rejects with what to provide where no Redis can be had. */
-export async function startRedis({ controls = false }: StartOptions = {}): Promise<TestRedis> {
+export async function startRedis({ controls = false, isDurable = false }: StartOptions = {}): Promise<TestRedis> {
   const sharedUrl = process.env['TEST_REDIS_URL'];
   if (!controls) {
     if (sharedUrl !== undefined && sharedUrl !== '') return borrowShared(sharedUrl);
@@ -47,5 +49,5 @@ export async function startRedis({ controls = false }: StartOptions = {}): Promi
   }
   const binary = await findServer();
   if (binary === null) throw new Error(HELP);
-  return spawnServer(binary);
+  return spawnServer(binary, isDurable);
 }

@@ -62,6 +62,8 @@ test.each([
   ['src/keys/a.ts', 'koa'],
   ['src/redis/a.ts', '../cache/entry.ts'],
   ['src/log/a.ts', 'ioredis'],
+  ['src/cluster/a.ts', '../config/load.ts'],
+  ['src/cluster/a.ts', 'prom-client'],
 ])('%s may not import %s', async (file, imported) => {
   const { isClean, output } = await plant(file, imported);
   expect(isClean).toBe(false);

@@ -1,10 +1,14 @@
 import { createCacheControls } from '../../../src/admin/cache-controls.ts';
 import { createCacheCounters } from '../../../src/admin/cache-counts.ts';
+import { TopLoads } from '../../../src/admin/top-loads.ts';
+import { LastMisses } from '../../../src/cache/last-misses.ts';
+import { LocalMaintenance, MaintenanceState } from '../../../src/cache/maintenance.ts';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { MemoryPurgeLog } from '../../../src/cache/purge-log.ts';
 import { LocalTimesControl } from '../../../src/cache/times-control.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
 import type { Clock } from '../../../src/clock.ts';
+import { createResolver } from '../../../src/http/resolve.ts';
 
 export const MAX_BYTES = 1_000_000;
 
@@ -14,6 +18,8 @@ export function createCacheRig(clock: Clock) {
   const purges = new MemoryPurgeLog();
   const times = new AdjustableTimes();
   const counters = createCacheCounters();
+  const lastMisses = new LastMisses();
+  const top = new TopLoads(clock);
   const controls = createCacheControls({
     memory,
     shared: null,
@@ -23,7 +29,13 @@ export function createCacheRig(clock: Clock) {
     configuredBy: () => 'default',
     maxBytes: MAX_BYTES,
     counters,
+    maintenance: new LocalMaintenance(new MaintenanceState(clock)),
+    resolve: createResolver(),
+    inspector: null,
+    flightOf: () => ({ sinceMs: null, hasJustFailed: false }),
+    lastMissOf: (key) => lastMisses.of(key),
+    top: (limit) => top.view(limit),
     clock,
   });
-  return { controls, memory, purges, counters };
+  return { controls, memory, purges, times, counters, lastMisses, top };
 }

@@ -266,7 +266,7 @@ describe('tokens', () => {
     { name: 'ci', token: 'zweites-Gehölz' },
   ];
 
-  test.each(['/', '/metrics', '/api/config', '/api/keys', '/api/audit', '/nowhere'])(
+  test.each(['/metrics', '/api/config', '/api/keys', '/api/audit', '/nowhere'])(
     '%s without one is 401 and tells the scheme',
     async (path) => {
       const { get } = await start({ tokens });

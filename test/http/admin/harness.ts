@@ -3,9 +3,11 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { z } from 'zod';
 import type { AdminOptions } from '../../../src/admin/app.ts';
 import { createAudit } from '../../../src/admin/audit.ts';
+import { Pulse } from '../../../src/admin/dashboard/pulse.ts';
 import { startAdminServer } from '../../../src/admin/server.ts';
 import { createMemoryRegistry } from '../../../src/keys/memory-registry.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { createInsight } from '../../support/insight.ts';
 import { createCacheRig } from './cache-rig.ts';
 
 export interface LogLine {
@@ -66,6 +68,8 @@ export async function startAdmin(overrides: Partial<AdminOptions> = {}) {
     isReady: () => ({ status: 'ready', dependencies: [] }),
     registry,
     cache: createCacheRig(clock).controls,
+    insight: createInsight(clock),
+    pulse: new Pulse(clock),
     config: () => ({ admin: { port: 8081 } }),
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', render: async () => 'evalgate_up 1\n' },
     audit,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { ENDPOINTS, GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { ENDPOINTS, GET_CALL, LIST_REPORTS } from './endpoints.ts';
 import { deprecateKey } from './keys.ts';
 import { newSubject, putSubject, type Subject } from './subject.ts';
 
@@ -110,15 +110,15 @@ describe('one line a request', () => {
     expect(await lineOf(limited)).toMatchObject({ level: 'info', status: 429, route: '/v2/calls' });
   });
 
-  test('500: as an error, with the private cause', async () => {
+  test('500 that the store caused: with the private cause, at info, because its turn is told once', async () => {
     const end = gateway.store.fail(502);
     const reply = await gateway.get(LIST_REPORTS.path(subject), { key: key.token });
     end();
     expect(await lineOf(reply)).toMatchObject({
-      level: 'error',
+      level: 'info',
       status: 500,
       cache: null,
-      err: { type: 'StoreError', message: 'the store answered list with 502 FAILURE' },
+      failure: 'the store answered list with 502 FAILURE',
     });
   });
 
@@ -126,13 +126,18 @@ describe('one line a request', () => {
     const about = (): readonly unknown[] =>
       gateway.logLines
         .map((line) => lineSchema.parse(JSON.parse(line))['msg'])
-        .filter((msg) => /the store (is|answers)/.test(String(msg)));
-    await gateway.get(LIST_CALLS.path(subject), { key: key.token });
+        .filter((msg) => msg === 'the store is failing' || msg === 'the store answers again');
+    const callStore = () => gateway.get(GET_CALL.path(newSubject()), { key: key.token });
+    gateway.clock.advance(5000);
+    await callStore();
     const before = about().length;
     const end = gateway.store.fail(502);
-    for (let call = 0; call < 3; call += 1) await gateway.get(GET_CALL.path(newSubject()), { key: key.token });
+    for (let call = 0; call < 3; call += 1) await callStore();
     end();
-    for (let call = 0; call < 3; call += 1) await gateway.get(GET_CALL.path(newSubject()), { key: key.token });
+    expect(about().slice(before)).toEqual(['the store is failing']);
+    // It is believed once it has not failed for so long.
+    gateway.clock.advance(5000);
+    for (let call = 0; call < 3; call += 1) await callStore();
     expect(about().slice(before)).toEqual(['the store is failing', 'the store answers again']);
   });
 

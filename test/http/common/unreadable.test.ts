@@ -1,7 +1,9 @@
 /** What no layer of the application sees: Node answers it, and in the public form all the same. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
+import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
+
+const TOO_LARGE = 'The request could not be read: its address and headers are too large.';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -10,20 +12,35 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 test.each([
-  ['a header line that is none', 'GET /v1 HTTP/1.1\r\nHost: a\r\nno header\r\n\r\n', 400, 'Bad Request'],
-  ['no HTTP at all', 'hello\r\n\r\n', 400, 'Bad Request'],
+  ['a header line that is none', 'GET /v1 HTTP/1.1\r\nHost: a\r\nno header\r\n\r\n', 'it is not proper HTTP'],
+  ['no HTTP at all', 'hello\r\n\r\n', 'it is not proper HTTP'],
   [
     'too large a header',
     `GET /v1 HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-    431,
-    'Request Header Fields Too Large',
+    'its address and headers are too large',
   ],
-])('A3, S1: %s is answered with a body and a request id', async (_, bytes, status, reason) => {
+  [
+    'too long an address',
+    `GET /v1?${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+    'its address and headers are too large',
+  ],
+])('A3, S1: %s is answered with 400, a body and a request id', async (_, bytes, reason) => {
   const reply = await gateway.raw(bytes);
-  expect(reply.status).toBe(status);
+  expect(reply.status).toBe(400);
   expect(reply.headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   expect(reply.headers['vary']).toBe('Authorization, Accept-Encoding');
   expect(JSON.parse(reply.body)).toEqual({ error: `The request could not be read: ${reason}.` });
+});
+
+test.each([
+  ['/v2/calls', { error: { message: TOO_LARGE } }],
+  ['/v2/calls/ev_1?x=1', { error: { message: TOO_LARGE } }],
+  [`/v1/workspaces/${WORKSPACE_A}/reports?page=1`, { reports: [], error: TOO_LARGE }],
+  [`/v1/workspaces/${WORKSPACE_A}/reports/ev_1`, { error: TOO_LARGE }],
+  ['/elsewhere', { error: TOO_LARGE }],
+])('S3: what could not be read of %s is answered in the form of its surface', async (address, body) => {
+  const reply = await gateway.raw(`GET ${address} HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
+  expect([reply.status, JSON.parse(reply.body)]).toEqual([400, body]);
 });
 
 test('A2: CONNECT is answered with 405', async () => {
@@ -46,7 +63,7 @@ test.each([
   const reply = await gateway.raw(bytes);
   expect(reply.status).toBe(400);
   expect(reply.headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
-  expect(JSON.parse(reply.body)).toEqual({ error: 'The request must have one Host header.' });
+  expect(JSON.parse(reply.body)).toEqual({ error: { message: 'The request must have one Host header.' } });
 });
 
 test('HTTP/1.0 needs no Host header', async () => {

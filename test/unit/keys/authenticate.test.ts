@@ -199,24 +199,6 @@ describe('requests of one connection', () => {
       }),
     );
   });
-
-  function told(result: AuthResult): readonly unknown[] {
-    return [result.kind, 'key' in result ? result.key.keyId : 'reason' in result ? result.reason : null];
-  }
-
-  function onConnections() {
-    const clock = new ManualClock();
-    const memory = createMemoryRegistry({ clock });
-    const failures = { allowance: async () => ({ left: 60, retryAfterSeconds: 0 }), failed: async () => {} };
-    const authenticator = createAuthenticator({ registry: memory, clock, failures });
-    const on = async (connection: object, token: string | null): Promise<AuthResult> =>
-      await authenticator.authenticate({
-        authorization: token === null ? undefined : `Bearer ${token}`,
-        address: () => ADDRESS,
-        connection,
-      });
-    return { memory, on };
-  }
 });
 
 describe('too many failures', () => {
@@ -351,3 +333,21 @@ describe('too many failures', () => {
     expect((await authenticate(token)).kind).toBe('active');
   });
 });
+
+function told(result: AuthResult): readonly unknown[] {
+  return [result.kind, 'key' in result ? result.key.keyId : 'reason' in result ? result.reason : null];
+}
+
+function onConnections() {
+  const clock = new ManualClock();
+  const memory = createMemoryRegistry({ clock });
+  const failures = { allowance: async () => ({ left: 60, retryAfterSeconds: 0 }), failed: async () => {} };
+  const authenticator = createAuthenticator({ registry: memory, clock, failures });
+  const on = async (connection: object, token: string | null): Promise<AuthResult> =>
+    await authenticator.authenticate({
+      authorization: token === null ? undefined : `Bearer ${token}`,
+      address: () => ADDRESS,
+      connection,
+    });
+  return { memory, on };
+}

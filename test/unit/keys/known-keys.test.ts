@@ -117,11 +117,15 @@ describe('what is held is bounded', () => {
     expect(madeUp.map((hash) => keys.recall(hash, START_MS, 'heard').kind)).toEqual(['unsure', 'none', 'none']);
   });
 
-  test('everything can be forgotten at once', () => {
+  test('C8: what is not trusted is used only where it was asked for in vain, and when it was confirmed anew', () => {
     const keys = known();
     keys.remember(OTHER, null, START_MS);
-    keys.clear();
-    expect(keys.withinGrace(HASH, START_MS)).toBeNull();
-    expect(keys.recall(OTHER, START_MS, 'heard').kind).toBe('unsure');
+    keys.distrustAll();
+    for (const trust of ['heard', 'deaf', 'offline'] as const) {
+      expect([HASH, OTHER].map((hash) => keys.recall(hash, START_MS, trust).kind)).toEqual(['unsure', 'unsure']);
+    }
+    expect(keys.withinGrace(HASH, START_MS)).toBe(KEY);
+    keys.remember(HASH, KEY, START_MS + 1);
+    expect(keys.recall(HASH, START_MS + 1, 'offline').kind).toBe('key');
   });
 });

@@ -1,0 +1,127 @@
+/** What is done to the gateways of a soak, one thing after the other. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withClient } from '../redis-client.ts';
+import type { Failure, Fault, FaultLog } from './fault-log.ts';
+import type { Traffic } from './traffic.ts';
+import type { SoakWorld } from './world.ts';
+
+/** How long answers may still fail once the trouble is over; the README says so of each. */
+const STORE_TAIL_MS = 6000;
+const REDIS_TAIL_MS = 3000;
+/** A connection's end may be read a moment after the next request was written to it. */
+const KILL_TAIL_MS = 200;
+const REVOKED_WITHIN_MS = 1000;
+
+export interface Doing extends Fault {
+  /** Resolves when the trouble is over. */
+  readonly run: (world: SoakWorld, traffic: Traffic, holdMs: number) => Promise<void>;
+}
+
+const isServerError = ({ status }: Failure): boolean => status === 500;
+const nothing = (): boolean => false;
+const store = { explains: isServerError, tailMs: STORE_TAIL_MS };
+const redis = { explains: isServerError, tailMs: REDIS_TAIL_MS };
+/** What changes without that any request may fail. */
+const harmless = { explains: nothing, tailMs: 0 };
+
+export const DOINGS: readonly Doing[] = [
+  { name: 'SIGHUP', ...harmless, run: (world) => world.reconfigure() },
+  {
+    name: 'purge',
+    ...harmless,
+    run: async (world) => {
+      await world.administer('POST', '/api/cache/purge', { tags: ['all'], mode: 'hard' });
+      await world.administer('POST', '/api/cache/purge', { tags: ['class:list'], mode: 'soft' });
+    },
+  },
+  {
+    name: 'cache times',
+    ...harmless,
+    run: async (world, _, holdMs) => {
+      await world.administer('PUT', '/api/cache/ttl/evaluation', { fresh: '1s' });
+      await sleep(holdMs);
+      await world.administer('DELETE', '/api/cache/ttl/evaluation');
+    },
+  },
+  { name: 'key issued and revoked', ...harmless, run: changeKeys },
+  {
+    name: 'worker killed',
+    explains: ({ gateway, status }) => gateway === 1 && status === 0,
+    tailMs: KILL_TAIL_MS,
+    run: async ({ parts: { several } }) => {
+      const pid = several.workerPids.at(-2);
+      if (pid === undefined) throw new Error('There is no worker.');
+      process.kill(pid, 'SIGKILL');
+      await several.untilEnded(pid);
+    },
+  },
+  {
+    name: 'Redis frozen',
+    ...redis,
+    run: async ({ parts }, _, holdMs) => {
+      parts.redis.pause();
+      await sleep(holdMs);
+      parts.redis.resume();
+    },
+  },
+  {
+    name: 'Redis killed',
+    ...redis,
+    run: async ({ parts }, _, holdMs) => {
+      // As one that is on disk comes back: with its keys.
+      await withClient(parts.redis.url, (client) => client.save());
+      await parts.redis.kill();
+      await sleep(holdMs);
+      await parts.redis.restart();
+    },
+  },
+  { name: 'connections to Redis cut', ...redis, run: async ({ parts }) => parts.redisProxy.resetPeers() },
+  { name: 'connections to the store cut', ...store, run: async ({ parts }) => parts.storeProxy.resetPeers() },
+  { name: 'store answers 503', ...store, run: ({ parts }, _, holdMs) => undoing(parts.store.fail(503), holdMs) },
+  {
+    name: 'store hangs',
+    ...store,
+    run: ({ parts }, _, holdMs) => {
+      const gate = parts.store.gate();
+      return undoing(() => gate.release(), holdMs);
+    },
+  },
+  {
+    name: 'store slow',
+    ...store,
+    run: async ({ parts }, _, holdMs) => {
+      parts.storeProxy.set('downstream', { latencyMs: 1500, jitterMs: 500 });
+      await sleep(holdMs);
+      parts.storeProxy.heal();
+    },
+  },
+];
+
+export async function doTo(world: SoakWorld, doing: Doing, more: More): Promise<void> {
+  const end = more.log.begin(doing);
+  await doing.run(world, more.traffic, more.holdMs);
+  end();
+}
+
+interface More {
+  readonly log: FaultLog;
+  readonly traffic: Traffic;
+  readonly holdMs: number;
+}
+
+async function undoing(undo: () => void, holdMs: number): Promise<void> {
+  await sleep(holdMs);
+  undo();
+}
+
+/** A consumer comes, and one that came before is turned away. */
+async function changeKeys(world: SoakWorld, traffic: Traffic, holdMs: number): Promise<void> {
+  const consumer = await world.issue();
+  traffic.consumers.push(consumer);
+  await sleep(holdMs);
+  consumer.revoking.beginMs = Date.now();
+  await world.administer('DELETE', `/api/keys/${consumer.keyId}`);
+  consumer.revoking.doneMs = Date.now() + REVOKED_WITHIN_MS;
+  // It goes on asking for a while.
+  setTimeout(() => traffic.consumers.splice(traffic.consumers.indexOf(consumer), 1), 4 * REVOKED_WITHIN_MS).unref();
+}
