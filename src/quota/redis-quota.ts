@@ -53,6 +53,24 @@ function runsOf(batch: readonly Waiting[]): RequestRun[] {
   return runs;
 }
 
+/** All requests that wait, in calls of bounded size. */
+function callsOf(waiting: ReadonlyMap<string, readonly Waiting[]>): readonly (readonly Asking[])[] {
+  const calls: Asking[][] = [[]];
+  let requests = 0;
+  for (const [quotaId, all] of waiting) {
+    for (let from = 0; from < all.length; from += MOST_REQUESTS) {
+      const batch = all.length <= MOST_REQUESTS ? all : all.slice(from, from + MOST_REQUESTS);
+      if (calls.at(-1)?.length === MOST_LOGS || requests + batch.length > MOST_REQUESTS) {
+        calls.push([]);
+        requests = 0;
+      }
+      calls.at(-1)?.push({ quotaId, batch, runs: runsOf(batch) });
+      requests += batch.length;
+    }
+  }
+  return calls;
+}
+
 /**
  * Calls back after that time, and after all that had arrived by then was read: a process that was itself held up does
  * not take its own delay for that of Redis.
@@ -65,8 +83,11 @@ class RedisQuota implements SharedQuota {
   readonly #options: RedisQuotaOptions;
   readonly #windows: QuotaWindows;
   readonly #refusals: RefusalMemory;
-  /** The requests of this turn of the event loop. */
-  #turn = new Map<string, Waiting[]>();
+  /** Requests for the next calls. */
+  #next = new Map<string, Waiting[]>();
+  /** When the first of them came. */
+  #nextSinceMicros = 0;
+  #isAsking = false;
 
   constructor(options: RedisQuotaOptions) {
     this.#options = options;
@@ -82,46 +103,54 @@ class RedisQuota implements SharedQuota {
     const refusal = this.recall(quotaId, limits);
     if (refusal !== null) return refusal;
     return new Promise((resolve, reject) => {
-      // Requests of many connections are read in one turn, one after another; this runs once all of them were.
-      if (this.#turn.size === 0) setImmediate(() => this.#sendTurn());
+      if (this.#next.size === 0) this.#begin();
       const waiting = { limits, resolve, reject };
-      const batch = this.#turn.get(quotaId);
-      if (batch === undefined) this.#turn.set(quotaId, [waiting]);
+      const batch = this.#next.get(quotaId);
+      if (batch === undefined) this.#next.set(quotaId, [waiting]);
       else batch.push(waiting);
     });
   }
 
-  #sendTurn(): void {
-    const turn = this.#turn;
-    this.#turn = new Map();
-    let call: Asking[] = [];
-    let requests = 0;
-    for (const [quotaId, all] of turn) {
-      for (let from = 0; from < all.length; from += MOST_REQUESTS) {
-        const batch = all.length <= MOST_REQUESTS ? all : all.slice(from, from + MOST_REQUESTS);
-        if (call.length === MOST_LOGS || requests + batch.length > MOST_REQUESTS) {
-          void this.#answer(call);
-          call = [];
-          requests = 0;
-        }
-        call.push({ quotaId, batch, runs: runsOf(batch) });
-        requests += batch.length;
-      }
-    }
-    void this.#answer(call);
+  /**
+   * Requests of many connections are read in one turn, one after another: they are sent once all of them were. While
+   * calls are under way, what comes waits for their end and goes together: the more there is to do, the fewer the calls.
+   */
+  #begin(): void {
+    this.#nextSinceMicros = this.#options.clock.nowMicros();
+    if (!this.#isAsking) setImmediate(() => void this.#send());
   }
 
-  /** Rejects never: its requests do. */
-  async #answer(asked: readonly Asking[]): Promise<void> {
-    const { answerWithinMs = ANSWER_WITHIN_MS } = this.#options;
-    const failAll = (reason: unknown): void => asked.forEach(({ batch }) => fail(batch, reason));
-    const timer = deadline(answerWithinMs, () =>
-      failAll(new Error(`No answer from Redis within ${answerWithinMs} ms.`)),
-    );
+  async #send(): Promise<void> {
+    const { answerWithinMs = ANSWER_WITHIN_MS, clock } = this.#options;
+    this.#isAsking = true;
+    while (this.#next.size > 0) {
+      const waitedMs = (clock.nowMicros() - this.#nextSinceMicros) / 1000;
+      const calls = callsOf(this.#next);
+      this.#next = new Map();
+      const answers = calls.map((call) => this.#answer(call, Math.max(0, answerWithinMs - waitedMs)));
+      const areAnswered = await Promise.all(answers);
+      // Whoever came meanwhile has waited long enough to know that Redis doesn't answer.
+      if (areAnswered.includes(false)) this.#failNext(new Error(`No answer from Redis within ${answerWithinMs} ms.`));
+    }
+    this.#isAsking = false;
+  }
+
+  #failNext(reason: unknown): void {
+    for (const batch of this.#next.values()) fail(batch, reason);
+    this.#next = new Map();
+  }
+
+  /** Rejects never: its requests do. False where there was no answer. */
+  async #answer(asked: readonly Asking[], withinMs: number): Promise<boolean> {
+    const { promise: expiry, resolve: expire } = Promise.withResolvers<'expired'>();
+    const timer = deadline(withinMs, () => expire('expired'));
     try {
-      await this.#call(asked);
+      const end = await Promise.race([this.#call(asked), expiry]);
+      if (end !== 'expired') return true;
+      throw new Error('No answer from Redis in time.');
     } catch (error) {
-      failAll(error);
+      for (const { batch } of asked) fail(batch, error);
+      return false;
     } finally {
       clearTimeout(timer);
     }
