@@ -1,10 +1,11 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { UnreadableRequests } from './unreadable-requests.ts';
+import { letIn } from './let-in.ts';
+import { type ErrorBody, UnreadableRequests } from './unreadable-requests.ts';
 
 export interface ListenerOptions extends Partial<ListenerLimits> {
   /** The body of the answer to what could not be read as HTTP, which no route can answer. */
-  readonly errorBody: (message: string) => object;
+  readonly errorBody: ErrorBody;
 }
 
 interface ListenerLimits {
@@ -15,6 +16,11 @@ interface ListenerLimits {
   /** How long an idle connection is kept; longer than common balancers keep theirs, so that they close first. */
   readonly keepAliveTimeoutMs: number;
   readonly maxHeaderBytes: number;
+  /** Most connections at a time; further ones are closed as they come. */
+  readonly maxConnections: number;
+  /** How long a client may take over any answer, and how fast it has to take the rest of a large one. */
+  readonly sendTimeoutMs: number;
+  readonly minSendBytesPerMs: number;
 }
 
 const DEFAULT_LIMITS: ListenerLimits = {
@@ -22,15 +28,20 @@ const DEFAULT_LIMITS: ListenerLimits = {
   requestTimeoutMs: 10_000,
   keepAliveTimeoutMs: 75_000,
   maxHeaderBytes: 16_384,
+  maxConnections: 10_000,
+  sendTimeoutMs: 30_000,
+  minSendBytesPerMs: 10,
 };
 
-/** How often slow clients are looked for. */
-const CHECK_INTERVAL_MS = 1000;
+/** How often slow clients are looked for. Often, so that thousands of them don't end in one turn of the event loop. */
+const CHECK_INTERVAL_MS = 250;
 
 export interface Listener {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly port: number;
+  /** How many are open. */
+  connections(): number;
   /** Stops accepting, lets requests in flight finish for `graceMs`, then cuts what is left. */
   close(graceMs: number): Promise<void>;
 }
@@ -55,21 +66,27 @@ export async function listen(
     },
     (request, response) => {
       unreadable.watch(request.socket, response);
+      boundSending(response, limits);
       // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
       response.once('close', () => {
         if (!server.listening) server.closeIdleConnections();
       });
       if (!hasOneHost(request)) {
-        unreadable.refuse(request.socket, 400, 'The request must have one Host header.');
+        const message = 'The request must have one Host header.';
+        unreadable.refuse(request.socket, { status: 400, message, address: request.url ?? null });
         return;
       }
       // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
       void handler(request, response);
     },
   );
+  server.maxConnections = limits.maxConnections;
+  const connections = countConnections(server);
   // An expectation that isn't known is ignored (RFC 9110 section 10.1.1); Node's own answer would have no body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  server.on('connect', (_, socket) => unreadable.refuse(socket, 405, 'CONNECT is not allowed here.'));
+  server.on('connect', (_, socket) =>
+    unreadable.refuse(socket, { status: 405, message: 'CONNECT is not allowed here.', address: null }),
+  );
   server.on('clientError', (error, socket) => unreadable.answer(error, socket));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -79,7 +96,32 @@ export async function listen(
     });
   });
   const port = portOf(server);
-  return { url: `http://${urlHost(address.host)}:${port}`, port, close: (graceMs) => close(server, graceMs) };
+  return {
+    url: `http://${urlHost(address.host)}:${port}`,
+    port,
+    connections,
+    close: (graceMs) => close(server, graceMs),
+  };
+}
+
+function countConnections(server: Server): () => number {
+  let open = 0;
+  server.on('connection', (socket) => {
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
+  });
+  return () => open;
+}
+
+/** A client that doesn't take its answer, or takes it by drops, loses its connection: else it would hold it for ever. */
+function boundSending(response: ServerResponse, limits: ListenerLimits): void {
+  response.once('prefinish', () => {
+    const bytes = Number(response.getHeader('Content-Length') ?? 0);
+    const cut = setTimeout(() => response.destroy(), limits.sendTimeoutMs + bytes / limits.minSendBytesPerMs);
+    response.once('close', () => clearTimeout(cut));
+  });
 }
 
 /** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
@@ -101,6 +143,7 @@ function urlHost(host: string): string {
 }
 
 async function close(server: Server, graceMs: number): Promise<void> {
+  await letIn(server);
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
+/** The form of an error at an address (path and query); null where it could not be read. */
+export type ErrorBody = (message: string, address: string | null) => object;
+
 /** What has happened on a connection so far. */
 interface Connection {
   /** Responses that are still to be sent. */
@@ -10,19 +13,29 @@ interface Connection {
   wasAnswered: boolean;
 }
 
+export interface Refusal {
+  readonly status: 400 | 405;
+  readonly message: string;
+  readonly address: string | null;
+}
+
+/** What Node says of bytes that it could not parse: `rawPacket` is the last piece of them. */
+interface ClientError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+}
+
 export class UnreadableRequests {
   readonly #connections = new WeakMap<Duplex, Connection>();
-  readonly #errorBody: (message: string) => object;
+  readonly #errorBody: ErrorBody;
 
   /** `errorBody`: the form of an error, since no route is there to tell it. */
-  constructor(errorBody: (message: string) => object) {
+  constructor(errorBody: ErrorBody) {
     this.#errorBody = errorBody;
   }
 
   /** Keeps account of a response, so that nothing is written into or after it. */
   watch(socket: Duplex, response: ServerResponse): void {
-    const connection = this.#connections.get(socket) ?? { pending: new Set(), wasAnswered: false };
-    this.#connections.set(socket, connection);
+    const connection = this.#connections.get(socket) ?? this.#begin(socket);
     connection.pending.add(response);
     response.once('close', () => {
       connection.pending.delete(response);
@@ -30,8 +43,20 @@ export class UnreadableRequests {
     });
   }
 
+  #begin(socket: Duplex): Connection {
+    const connection = { pending: new Set<ServerResponse>(), wasAnswered: false };
+    this.#connections.set(socket, connection);
+    // Node tells the response that was being sent of its end, but none of those that waited behind it.
+    socket.once('close', () => {
+      process.nextTick(() => {
+        for (const response of connection.pending) response.emit('close');
+      });
+    });
+    return connection;
+  }
+
   /** For Node's `clientError`. A request before it on the connection still gets its answer, and then the connection ends. */
-  answer(error: NodeJS.ErrnoException, socket: Duplex): void {
+  answer(error: ClientError, socket: Duplex): void {
     const connection = this.#connections.get(socket);
     const [last] = [...(connection?.pending ?? [])].toReversed();
     // Where the last request has arrived whole, the fault is in what follows it; else it is in that request itself.
@@ -39,19 +64,18 @@ export class UnreadableRequests {
       last.once('close', () => socket.destroy());
       return;
     }
-    const status = statusOf(error.code);
     // An answer to a request that never ended would be taken for one to the next.
-    const isLate = status === 408 && connection?.wasAnswered === true;
+    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection?.wasAnswered === true;
     if (error.code === 'ECONNRESET' || !socket.writable || isLate) socket.destroy();
-    else this.refuse(socket, status, `The request could not be read: ${reasonOf(status)}.`);
+    else this.refuse(socket, { status: 400, message: messageOf(error.code), address: addressIn(error.rawPacket) });
   }
 
   /** Writes an answer by hand and ends the connection. */
-  refuse(socket: Duplex, status: number, message: string): void {
-    const body = JSON.stringify(this.#errorBody(message));
+  refuse(socket: Duplex, { status, message, address }: Refusal): void {
+    const body = JSON.stringify(this.#errorBody(message, address));
     socket.end(
       [
-        `HTTP/1.1 ${status} ${reasonOf(status)}`,
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
         ...(status === 405 ? ['Allow: GET, HEAD'] : []),
         `X-Request-Id: ${randomUUID()}`,
         'Vary: Authorization, Accept-Encoding',
@@ -66,12 +90,18 @@ export class UnreadableRequests {
   }
 }
 
-function statusOf(code: string | undefined): number {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
-  return 400;
+/** The only status for it that the API has (S1), so that the message has to tell what was wrong. */
+function messageOf(code: string | undefined): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The request could not be read: its address and headers are too large.';
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request could not be read: it did not arrive in time.';
+  return 'The request could not be read: it is not proper HTTP.';
 }
 
-function reasonOf(status: number): string {
-  return STATUS_CODES[status] ?? 'Bad Request';
+/** `GET /path?query HTTP/1.1`, or as much of it as is there. */
+const REQUEST_LINE = /^[A-Z]+ (\/[^ \r\n]*)/;
+const MAX_LOOKED_AT_BYTES = 1024;
+
+/** The address of the request that the bytes begin, if they do: those that came before them are not at hand. */
+function addressIn(bytes: Buffer | undefined): string | null {
+  return REQUEST_LINE.exec(bytes?.toString('latin1', 0, MAX_LOOKED_AT_BYTES) ?? '')?.[1] ?? null;
 }

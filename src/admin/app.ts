@@ -5,12 +5,14 @@ import type { KeyDirectory } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
 import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
 import type { AdminLog, AdminState } from './context.ts';
+import { createDashboard } from './dashboard/files.ts';
+import { type Pulse, pulseEndpoint } from './dashboard/pulse.ts';
 import { type Endpoint, mount } from './endpoint.ts';
 import { renderErrors } from './errors.ts';
 import { guardHost, guardJson, guardOrigin, isProbe, securityHeaders } from './guards.ts';
+import { insightEndpoints, type InsightOptions } from './insight-endpoints.ts';
 import { keyEndpoints } from './key-endpoints.ts';
-import type { MetricsSource } from './metrics.ts';
-import { indexPage } from './page.ts';
+import type { MetricsSource } from './metrics/recorders.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
 import { type AdminToken, authenticate } from './tokens.ts';
 
@@ -22,6 +24,8 @@ export interface AdminOptions {
   readonly isReady: () => Readiness;
   readonly registry: KeyDirectory;
   readonly cache: CacheControls;
+  readonly insight: InsightOptions;
+  readonly pulse: Pick<Pulse, 'view'>;
   /** The effective configuration, with every secret left out already. */
   readonly config: () => unknown;
   readonly metrics: MetricsSource;
@@ -55,29 +59,26 @@ export function createAdminApp(options: AdminOptions): Koa<AdminState> {
   app.use(guardJson);
   // 5. who it is; before the body is read, so that nobody unknown can make us read any
   const requireToken = authenticate(options.tokens);
+  const listed = allEndpoints(options);
+  const dashboard = createDashboard(listed);
   app.use(async (ctx, next) => {
-    if (isProbe(ctx)) await next();
+    // The dashboard's files hold no data; what it shows, it asks for with a token.
+    if (isProbe(ctx) || dashboard.isOpen(ctx.path)) await next();
     else await requireToken(ctx, next);
   });
   // 6. the endpoint, or 405, or 404
-  mount(app, allEndpoints(options));
+  mount(app, [...dashboard.endpoints, ...listed]);
   return app;
 }
 
 function allEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const listed = [...operationEndpoints(options), ...keyEndpoints(options), ...cacheEndpoints(options)];
-  const page = indexPage(listed);
-  const index: Endpoint = {
-    method: 'GET',
-    path: '/',
-    what: 'this page',
-    handle: async (ctx) => {
-      ctx.set('Content-Security-Policy', page.contentSecurityPolicy);
-      ctx.type = 'text/html; charset=utf-8';
-      ctx.body = page.html;
-    },
-  };
-  return [index, ...listed];
+  return [
+    ...operationEndpoints(options),
+    ...keyEndpoints(options),
+    ...cacheEndpoints(options),
+    ...insightEndpoints(options),
+    pulseEndpoint(options.pulse, options.insight.members.id),
+  ];
 }
 
 function operationEndpoints({ isReady, metrics, config, audit }: AdminOptions): readonly Endpoint[] {

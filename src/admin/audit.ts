@@ -1,6 +1,9 @@
 /** Who changed what, when, from what, to what. */
 import type { Clock } from '../clock.ts';
 
+/** How many changes the audit of a gateway keeps; its log has them for good. */
+export const AUDIT_CAPACITY = 1000;
+
 /** One change that was made. Never holds a token or a key's hash. */
 export interface AuditEntry {
   /** ISO 8601 in UTC, with milliseconds. */

@@ -1,13 +1,19 @@
 /** Puts together what operators can see and do of the cache. */
+import { explain, type ExplainParts } from '../cache/explain.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import { purge, type PurgeDependencies } from '../cache/purge.ts';
+import type { AdjustableTimes } from '../cache/times.ts';
 import type { Clock } from '../clock.ts';
 import type { CacheCounters } from './cache-counts.ts';
 import type { CacheControls } from './cache-endpoints.ts';
 import { usageByClass } from './cache-stats-endpoint.ts';
 
 export interface CacheControlParts
-  extends Pick<CacheControls, 'times' | 'timesControl' | 'configuredBy'>, PurgeDependencies {
+  extends
+    Pick<CacheControls, 'timesControl' | 'configuredBy' | 'maintenance' | 'resolve' | 'top'>,
+    PurgeDependencies,
+    Omit<ExplainParts, 'maintenance'> {
+  readonly times: AdjustableTimes;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;
@@ -16,12 +22,17 @@ export interface CacheControlParts
 }
 
 export function createCacheControls(parts: CacheControlParts): CacheControls {
-  const { memory, purges, maxBytes, counters, clock, times, timesControl, configuredBy } = parts;
+  const { memory, purges, maxBytes, counters, clock, times } = parts;
+  const { timesControl, configuredBy, maintenance, resolve, top } = parts;
   return {
     times,
     timesControl,
     configuredBy,
+    maintenance,
+    resolve,
+    top,
     purge: (request) => purge(request, parts),
+    explain: (question, workspaceIds) => explain(question, workspaceIds, parts),
     stats: {
       sinceMs: clock.nowMs(),
       countsOf: (cacheClass) => counters.of(cacheClass),

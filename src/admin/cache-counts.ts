@@ -1,6 +1,14 @@
 /** What the cache has done since the process began, by class. The hooks of the other rooms feed it. */
 import type { MissReason, ReadReport } from '../cache/hooks.ts';
 import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { LogHistogram } from './log-histogram.ts';
+
+/** What half, nine tenths and all but a hundredth of the reads don't exceed. Milliseconds, within 7 %. */
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+}
 
 /** The names are those of the metrics' labels. */
 export interface ClassCounts {
@@ -12,9 +20,13 @@ export interface ClassCounts {
   readonly misses: Readonly<Record<MissReason, number>>;
   /** Calls to the store, whatever came of them. */
   readonly storeCalls: number;
+  /** How old the answers were that were served; null where none was. */
+  readonly ageMs: Percentiles | null;
+  /** How long reads took in the cache, waiting for the store included; null where there were none. */
+  readonly latencyMs: Percentiles | null;
 }
 
-type CountedRead = Pick<ReadReport, 'class' | 'outcome' | 'tier' | 'missReason'>;
+type CountedRead = Omit<ReadReport, 'key'>;
 
 export interface CacheCounters {
   countRead(read: CountedRead): void;
@@ -36,11 +48,20 @@ export function createCacheCounters(): CacheCounters {
       counts.outcomes[read.outcome] += 1;
       if (read.tier !== null) counts.tiers[read.tier] += 1;
       if (read.missReason !== null) counts.misses[read.missReason] += 1;
+      if (read.ageMs !== null) counts.agesMs.record(read.ageMs);
+      counts.latenciesMicros.record(read.durationMs * 1000);
     },
     countStoreCall: (cacheClass) => {
       countsOf(cacheClass).storeCalls += 1;
     },
-    of: (cacheClass) => structuredClone(countsOf(cacheClass)),
+    of: (cacheClass) => {
+      const { agesMs, latenciesMicros, ...counts } = countsOf(cacheClass);
+      return {
+        ...structuredClone(counts),
+        ageMs: percentiles(agesMs, 1),
+        latencyMs: percentiles(latenciesMicros, 1000),
+      };
+    },
   };
 }
 
@@ -52,5 +73,14 @@ function zeros() {
     tiers: { memory: 0, redis: 0 },
     misses: { 'never-seen': 0, expired: 0, evicted: 0, purged: 0, 'not-cacheable': 0 },
     storeCalls: 0,
+    agesMs: new LogHistogram(),
+    latenciesMicros: new LogHistogram(),
   };
+}
+
+/** `unit`: how much of what was recorded a millisecond is. */
+function percentiles(histogram: LogHistogram, unit: number): Percentiles | null {
+  const [p50, p90, p99] = [histogram.quantile(0.5), histogram.quantile(0.9), histogram.quantile(0.99)];
+  if (p50 === null || p90 === null || p99 === null) return null;
+  return { p50: p50 / unit, p90: p90 / unit, p99: p99 / unit };
 }

@@ -1,21 +1,35 @@
-/** /api/cache: what the cache holds and does, the times in force, and purging. Every change goes into the audit. */
-import type { Audit } from './audit.ts';
+/** /api/cache: what the cache holds and does, its times, purging, maintenance. Every change goes into the audit. */
 import { purgeEndpoint, type PurgeEndpointOptions } from './cache-purge-endpoint.ts';
 import { statsEndpoint, type StatsEndpointOptions } from './cache-stats-endpoint.ts';
 import { timesEndpoints, type TimesEndpointOptions } from './cache-times-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
+import { explainEndpoint, type ExplainEndpointOptions } from './explain-endpoint.ts';
+import { maintenanceEndpoints, type MaintenanceEndpointOptions } from './maintenance-endpoint.ts';
+import { topEndpoint, type TopEndpointOptions } from './top-endpoint.ts';
 
 /** What operators can see and do of the cache. */
-export interface CacheControls extends Omit<PurgeEndpointOptions, 'audit'>, Omit<TimesEndpointOptions, 'audit'> {
+export interface CacheControls
+  extends
+    Omit<PurgeEndpointOptions, 'audit'>,
+    Omit<TimesEndpointOptions, 'audit'>,
+    Omit<MaintenanceEndpointOptions, 'audit' | 'clock'>,
+    Pick<ExplainEndpointOptions, 'resolve' | 'explain'>,
+    TopEndpointOptions {
   readonly stats: StatsEndpointOptions;
 }
 
-export function cacheEndpoints({
-  cache,
-  audit,
-}: {
+export interface CacheEndpointsOptions
+  extends Pick<MaintenanceEndpointOptions, 'audit' | 'clock'>, Pick<ExplainEndpointOptions, 'registry'> {
   readonly cache: CacheControls;
-  readonly audit: Audit;
-}): readonly Endpoint[] {
-  return [statsEndpoint(cache.stats), ...timesEndpoints({ ...cache, audit }), purgeEndpoint({ ...cache, audit })];
+}
+
+export function cacheEndpoints({ cache, audit, clock, registry }: CacheEndpointsOptions): readonly Endpoint[] {
+  return [
+    statsEndpoint(cache.stats),
+    topEndpoint(cache),
+    explainEndpoint({ ...cache, audit, registry }),
+    ...timesEndpoints({ ...cache, audit }),
+    purgeEndpoint({ ...cache, audit }),
+    ...maintenanceEndpoints({ ...cache, audit, clock }),
+  ];
 }

@@ -21,7 +21,7 @@ export function statsEndpoint(options: StatsEndpointOptions): Endpoint {
   return {
     method: 'GET',
     path: '/api/cache',
-    what: 'a class a row: reads by outcome, misses by reason, store calls, entries and bytes, of this process since it began',
+    what: 'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
     handle: async (ctx) => {
       const { sinceMs, memory, usage, countsOf } = options;
       const held = await usage();
@@ -29,10 +29,10 @@ export function statsEndpoint(options: StatsEndpointOptions): Endpoint {
         since: new Date(sinceMs).toISOString(),
         memory: memory(),
         classes: CACHE_CLASSES.map((cacheClass) => {
-          const { outcomes, tiers, misses, storeCalls } = countsOf(cacheClass);
-          const reads = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+          const counts = countsOf(cacheClass);
+          const reads = Object.values(counts.outcomes).reduce((sum, count) => sum + count, 0);
           const inMemory = held.get(cacheClass) ?? { entries: 0, bytes: 0 };
-          return { class: cacheClass, reads, outcomes, tiers, misses, storeCalls, memory: inMemory };
+          return { class: cacheClass, reads, ...counts, memory: inMemory };
         }),
       };
     },

@@ -42,7 +42,7 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
       what: 'the times in force of each class of answers, and where each comes from',
       handle: async (ctx) => {
         const entries = await audit.entries();
-        ctx.body = { classes: CACHE_CLASSES.map((cacheClass) => viewOf(cacheClass, entries, options)) };
+        ctx.body = { classes: CACHE_CLASSES.map((cacheClass) => viewOfTimes(cacheClass, entries, options)) };
       },
     },
     {
@@ -88,7 +88,7 @@ async function change(
   if (!isDeepStrictEqual(before, after)) {
     await audit.record({ ...about, from: before, to: after });
   }
-  ctx.body = viewOf(cacheClass, await audit.entries(), options);
+  ctx.body = viewOfTimes(cacheClass, await audit.entries(), options);
 }
 
 /** The times in force, and the names of those among them that were set. */
@@ -96,11 +96,14 @@ function audited(inForce: CacheTimes, set: Partial<CacheTimes>): object {
   return { ...writtenTimes(inForce), set: TIME_NAMES.filter((name) => isSet(name, set)) };
 }
 
-/** A class as the interface shows it: each time as text, in milliseconds, and with where it comes from. */
-function viewOf(
+/**
+ * A class as the interface shows it: each time as text, in milliseconds, and with where it comes from. `entries` are the
+ * audit's.
+ */
+export function viewOfTimes(
   cacheClass: CacheClass,
   entries: readonly AuditEntry[],
-  { times, configuredBy }: TimesEndpointOptions,
+  { times, configuredBy }: Pick<TimesEndpointOptions, 'times' | 'configuredBy'>,
 ): object {
   const inForce = times.of(cacheClass);
   const set = times.setOf(cacheClass);

@@ -17,16 +17,14 @@ import {
   ROTATE_RULES,
   STATUS_RULES,
 } from './key-rules.ts';
-import { auditedKey, isoOrNull, keyView } from './key-view.ts';
+import { keyCreated, keyRotated, keysImported, keyStatusChanged, STATUS_ACTIONS } from './key-changes.ts';
+import { keyView } from './key-view.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
   readonly audit: Audit;
   readonly clock: Clock;
 }
-
-/** An import may hold thousands; the audit is bounded. */
-const MOST_AUDITED_KEY_IDS = 100;
 
 export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
   const { registry } = options;
@@ -88,22 +86,11 @@ async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpo
   const wanted = mustBe(newKeyRules(clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES));
   const about = { who: callerOf(ctx), action: 'key.create' };
   const { key, token } = await attempt(audit, { ...about, target: wanted.name }, () => registry.create(wanted));
-  await audit.record({
-    ...about,
-    target: key.keyId,
-    from: null,
-    to: auditedKey(key),
-  });
+  await audit.record(keyCreated(about.who, key));
   ctx.status = 201;
   ctx.set('Location', `/api/keys/${key.keyId}`);
   ctx.body = { key: keyView(key), token };
 }
-
-const ACTIONS: Readonly<Record<KeyStatus, string>> = {
-  active: 'key.activate',
-  deprecated: 'key.deprecate',
-  revoked: 'key.revoke',
-};
 
 async function changeStatus(
   ctx: EndpointContext,
@@ -112,7 +99,7 @@ async function changeStatus(
 ): Promise<void> {
   const before = await existing(ctx, registry);
   const { keyId } = before;
-  const about = { who: callerOf(ctx), action: ACTIONS[status], target: keyId };
+  const about = { who: callerOf(ctx), action: STATUS_ACTIONS[status], target: keyId };
   const after = (await attempt(audit, about, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
   if (after.status !== status) {
     throw new KeyStateError(
@@ -120,9 +107,8 @@ async function changeStatus(
     );
   }
   // What was so already is no change: DELETE and PATCH may be repeated.
-  if (before.status !== after.status) {
-    await audit.record({ ...about, from: { status: before.status }, to: { status: after.status } });
-  }
+  const change = keyStatusChanged(about.who, before, after);
+  if (change !== null) await audit.record(change);
   ctx.body = { key: keyView(after) };
 }
 
@@ -133,11 +119,7 @@ async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOpti
   const about = { who: callerOf(ctx), action: 'key.rotate', target: keyId };
   const { key, token } = (await attempt(audit, about, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
   const after = (await registry.get(keyId)) ?? before;
-  await audit.record({
-    ...about,
-    from: { expiresAt: isoOrNull(before.expiresAtMs) },
-    to: { expiresAt: isoOrNull(after.expiresAtMs), successor: key.keyId },
-  });
+  await audit.record(keyRotated(about.who, { before, after, successor: key }));
   ctx.status = 201;
   ctx.set('Location', `/api/keys/${key.keyId}`);
   ctx.body = { key: keyView(key), token };
@@ -148,11 +130,7 @@ async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyE
   const keys = importedKeys(body.keys, clock.nowMs());
   const about = { who: callerOf(ctx), action: 'key.import', target: 'keys' };
   const { added, replaced } = await attempt(audit, about, () => registry.importKeys(keys));
-  await audit.record({
-    ...about,
-    from: null,
-    to: { added, replaced, keyIds: keys.slice(0, MOST_AUDITED_KEY_IDS).map((key) => key.keyId) },
-  });
+  await audit.record(keysImported(about.who, keys, { added, replaced }));
   ctx.body = { added, replaced };
 }
 

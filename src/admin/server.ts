@@ -5,6 +5,7 @@ import { type AdminOptions, createAdminApp } from './app.ts';
 import { bare, isLoopback } from './host.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
+const MAX_CONNECTIONS = 512;
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 
 /**
@@ -24,6 +25,7 @@ export async function startAdminServer(
   return listen(createAdminApp(options).callback(), address, {
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+    maxConnections: MAX_CONNECTIONS,
     errorBody: (message) => ({ error: { message } }),
   });
 }

@@ -55,6 +55,8 @@ export class KnownKeys {
   /** Apart from the known ones, so that made-up keys can't push those out. */
   readonly #unknown: LRUCache<KeyHash, Unknown>;
   #epoch = 0;
+  /** Older epochs hold nothing that can be used without having asked. */
+  #oldestTrusted = 0;
 
   constructor(options: KnownKeysOptions) {
     this.#options = options;
@@ -105,15 +107,18 @@ export class KnownKeys {
     this.#epoch += 1;
   }
 
-  /** Forgets everything. */
-  clear(): void {
-    this.#known.clear();
-    this.#unknown.clear();
+  /**
+   * From now on nothing is used that was not asked for again. What is known already is of use only where that was tried
+   * and came to nothing, within the grace.
+   */
+  distrustAll(): void {
+    this.#epoch += 1;
+    this.#oldestTrusted = this.#epoch;
   }
 
   #holds(known: Known, nowMs: number, trust: Trust): boolean {
     const ageMs = nowMs - known.confirmedAtMs;
-    if (ageMs > this.#options.graceMs) return false;
+    if (ageMs > this.#options.graceMs || known.epoch < this.#oldestTrusted) return false;
     if (trust === 'offline') return true;
     return trust === 'heard' && known.epoch === this.#epoch && ageMs <= this.#options.trustMs;
   }

@@ -101,8 +101,9 @@ class RememberingRegistry implements RedisRegistry {
         if (!this.#ownVersions.delete(version)) this.#onChanged(hashes);
       },
       onMissed: () => this.#onMissed(),
-      // What is remembered would only grow wrong; it is not used even before, since the feed says so.
-      onDeaf: () => this.#known.clear(),
+      // What is remembered would only grow wrong; it is not used even before, since the feed says so. But a Redis that then
+      // fails must not lock everybody out: what it confirmed lately stays good once it was asked in vain (C8).
+      onDeaf: () => this.#known.distrustAll(),
       onBeat: (trust) => this.#onBeat(trust),
     });
     this.#feed.start();

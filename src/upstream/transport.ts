@@ -1,17 +1,20 @@
 /** One GET to the store and its whole answer, bounded in time and size. The only file that knows got. */
 import { once } from 'node:events';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
 
 import got, { type Got, type Request as GotRequest } from 'got';
 
 import { createAgents } from './agents.ts';
 import { ACCEPTED_CODING, readBody } from './bounded-body.ts';
 import { storeErrorOf } from './failures.ts';
+import { StoreError } from './store.ts';
 
 /** An error's body is read for its code alone. */
 const MAX_ERROR_BODY_BYTES = 8 * 1024;
 /** The failure is known already, so its body is not worth the rest of the deadline. */
 const ERROR_BODY_TIMEOUT_MS = 1000;
+/** Responses of status 1xx before the one that counts: more than any server has a use for, each costs. */
+const MAX_INTERIM_RESPONSES = 16;
 
 export interface TransportOptions {
   /** http or https, with or without a path prefix and a trailing slash. */
@@ -78,6 +81,10 @@ async function exchange(client: Got, outgoing: Outgoing, maxResponseBytes: numbe
   const stream = client.stream(outgoing.url, { headers: { ...outgoing.headers }, signal });
   // Failures are seen by whoever awaits below; this one is for those that come between two awaits.
   stream.on('error', () => {});
+  let fault: StoreError | null = null;
+  limitInterimResponses(stream, (tooMany) => {
+    fault = tooMany;
+  });
   try {
     const head = await responseHead(stream);
     status = head.status;
@@ -90,8 +97,21 @@ async function exchange(client: Got, outgoing: Outgoing, maxResponseBytes: numbe
   } catch (error) {
     stream.destroy();
     signal.throwIfAborted();
-    throw storeErrorOf(error, status);
+    throw fault ?? storeErrorOf(error, status);
   }
+}
+
+/** RFC 9110 section 15.2 allows any number of them, and with it a store that never gets to its answer. */
+function limitInterimResponses(stream: GotRequest, onTooMany: (fault: StoreError) => void): void {
+  let count = 0;
+  stream.once('request', (request: ClientRequest) => {
+    request.on('information', () => {
+      count += 1;
+      if (count !== MAX_INTERIM_RESPONSES + 1) return;
+      onTooMany(new StoreError('garbled', `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
+      stream.destroy(new Error('too many interim responses'));
+    });
+  });
 }
 
 async function responseHead(stream: GotRequest): Promise<Omit<Reply, 'body'>> {

@@ -1,0 +1,203 @@
+/** How the gateway bounds what its own clients can cost it. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { listen, type ListenerOptions } from '../../src/listener.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { anApiKeyRecord, anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
+import { sendJson } from '../support/store-server.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+async function gatewayWith(yaml: string, env: Record<string, string> = {}): Promise<TestGateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'evalgate-config-'));
+  closers.push(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  await writeFile(file, yaml);
+  const gateway = await startTestGateway({ env: { CONFIG_FILE: file, ...env } });
+  closers.push(() => gateway.close());
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  return gateway;
+}
+
+/** A connection of its own, on which bytes are sent as they are. */
+async function dial(url: string, bytes: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
+  return socket;
+}
+
+function request(path: string, key: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+}
+
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise<void>((resolve) => setTimeout(resolve, 5));
+}
+
+const OVERLOADED = 'The gateway has as many requests under way as it can serve. Try again later.';
+const CALL = `/v2/calls/${EVALUATION_ID}`;
+const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
+
+describe('S2: more requests at a time than it works on', () => {
+  test('are refused before their key is looked up, in the form of their surface', async () => {
+    const gateway = await gatewayWith('server: { maxInFlight: 1 }', { KEYS_SOURCE: 'upstream' });
+    const key = await gateway.issueKey();
+    const gate = gateway.store.gate();
+    const first = gateway.get(CALL, { key });
+    await gateway.store.waitForCalls(1);
+    const [v1, v2, list] = await Promise.all([
+      gateway.get(`${REPORTS}/${EVALUATION_ID}`, { key: 'key-of-the-store' }),
+      gateway.get(CALL, { key }),
+      gateway.get(REPORTS),
+    ]);
+    expect([v1.json, v2.json, list.json]).toEqual([
+      { error: OVERLOADED },
+      { error: { message: OVERLOADED } },
+      { reports: [], error: OVERLOADED },
+    ]);
+    for (const { status, headers } of [v1, v2, list]) {
+      expect([status, headers['retry-after'], headers['x-ratelimit-limit']]).toEqual([500, '1', undefined]);
+    }
+    const elsewhere = ['/docs', '/v2/nowhere'].map((path) => gateway.get(path, { key, isUndocumented: true }));
+    expect((await Promise.all(elsewhere)).map(({ status }) => status)).toEqual([500, 500]);
+    expect(gateway.store.calls('apiKey')).toBe(0);
+    gate.release();
+    expect((await first).status).toBe(200);
+    expect((await gateway.get(CALL, { key })).status).toBe(200);
+  });
+
+  test('do not include those whose clients have gone, also behind another on their connection', async () => {
+    const gateway = await gatewayWith('server: { maxInFlight: 3 }');
+    const key = await gateway.issueKey();
+    const gate = gateway.store.gate();
+    const socket = await dial(gateway.publicUrl, request(CALL, key).repeat(3));
+    await gateway.store.waitForCalls(1);
+    expect((await gateway.get(CALL, { key })).status).toBe(500);
+    socket.destroy();
+    await until(() => gateway.logLines.filter((line) => line.includes('"aborted":true')).length === 3);
+    gate.release();
+    expect((await gateway.get(CALL, { key })).status).toBe(200);
+    const aborted = gateway.logLines.filter((line) => line.includes('"aborted":true'));
+    expect(aborted.every((line) => line.includes('"status":499'))).toBe(true);
+  });
+
+  test('do not include those whose answers are only being taken slowly', async () => {
+    const gateway = await gatewayWith('server: { maxInFlight: 1 }');
+    const bundle = '/docs/swagger-ui-bundle.js';
+    const slow = await dial(gateway.publicUrl, `GET ${bundle} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    slow.pause();
+    await until(async () => (await gateway.get('/docs', { isUndocumented: true })).status === 200);
+    expect(slow.bytesRead).toBeLessThan(1_000_000);
+    slow.destroy();
+  });
+});
+
+describe('work for clients that have gone', () => {
+  test('is not begun: no read for a request that was left while its key was looked up', async () => {
+    const gateway = await gatewayWith('', { KEYS_SOURCE: 'upstream' });
+    gateway.store.override(/api-keys/, (asked, answer) => sendJson(asked, answer, anApiKeyRecord()));
+    const gate = gateway.store.gate();
+    const socket = await dial(gateway.publicUrl, request(CALL, 'key-of-the-store'));
+    await gateway.store.waitForCalls(1, 'apiKey');
+    socket.destroy();
+    await until(() => gateway.logLines.some((line) => line.includes('"aborted":true')));
+    gate.release();
+    // A request that comes later is past where the other one would have been.
+    expect((await gateway.get(`${CALL}0`, { key: 'key-of-the-store' })).status).toBe(404);
+    expect(gateway.store.requests.map(({ id }) => id)).not.toContain(EVALUATION_ID);
+  });
+
+  test('goes on where another waits for it', async () => {
+    const gateway = await gatewayWith('');
+    const key = await gateway.issueKey();
+    const gate = gateway.store.gate();
+    const socket = await dial(gateway.publicUrl, request(CALL, key));
+    await gateway.store.waitForCalls(1);
+    const other = gateway.get(CALL, { key });
+    socket.destroy();
+    await until(() => gateway.logLines.some((line) => line.includes('"aborted":true')));
+    gate.release();
+    expect((await other).status).toBe(200);
+    expect(gateway.store.calls()).toBe(1);
+  });
+});
+
+describe('an address of more than 8192 bytes', () => {
+  const long = `?search=${'x'.repeat(9000)}`;
+  const TOO_LONG = 'The address is longer than 8192 bytes.';
+
+  test.each([
+    [`/v2/calls${long}`, 400, { error: { message: TOO_LONG } }],
+    [`${CALL}${long}`, 400, { error: { message: TOO_LONG } }],
+    [`${REPORTS}${long}`, 400, { reports: [], error: TOO_LONG }],
+    [`${REPORTS}/${EVALUATION_ID}${long}`, 404, { error: 'There is no such report in this workspace.' }],
+  ])('S1: %# is answered in its form', async (path, status, body) => {
+    const gateway = await gatewayWith('');
+    const reply = await gateway.get(path, { key: await gateway.issueKey() });
+    expect([reply.status, reply.json]).toEqual([status, body]);
+    expect((await gateway.get(path)).status).toBe(401);
+    expect(gateway.store.calls()).toBe(0);
+  });
+});
+
+async function listening(options: Partial<ListenerOptions>, bytes: number): Promise<string> {
+  const body = Buffer.alloc(bytes, 'x');
+  const listener = await listen(
+    async (_, response) => response.setHeader('Content-Length', body.length).end(body),
+    { host: '127.0.0.1', port: 0 },
+    { errorBody: (message) => ({ message }), ...options },
+  );
+  closers.push(() => listener.close(0));
+  return listener.url;
+}
+
+/** Resolves with all that came until the other side ended the connection. */
+async function ended(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.resume();
+  await new Promise<void>((resolve) => socket.on('close', () => resolve()));
+  return text;
+}
+
+describe('connections', () => {
+  test('a client that takes nothing of its answer loses its connection', async () => {
+    const url = await listening({ sendTimeoutMs: 200, minSendBytesPerMs: 1_000_000 }, 50_000_000);
+    const socket = await dial(url, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    socket.pause();
+    await new Promise<void>((resolve) => setTimeout(resolve, 600));
+    expect((await ended(socket)).length).toBeLessThan(50_000_000);
+  });
+
+  test('one that takes it in time keeps it', async () => {
+    const url = await listening({ sendTimeoutMs: 20_000 }, 5_000_000);
+    const socket = await dial(url, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    expect((await ended(socket)).length).toBeGreaterThan(5_000_000);
+  });
+
+  test('slow headers, and none at all, end with the time for them', async () => {
+    const url = await listening({ headersTimeoutMs: 100, requestTimeoutMs: 100 }, 1);
+    const [silent, slow] = await Promise.all([dial(url, ''), dial(url, 'GET / HTTP/1.1\r\nHost: a\r\nX: y')]);
+    const answers = await Promise.all([ended(silent), ended(slow)]);
+    for (const answer of answers) {
+      expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+      expect(answer).toContain('it did not arrive in time');
+    }
+  });
+
+  test('further ones than there may be are closed at once', async () => {
+    const url = await listening({ maxConnections: 2 }, 1);
+    const first = await Promise.all([dial(url, ''), dial(url, '')]);
+    const third = await dial(url, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    expect(await ended(third)).toBe('');
+    for (const socket of first) socket.destroy();
+  });
+});
