@@ -7,8 +7,18 @@ import { readWithTypedClient } from '../support/openapi-client.ts';
 
 const processes: ChildProcess[] = [];
 afterEach(() => {
-  for (const child of processes.splice(0)) child.kill('SIGKILL');
+  // npm runs what it starts in a process of its own, which would outlive it.
+  for (const { pid } of processes.splice(0)) if (pid !== undefined) killGroup(pid);
 });
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended already.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
 
 interface Started {
   readonly child: ChildProcess;
@@ -21,6 +31,7 @@ async function npmStart(env: Readonly<Record<string, string>> = {}): Promise<Sta
   const child = spawn('npm', ['start', '--silent'], {
     env: { ...process.env, PORT: '0', ADMIN_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
   processes.push(child);
   let output = '';
