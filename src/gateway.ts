@@ -23,7 +23,7 @@ import { createObserver } from './observer.ts';
 import type { SampleAddress } from './sample-store.ts';
 import { watchMaintenance } from './maintenance-watch.ts';
 import { readingsOf, startedLine } from './self-report.ts';
-import { openSharedState } from './shared-state.ts';
+import { openSharedState } from './open-shared-state.ts';
 import { logTurn } from './turn-log.ts';
 import { listening } from './start-error.ts';
 import { openStore } from './store-source.ts';

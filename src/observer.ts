@@ -2,10 +2,12 @@
 import { type CacheCounters, createCacheCounters } from './admin/cache-counts.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
 import type { CacheHooks } from './cache/hooks.ts';
+import { Capacity } from './capacity.ts';
 import type { Clock } from './clock.ts';
 import type { DependencyWatch } from './dependencies.ts';
 import type { PublicAppHooks } from './http/app.ts';
 import type { RequestReport } from './http/layers/request-context.ts';
+import { OverloadedError } from './http/layers/shed-load.ts';
 import { RegistryUnavailableError } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
 import { createRequestLog } from './log/request-line.ts';
@@ -32,7 +34,6 @@ export interface ObserverOptions {
 
 export function createObserver({ logger, metrics, dependencies, clock }: ObserverOptions): Observer {
   const cacheCounters = createCacheCounters();
-  const logRequest = requestLogger(logger);
   const health = new StoreHealth(clock);
   dependencies.add({ name: 'store', look: () => health.now() });
   const onCall = (call: StoreCall): void => {
@@ -73,19 +74,31 @@ export function createObserver({ logger, metrics, dependencies, clock }: Observe
           logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
       },
     },
-    http: {
-      onRequest: (report) => {
-        metrics.requestFinished({
-          ...report,
-          surface: report.surface === 'other' ? 'docs' : report.surface,
-          seconds: report.durationMs / 1000,
-        });
-        logRequest(report);
-      },
-      onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
-      onQuotaRefused: (window) => metrics.quotaRefused({ window }),
-    },
+    http: httpHooks({ logger, metrics, dependencies, clock }),
     cacheCounters,
+  };
+}
+
+function httpHooks({ logger, metrics, dependencies, clock }: ObserverOptions): PublicAppHooks {
+  const logRequest = requestLogger(logger);
+  const capacity = new Capacity(clock);
+  dependencies.add({ name: 'capacity', look: () => capacity.now() });
+  return {
+    onRequest: (report) => {
+      metrics.requestFinished({
+        ...report,
+        surface: report.surface === 'other' ? 'docs' : report.surface,
+        seconds: report.durationMs / 1000,
+      });
+      logRequest(report);
+    },
+    onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
+    onQuotaRefused: (window) => metrics.quotaRefused({ window }),
+    onShed: () => {
+      metrics.requestShed();
+      capacity.note();
+      dependencies.look('capacity');
+    },
   };
 }
 
@@ -115,7 +128,9 @@ function requestLogger(logger: Logger): (report: RequestReport) => void {
     const line = { requestId, keyId, surface, route, method, status, durationMs, cache };
     // That something is out of reach, or shielded, is told once, when it begins: it needs no line a request above `info`.
     const isToldOnce =
-      (failure instanceof StoreError && failure.isTransient) || failure instanceof RegistryUnavailableError;
+      (failure instanceof StoreError && failure.isTransient) ||
+      failure instanceof RegistryUnavailableError ||
+      failure instanceof OverloadedError;
     if (isToldOnce) logger.info({ ...line, failure: failure.message }, 'request');
     else if (status >= 500) logger.error({ ...line, err: failure }, 'request');
     else if (aborted) logger.info({ ...line, aborted }, 'request');

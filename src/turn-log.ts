@@ -30,6 +30,10 @@ const WORDS: Readonly<Record<string, Words>> = {
     deaf: 'keys: changes may be missed; each key is confirmed before it is used',
     ok: 'keys: every change is heard of again',
   },
+  capacity: {
+    degraded: 'as many requests are under way as this process works on at a time: others are refused',
+    ok: 'no request is refused for want of a place any more',
+  },
   maintenance: { degraded: 'maintenance: the store is asked nothing', ok: 'maintenance has ended' },
 };
 

@@ -43,7 +43,6 @@ export interface RequestState {
 }
 
 export type Context = Koa.ParameterizedContext<RequestState>;
-export type Middleware = Koa.Middleware<RequestState>;
 
 /** The key of an authenticated request. Throws where a route was built without the authentication layer. */
 export function keyOf(ctx: Context): ApiKey {

@@ -170,7 +170,8 @@ export async function startTestGateway({
   const logger = createLogger({
     level: loaded.config.log.level,
     pretty: false,
-    destination: { write: (line) => void logLines.push(line) },
+    // Several lines may come in one piece.
+    destination: { write: (text) => void logLines.push(...text.split('\n').filter((line) => line !== '')) },
   });
   const gateway = await startGateway(loaded, { logger, clock });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });

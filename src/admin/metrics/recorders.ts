@@ -40,6 +40,8 @@ export interface MetricRecorders {
   /** `reason` is one of a fixed few. */
   authenticationFailed(failure: { readonly reason: string }): void;
   quotaRefused(refusal: { readonly window: WindowName }): void;
+  /** Too many were under way. */
+  requestShed(): void;
   /** `failed`: the store failed and there was nothing to serve. */
   cacheRead(read: {
     readonly class: CacheClass;

@@ -9,7 +9,10 @@ import type { MetricRecorders } from './recorders.ts';
 const MOST_ROUTES = 40;
 const MOST_REASONS = 16;
 
-type RequestRecorders = Pick<MetricRecorders, 'requestFinished' | 'authenticationFailed' | 'quotaRefused'>;
+type RequestRecorders = Pick<
+  MetricRecorders,
+  'requestFinished' | 'authenticationFailed' | 'quotaRefused' | 'requestShed'
+>;
 
 export function requestRecorders(registry: Registry): RequestRecorders {
   const registers = [registry];
@@ -38,6 +41,11 @@ export function requestRecorders(registry: Registry): RequestRecorders {
     labelNames: ['window'],
     registers,
   });
+  const shed = new Counter({
+    name: 'evalgate_http_requests_shed_total',
+    help: 'Requests refused at once because `server.maxInFlight` were under way.',
+    registers,
+  });
   const routeLabel = boundedLabel(MOST_ROUTES);
   const reasonLabel = boundedLabel(MOST_REASONS);
   return {
@@ -51,6 +59,7 @@ export function requestRecorders(registry: Registry): RequestRecorders {
     },
     authenticationFailed: ({ reason }) => failures.inc({ reason: reasonLabel(reason) }),
     quotaRefused: ({ window }) => refusals.inc({ window }),
+    requestShed: () => shed.inc(),
   };
 }
 

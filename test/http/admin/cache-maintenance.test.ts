@@ -159,6 +159,7 @@ describe('while it is on', () => {
       {
         dependencies: [
           { name: 'store', status: 'ok' },
+          { name: 'capacity', status: 'ok' },
           {
             name: 'maintenance',
             status: 'degraded',

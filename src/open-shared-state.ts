@@ -1,0 +1,60 @@
+/** Opens what gateway processes share, in Redis or in the memory of a process that is alone. */
+import { randomUUID } from 'node:crypto';
+import { AUDIT_CAPACITY, createAudit } from './admin/audit.ts';
+import { maintenanceGate } from './cache/maintenance-gate.ts';
+import { LocalMaintenance } from './cache/maintenance.ts';
+import { MemoryPurgeLog } from './cache/purge-log.ts';
+import { systemTimers } from './timers.ts';
+import { LocalTimesControl } from './cache/times-control.ts';
+import { openInsight } from './insight.ts';
+import type { KeyLookup } from './keys/key.ts';
+import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { createUpstreamKeySource } from './keys/upstream-source.ts';
+import { createMemoryQuota } from './quota/memory-quota.ts';
+import { aloneMembers } from './redis/members.ts';
+import { openFleet } from './shared-fleet.ts';
+import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
+
+/** A Redis that can't be reached keeps no gateway from starting: it is joined when it comes. Throws a StartError. */
+export async function openSharedState(options: SharedStateOptions): Promise<SharedState> {
+  const { redis } = options.config;
+  const state = redis.url === null ? openAlone(options) : await openFleet(options, redis.url, redis.cacheUrl);
+  return { ...state, keys: withStoreKeys(state.keys, options) };
+}
+
+function openAlone(options: SharedStateOptions): SharedState {
+  const { clock, times, maintenance, logger } = options;
+  const registry = createMemoryRegistry({ clock });
+  return {
+    keys: registry,
+    registry,
+    transientKeys: registry,
+    quota: createMemoryQuota({ clock }),
+    fleet: null,
+    purges: new MemoryPurgeLog(),
+    timesControl: new LocalTimesControl(times),
+    maintenance: new LocalMaintenance(maintenance),
+    inspector: null,
+    audit: createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) }),
+    members: aloneMembers(aboutSelf(options)),
+    insight: openInsight({ ...options, timers: systemTimers }, null),
+    redis: null,
+    close: async () => {},
+  };
+}
+
+/** With `KEYS_SOURCE=upstream` a key that the registry doesn't know is asked of the store. */
+function withStoreKeys(keys: KeyLookup, { config, source, maintenance, clock }: SharedStateOptions): KeyLookup {
+  if (config.keys.source === 'registry') return keys;
+  const gate = maintenanceGate(maintenance, clock);
+  return createUpstreamKeySource({
+    registry: keys,
+    clock,
+    graceMs: config.keys.graceMs,
+    lookUp: async (hash) => {
+      const answer = await gate(() => source.store.apiKey(hash, { requestId: randomUUID() }));
+      if (answer.kind === 'found') return answer.record;
+      return null;
+    },
+  });
+}

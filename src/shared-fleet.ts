@@ -1,0 +1,118 @@
+/** What gateway processes share through Redis. */
+import { AUDIT_CAPACITY } from './admin/audit.ts';
+import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
+import { systemTimers } from './timers.ts';
+import { openInsight } from './insight.ts';
+import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { overlayLookup } from './keys/overlay-lookup.ts';
+import { createRedisRegistry } from './keys/redis-registry.ts';
+import { openFleetQuota } from './quota/redis-open.ts';
+import { openRedis, type RedisLink, type RedisRole } from './redis/link.ts';
+import { createMembers, type Members } from './redis/members.ts';
+import { createRedisAudit } from './admin/redis-audit.ts';
+import { severalRedisFault } from './redis/faults.ts';
+import { RedisReadings } from './redis-readings.ts';
+import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
+import { RedisWatch } from './redis-watch.ts';
+import { StartError } from './start-error.ts';
+import { createRedisCallRate } from './upstream/guard/redis-call-rate.ts';
+import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
+
+/** What the processes over one Redis share. */
+export async function openFleet(
+  options: SharedStateOptions,
+  url: string,
+  cacheUrl: string | null,
+): Promise<SharedState> {
+  const { config, clock, logger } = options;
+  const isOne = cacheUrl === null || cacheUrl === url;
+  const watch = new RedisWatch({ ...options, isOne });
+  const state = connect('state', url, watch);
+  const cache = connect('cache', cacheUrl ?? url, watch);
+  warnOfRedis({ state, cache: isOne ? null : cache, logger });
+  const caches = await openCaches(options, watch, { state, cache });
+  const registry = createRedisRegistry({
+    link: state,
+    clock,
+    graceMs: config.keys.graceMs,
+    hooks: {
+      onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+      onTrust: watch.onTrust,
+    },
+  });
+  const transientKeys = createMemoryRegistry({ clock });
+  const members = createMembers({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
+  const together = { link: state, members, store: options.source.identity };
+  const insight = openInsight({ ...options, timers: systemTimers }, together);
+  limitStoreCalls(options, state, members);
+  const quota = openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks });
+  watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
+  return {
+    keys: overlayLookup(transientKeys, registry),
+    registry,
+    transientKeys,
+    quota,
+    fleet: caches.fleet,
+    purges: caches.purges,
+    timesControl: caches.timesControl,
+    maintenance: caches.maintenance,
+    inspector: caches.inspector,
+    audit: createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) }),
+    members,
+    insight,
+    redis: new RedisReadings([state, cache], watch),
+    close: async () => {
+      caches.close();
+      await registry.close();
+      quota.close();
+      await insight.close();
+      await members.close();
+      await state.close();
+      await cache.close();
+    },
+  };
+}
+
+/** Without Redis a process limits its own calls alone. */
+function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: RedisLink, members: Members): void {
+  const { maxRequestsPerSecond } = config.upstream;
+  if (maxRequestsPerSecond === null) return;
+  const rate = createRedisCallRate({
+    link,
+    store: source.identity,
+    perSecond: maxRequestsPerSecond,
+    processes: () => members.count(),
+    clock,
+    timers: systemTimers,
+  });
+  source.store.limitBy(rate);
+}
+
+function openCaches(
+  { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
+  watch: RedisWatch,
+  links: { readonly state: RedisLink; readonly cache: RedisLink },
+): Promise<RedisFleet> {
+  return openRedisFleet({
+    ...links,
+    store: source.identity,
+    memory,
+    times,
+    maintenance,
+    clock,
+    timers: systemTimers,
+    hooks: {
+      onFailed: ({ operation, error }) =>
+        logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+      onHearing: watch.onHearing,
+    },
+  });
+}
+
+function connect(role: RedisRole, url: string, watch: RedisWatch): RedisLink {
+  const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+  const fault = severalRedisFault(url);
+  if (fault !== null) throw new StartError(`${setting}: ${fault}.`);
+  return openRedis({ url, role, hooks: watch.linkHooks });
+}
