@@ -171,7 +171,7 @@ export async function startTestGateway({
     level: loaded.config.log.level,
     pretty: false,
     // Several lines may come in one piece.
-    destination: { write: (text) => void logLines.push(...text.split('\n').filter((line) => line !== '')) },
+    destination: { write: (text) => void logLines.push(...text.split(/(?<=\n)/)) },
   });
   const gateway = await startGateway(loaded, { logger, clock });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
