@@ -1,4 +1,4 @@
-/** Whether this process has had to refuse requests lately, because as many were under way as it works on at a time. */
+/** Whether this process has had to refuse requests or connections lately, because there were as many as there may be. */
 import type { Clock } from './clock.ts';
 import type { Sighting } from './dependencies.ts';
 
@@ -14,7 +14,7 @@ export class Capacity {
     this.#clock = clock;
   }
 
-  /** A request was refused. */
+  /** One was refused. */
   note(): void {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#lastAtMs >= SETTLED_AFTER_MS) this.#sinceMs = nowMs;
@@ -23,9 +23,10 @@ export class Capacity {
 
   now(): Sighting {
     if (this.#clock.nowMs() - this.#lastAtMs >= SETTLED_AFTER_MS) {
-      return { status: 'ok', detail: 'no request is refused for want of a place' };
+      return { status: 'ok', detail: 'nothing is refused for want of a place' };
     }
-    const detail = 'requests are refused: server.maxInFlight are under way';
+    const detail =
+      'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections) as may be';
     return { status: 'degraded', sinceMs: this.#sinceMs, detail };
   }
 }

@@ -27,6 +27,7 @@ import { openSharedState } from './open-shared-state.ts';
 import { logTurn } from './turn-log.ts';
 import { listening } from './start-error.ts';
 import { openStore } from './store-source.ts';
+import { systemTimers } from './timers.ts';
 import { VERSION } from './version.ts';
 
 export interface Gateway {
@@ -71,7 +72,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
   const observer = createObserver({ logger, metrics, dependencies, clock });
   const times = new AdjustableTimes(config.cache.classes);
-  const maintenance = watchMaintenance(dependencies, clock);
+  const maintenance = watchMaintenance(dependencies, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const source = await openStore({
     upstream: config.upstream,
@@ -148,7 +149,11 @@ class RunningGateway implements Gateway {
     const app = assemblePublicApp(this.#parts, reader, this.#running);
     const handler = app.callback();
     this.#public = await listening('PORT', server, () =>
-      listen(handler, server, { errorBody: errorBodyAt, maxConnections: server.maxConnections }),
+      listen(handler, server, {
+        errorBody: errorBodyAt,
+        maxConnections: server.maxConnections,
+        hooks: this.#parts.observer.listener,
+      }),
     );
     const { demo } = this.#parts.source;
     if (demo !== null) {

@@ -1,11 +1,19 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { letIn } from './let-in.ts';
-import { type ErrorBody, UnreadableRequests } from './unreadable-requests.ts';
+import { type ErrorBody, type RefusalReport, UnreadableRequests } from './unreadable-requests.ts';
 
 export interface ListenerOptions extends Partial<ListenerLimits> {
   /** The body of the answer to what could not be read as HTTP, which no route can answer. */
   readonly errorBody: ErrorBody;
+  readonly hooks?: ListenerHooks;
+}
+
+/** They report, for logs and metrics, and must not throw. */
+export interface ListenerHooks {
+  readonly onRefused?: (report: RefusalReport) => void;
+  /** A connection was closed as it came, because there were as many as there may be. */
+  readonly onDropped?: () => void;
 }
 
 interface ListenerLimits {
@@ -53,7 +61,7 @@ export async function listen(
   options: ListenerOptions,
 ): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
-  const unreadable = new UnreadableRequests(options.errorBody);
+  const unreadable = new UnreadableRequests(options.errorBody, options.hooks?.onRefused);
   const server: Server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -65,15 +73,16 @@ export async function listen(
       requireHostHeader: false,
     },
     (request, response) => {
-      unreadable.watch(request.socket, response);
+      const ended = unreadable.watch(request.socket, response);
       boundSending(response, limits);
-      // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
       response.once('close', () => {
+        ended();
+        // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
         if (!server.listening) server.closeIdleConnections();
       });
       if (!hasOneHost(request)) {
         const message = 'The request must have one Host header.';
-        unreadable.refuse(request.socket, { status: 400, message, address: request.url ?? null });
+        unreadable.refuse(request.socket, { status: 400, reason: 'no-http', message, address: request.url ?? null });
         return;
       }
       // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
@@ -82,10 +91,16 @@ export async function listen(
   );
   server.maxConnections = limits.maxConnections;
   const connections = countConnections(server);
+  server.on('drop', () => options.hooks?.onDropped?.());
   // An expectation that isn't known is ignored (RFC 9110 section 10.1.1); Node's own answer would have no body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on('connect', (_, socket) =>
-    unreadable.refuse(socket, { status: 405, message: 'CONNECT is not allowed here.', address: null }),
+    unreadable.refuse(socket, {
+      status: 405,
+      reason: 'no-http',
+      message: 'CONNECT is not allowed here.',
+      address: null,
+    }),
   );
   server.on('clientError', (error, socket) => unreadable.answer(error, socket));
   await new Promise<void>((resolve, reject) => {
@@ -118,15 +133,23 @@ function countConnections(server: Server): () => number {
 /** A client that doesn't take its answer, or takes it by drops, loses its connection: else it would hold it for ever. */
 function boundSending(response: ServerResponse, limits: ListenerLimits): void {
   response.once('prefinish', () => {
-    const bytes = Number(response.getHeader('Content-Length') ?? 0);
+    // What the system has not taken yet. It takes most answers at once.
+    const bytes = response.writableLength;
+    if (bytes === 0) return;
     const cut = setTimeout(() => response.destroy(), limits.sendTimeoutMs + bytes / limits.minSendBytesPerMs);
     response.once('close', () => clearTimeout(cut));
   });
 }
 
+const HOST = 'host';
+
 /** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
-function hasOneHost({ httpVersion, headersDistinct }: IncomingMessage): boolean {
-  const count = headersDistinct['host']?.length ?? 0;
+function hasOneHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === HOST.length && name.toLowerCase() === HOST) count += 1;
+  }
   return count === 1 || (count === 0 && httpVersion === '1.0');
 }
 

@@ -14,6 +14,7 @@ import { createRequestLog } from './log/request-line.ts';
 import { StoreHealth } from './store-health.ts';
 import type { GuardHooks } from './upstream/guard/hooks.ts';
 import { StoreError } from './upstream/store.ts';
+import type { ListenerHooks } from './listener.ts';
 import type { HttpStoreHooks, StoreCall } from './upstream/http-store.ts';
 
 export interface Observer {
@@ -21,6 +22,7 @@ export interface Observer {
   readonly guard: GuardHooks;
   readonly cache: CacheHooks;
   readonly http: PublicAppHooks;
+  readonly listener: ListenerHooks;
   readonly cacheCounters: Pick<CacheCounters, 'of'>;
 }
 
@@ -74,30 +76,50 @@ export function createObserver({ logger, metrics, dependencies, clock }: Observe
           logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
       },
     },
-    http: httpHooks({ logger, metrics, dependencies, clock }),
+    ...listeningHooks({ logger, metrics, dependencies, clock }),
     cacheCounters,
   };
 }
 
-function httpHooks({ logger, metrics, dependencies, clock }: ObserverOptions): PublicAppHooks {
+function listeningHooks({
+  logger,
+  metrics,
+  dependencies,
+  clock,
+}: ObserverOptions): Pick<Observer, 'http' | 'listener'> {
   const logRequest = requestLogger(logger);
   const capacity = new Capacity(clock);
   dependencies.add({ name: 'capacity', look: () => capacity.now() });
+  const noteShortage = (): void => {
+    capacity.note();
+    dependencies.look('capacity');
+  };
   return {
-    onRequest: (report) => {
-      metrics.requestFinished({
-        ...report,
-        surface: report.surface === 'other' ? 'docs' : report.surface,
-        seconds: report.durationMs / 1000,
-      });
-      logRequest(report);
+    http: {
+      onRequest: (report) => {
+        metrics.requestFinished({
+          ...report,
+          surface: report.surface === 'other' ? 'docs' : report.surface,
+          seconds: report.durationMs / 1000,
+        });
+        logRequest(report);
+      },
+      onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
+      onQuotaRefused: (window) => metrics.quotaRefused({ window }),
+      onShed: () => {
+        metrics.requestShed();
+        noteShortage();
+      },
     },
-    onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
-    onQuotaRefused: (window) => metrics.quotaRefused({ window }),
-    onShed: () => {
-      metrics.requestShed();
-      capacity.note();
-      dependencies.look('capacity');
+    listener: {
+      onRefused: ({ requestId, status, reason }) => {
+        metrics.requestUnreadable({ reason });
+        logger.info({ requestId, status, reason }, 'refused before it was a request');
+      },
+      onDropped: () => {
+        metrics.connectionDropped();
+        noteShortage();
+      },
     },
   };
 }

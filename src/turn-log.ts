@@ -26,13 +26,14 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
   keys: {
     offline: 'keys: Redis cannot be asked; only keys that it confirmed lately are let in',
+    'never-asked': 'keys: Redis could not be asked since the start; no key is let in until it answers',
     over: 'keys: Redis could not be asked for too long; no key is let in until it answers',
     deaf: 'keys: changes may be missed; each key is confirmed before it is used',
     ok: 'keys: every change is heard of again',
   },
   capacity: {
-    degraded: 'as many requests are under way as this process works on at a time: others are refused',
-    ok: 'no request is refused for want of a place any more',
+    degraded: 'there are as many requests or connections as there may be: others are refused',
+    ok: 'nothing is refused for want of a place any more',
   },
   maintenance: { degraded: 'maintenance: the store is asked nothing', ok: 'maintenance has ended' },
 };

@@ -13,11 +13,17 @@ interface Connection {
   wasAnswered: boolean;
 }
 
+export type RefusalReason = 'too-large' | 'too-slow' | 'no-http';
+
 export interface Refusal {
   readonly status: 400 | 405;
+  readonly reason: RefusalReason;
   readonly message: string;
   readonly address: string | null;
 }
+
+/** What was answered without ever becoming a request. */
+export type RefusalReport = Pick<Refusal, 'status' | 'reason'> & { readonly requestId: string };
 
 /** What Node says of bytes that it could not parse: `rawPacket` is the last piece of them. */
 interface ClientError extends NodeJS.ErrnoException {
@@ -27,20 +33,22 @@ interface ClientError extends NodeJS.ErrnoException {
 export class UnreadableRequests {
   readonly #connections = new WeakMap<Duplex, Connection>();
   readonly #errorBody: ErrorBody;
+  readonly #onRefused: (report: RefusalReport) => void;
 
   /** `errorBody`: the form of an error, since no route is there to tell it. */
-  constructor(errorBody: ErrorBody) {
+  constructor(errorBody: ErrorBody, onRefused: (report: RefusalReport) => void = () => {}) {
     this.#errorBody = errorBody;
+    this.#onRefused = onRefused;
   }
 
-  /** Keeps account of a response, so that nothing is written into or after it. */
-  watch(socket: Duplex, response: ServerResponse): void {
+  /** Keeps account of a response, so that nothing is written into or after it, until the returned function is called. */
+  watch(socket: Duplex, response: ServerResponse): () => void {
     const connection = this.#connections.get(socket) ?? this.#begin(socket);
     connection.pending.add(response);
-    response.once('close', () => {
+    return () => {
       connection.pending.delete(response);
       connection.wasAnswered = true;
-    });
+    };
   }
 
   #begin(socket: Duplex): Connection {
@@ -67,17 +75,19 @@ export class UnreadableRequests {
     // An answer to a request that never ended would be taken for one to the next.
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection?.wasAnswered === true;
     if (error.code === 'ECONNRESET' || !socket.writable || isLate) socket.destroy();
-    else this.refuse(socket, { status: 400, message: messageOf(error.code), address: addressIn(error.rawPacket) });
+    else this.refuse(socket, { status: 400, ...faultOf(error.code), address: addressIn(error.rawPacket) });
   }
 
   /** Writes an answer by hand and ends the connection. */
-  refuse(socket: Duplex, { status, message, address }: Refusal): void {
+  refuse(socket: Duplex, { status, reason, message, address }: Refusal): void {
+    const requestId = randomUUID();
+    this.#onRefused({ requestId, status, reason });
     const body = JSON.stringify(this.#errorBody(message, address));
     socket.end(
       [
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
         ...(status === 405 ? ['Allow: GET, HEAD'] : []),
-        `X-Request-Id: ${randomUUID()}`,
+        `X-Request-Id: ${requestId}`,
         'Vary: Authorization, Accept-Encoding',
         'Content-Type: application/json; charset=utf-8',
         `Content-Length: ${Buffer.byteLength(body)}`,
@@ -90,11 +100,15 @@ export class UnreadableRequests {
   }
 }
 
-/** The only status for it that the API has (S1), so that the message has to tell what was wrong. */
-function messageOf(code: string | undefined): string {
-  if (code === 'HPE_HEADER_OVERFLOW') return 'The request could not be read: its address and headers are too large.';
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request could not be read: it did not arrive in time.';
-  return 'The request could not be read: it is not proper HTTP.';
+/** 400 is the only status for it that the API has (S1), so that the message has to tell what was wrong. */
+function faultOf(code: string | undefined): Pick<Refusal, 'reason' | 'message'> {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return { reason: 'too-large', message: 'The request could not be read: its address and headers are too large.' };
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return { reason: 'too-slow', message: 'The request could not be read: it did not arrive in time.' };
+  }
+  return { reason: 'no-http', message: 'The request could not be read: it is not proper HTTP.' };
 }
 
 /** `GET /path?query HTTP/1.1`, or as much of it as is there. */

@@ -83,7 +83,6 @@ function isRedisUrl(text: string): boolean {
 export function redisUrl(): Kind<string> {
   return {
     schema: textSchema((text) => (isRedisUrl(text) ? text : null)),
-    allowed:
-      'redis://[user:password@]host[:port][/db], rediss:// (TLS), redis+sentinel://host:port,host:port/name, or redis+cluster://host:port,host:port',
+    allowed: 'redis://[user:password@]host[:port][/db], or rediss:// (TLS)',
   };
 }

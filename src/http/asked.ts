@@ -2,6 +2,7 @@
  * Which question to the cache a request puts. One function a route answers that, for the endpoint that serves it and for
  * whoever explains it: there is no second reading of a path or a query.
  */
+import { LRUCache } from 'lru-cache';
 import type { ListQuery, ResourceKind } from '../upstream/store.ts';
 import { type Context, keyOf, type Match, matchOf, type Route } from './state.ts';
 
@@ -35,29 +36,69 @@ export type Asked = ListAsked | SingleAsked;
 /** Throws a Problem for what can't be asked. */
 export type Asks<A extends Asked = Asked> = (view: RequestView) => A;
 
+/** Keys whose question at an address is remembered, where it depends on the key: the least recently used goes first. */
+const MOST_KEYS = 8;
+
+/** What an address asks for: the same of all who may ask it, or of each by its workspaces. */
+interface Known<A extends Asked> {
+  shared: A | null;
+  readonly byWorkspaces: LRUCache<readonly string[], A>;
+}
+
 /**
- * What a request that is being served asks for. Worked out once for an address and the workspaces of a key, as long as
- * both are remembered; whether the key may ask it is decided on each request, before and after this.
+ * What a request that is being served asks for. Worked out once for an address, and for the workspaces of a key where it
+ * depends on them, as long as both are remembered; whether the key may ask it is decided on each request, before and
+ * after this.
  */
 export function asker<A extends Asked>(asks: Asks<A>): (ctx: Context) => A {
-  const known = new WeakMap<Match, WeakMap<readonly string[], A>>();
+  const byMatch = new WeakMap<Match, Known<A>>();
   return (ctx) => {
     const match = matchOf(ctx);
     const { workspaceIds } = keyOf(ctx);
-    const ofMatch = known.get(match) ?? new WeakMap<readonly string[], A>();
-    const asked = ofMatch.get(workspaceIds) ?? asks(viewOf(match, workspaceIds));
-    ofMatch.set(workspaceIds, asked);
-    known.set(match, ofMatch);
+    const known = byMatch.get(match) ?? { shared: null, byWorkspaces: new LRUCache({ max: MOST_KEYS }) };
+    const remembered = known.shared ?? known.byWorkspaces.get(workspaceIds);
+    if (remembered !== undefined) return remembered;
+    const view = new ServedView(match, workspaceIds);
+    const asked = asks(view);
+    if (view.isPersonal) known.byWorkspaces.set(workspaceIds, asked);
+    else known.shared = asked;
+    byMatch.set(match, known);
     return asked;
   };
 }
 
-function viewOf({ route, parameters, query }: Match, workspaceIds: readonly string[]): RequestView {
-  return {
-    route,
-    parameter: (name) => parameters[name] ?? '',
-    query: () => new URLSearchParams(query),
-    workspaceIds: () => workspaceIds,
-    maySee: (workspaceId) => workspaceIds.includes(workspaceId),
-  };
+class ServedView implements RequestView {
+  readonly route: Route;
+  readonly #match: Match;
+  readonly #workspaceIds: readonly string[];
+  #isPersonal = false;
+
+  constructor(match: Match, workspaceIds: readonly string[]) {
+    this.route = match.route;
+    this.#match = match;
+    this.#workspaceIds = workspaceIds;
+  }
+
+  /** Whether anything of who asks was looked at. */
+  get isPersonal(): boolean {
+    return this.#isPersonal;
+  }
+
+  parameter(name: string): string {
+    return this.#match.parameters[name] ?? '';
+  }
+
+  query(): URLSearchParams {
+    return new URLSearchParams(this.#match.query);
+  }
+
+  workspaceIds(): readonly string[] {
+    this.#isPersonal = true;
+    return this.#workspaceIds;
+  }
+
+  maySee(workspaceId: string): boolean {
+    this.#isPersonal = true;
+    return this.#workspaceIds.includes(workspaceId);
+  }
 }

@@ -54,6 +54,8 @@ class RegistryAuthenticator implements Authenticator {
   readonly #clock: Clock;
   readonly #failures: FailureLimiter;
   readonly #gate: LookupGate;
+  /** A gate of their own, so that what is no key at all takes no place from look-ups. */
+  readonly #refusals: LookupGate;
   /** Forgotten with the connection: no key outlives it here. */
   readonly #remembered = new WeakMap<object, Remembered>();
 
@@ -62,6 +64,7 @@ class RegistryAuthenticator implements Authenticator {
     this.#clock = clock;
     this.#failures = failures;
     this.#gate = new LookupGate(failures);
+    this.#refusals = new LookupGate(failures);
   }
 
   authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
@@ -115,10 +118,14 @@ class RegistryAuthenticator implements Authenticator {
   }
 
   async #refuse(reason: BearerFault, address: string): Promise<AuthResult> {
-    const { left, retryAfterSeconds } = await this.#failures.allowance(address);
-    if (left <= 0) return tooManyFailures(retryAfterSeconds);
-    await this.#failures.failed(address);
-    return { kind: 'unauthenticated', reason, retryAfterSeconds: null };
+    const blockedSeconds = await this.#refusals.enter(address);
+    if (blockedSeconds !== null) return tooManyFailures(blockedSeconds);
+    try {
+      await this.#failures.failed(address);
+      return { kind: 'unauthenticated', reason, retryAfterSeconds: null };
+    } finally {
+      this.#refusals.leave(address);
+    }
   }
 
   #judge(key: ApiKey): AuthResult {

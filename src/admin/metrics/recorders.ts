@@ -42,6 +42,10 @@ export interface MetricRecorders {
   quotaRefused(refusal: { readonly window: WindowName }): void;
   /** Too many were under way. */
   requestShed(): void;
+  /** It never became one: `reason` is one of a fixed few. */
+  requestUnreadable(refusal: { readonly reason: string }): void;
+  /** There were too many. */
+  connectionDropped(): void;
   /** `failed`: the store failed and there was nothing to serve. */
   cacheRead(read: {
     readonly class: CacheClass;

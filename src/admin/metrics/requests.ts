@@ -11,7 +11,12 @@ const MOST_REASONS = 16;
 
 type RequestRecorders = Pick<
   MetricRecorders,
-  'requestFinished' | 'authenticationFailed' | 'quotaRefused' | 'requestShed'
+  | 'requestFinished'
+  | 'authenticationFailed'
+  | 'quotaRefused'
+  | 'requestShed'
+  | 'requestUnreadable'
+  | 'connectionDropped'
 >;
 
 export function requestRecorders(registry: Registry): RequestRecorders {
@@ -46,6 +51,17 @@ export function requestRecorders(registry: Registry): RequestRecorders {
     help: 'Requests refused at once because `server.maxInFlight` were under way.',
     registers,
   });
+  const unreadable = new Counter({
+    name: 'evalgate_http_unreadable_requests_total',
+    help: 'Answers to what never became a request, by why: too-large, too-slow, no-http. They are in no other count.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const dropped = new Counter({
+    name: 'evalgate_http_connections_dropped_total',
+    help: 'Connections closed as they came because `server.maxConnections` were open.',
+    registers,
+  });
   const routeLabel = boundedLabel(MOST_ROUTES);
   const reasonLabel = boundedLabel(MOST_REASONS);
   return {
@@ -60,6 +76,8 @@ export function requestRecorders(registry: Registry): RequestRecorders {
     authenticationFailed: ({ reason }) => failures.inc({ reason: reasonLabel(reason) }),
     quotaRefused: ({ window }) => refusals.inc({ window }),
     requestShed: () => shed.inc(),
+    requestUnreadable: ({ reason }) => unreadable.inc({ reason: reasonLabel(reason) }),
+    connectionDropped: () => dropped.inc(),
   };
 }
 

@@ -39,7 +39,9 @@ function problemOf(error: unknown): Problem {
     return new Problem(500, error.publicMessage, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
-    return new Problem(500, KEYS_UNAVAILABLE, { headers: retryAfter(null) });
+    const { cause } = error;
+    const delayMs = cause instanceof StoreError ? cause.retryAfterMs : null;
+    return new Problem(500, KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
   }
   return new Problem(500, UNEXPECTED);
 }

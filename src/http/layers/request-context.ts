@@ -58,7 +58,7 @@ export function beginRequest(ctx: Context, clock: Clock, onFinished: (report: Re
 
 /** The caller's own, where it can be one. */
 function requestIdOf(given: string | readonly string[] | undefined): string {
-  const isUsable = typeof given === 'string' && REQUEST_ID.test(given) && !given.startsWith(KEY_PREFIX);
+  const isUsable = typeof given === 'string' && REQUEST_ID.test(given) && !given.includes(KEY_PREFIX);
   return isUsable ? given : randomUUID();
 }
 

@@ -58,6 +58,8 @@ Every operation is a GET and takes no body. HEAD works wherever GET does and ans
 
 Lengths are counted in Unicode code points. Version 1 ignores parameters that it does not know and puts right what it can; version 2 refuses with 400 whatever is unknown, empty, repeated, of the wrong type or out of range.
 
+What is no proper HTTP, has headers of more than 16 kB, or is not there within 10 seconds is answered with 400 whatever its address. So is an address of more than 8192 bytes; the single reads of version 1 answer it with their 404.
+
 ## Authentication
 Send an API key with every request: \`Authorization: Bearer <API key>\`. A key has scopes (\`reports.read\`, \`calls.read\`, \`coaching.read\`) and workspaces.
 

@@ -14,7 +14,9 @@ let text: string;
 beforeAll(async () => {
   const described = await metrics.describe();
   own = described.filter(({ name }) => name.startsWith('evalgate_'));
-  all = new Map(described.map((metric) => [metric.name, metric]));
+  // Made where the metrics of workers are put together.
+  const workers = { name: 'evalgate_workers', type: 'gauge', labels: ['state'], help: '' };
+  all = new Map([...described, workers].map((metric) => [metric.name, metric]));
   text = await readFile(page, 'utf8');
 });
 

@@ -44,12 +44,12 @@ const GAUGES = [
 ];
 
 test('before there is anything to read, nothing is said of it', async () => {
-  expect(await samples(...GAUGES, 'evalgate_http_connections', 'evalgate_cache_', 'evalgate_quota_exact')).toEqual([]);
+  expect(await samples(...GAUGES, 'evalgate_http_connections{', 'evalgate_cache_', 'evalgate_quota_exact')).toEqual([]);
 });
 
 test('what holds at the moment of the scrape is told', async () => {
   metrics.watch(readings({ maintenance: () => true }));
-  expect(await samples(...GAUGES, 'evalgate_http_connections', 'evalgate_cache_', ...GUARD)).toEqual([
+  expect(await samples(...GAUGES, 'evalgate_http_connections{', 'evalgate_cache_', ...GUARD)).toEqual([
     'evalgate_readiness{status="starting"} 0',
     'evalgate_readiness{status="ready"} 1',
     'evalgate_readiness{status="draining"} 0',

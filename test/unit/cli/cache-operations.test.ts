@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../../src/admin/explain-endpoint.ts';
 import { cacheCommand } from '../../../src/cli/cache/index.ts';
 import { exitCodeOf } from '../../../src/cli/errors.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
@@ -224,12 +225,28 @@ describe('explain', () => {
   test('--json gives what the listener gave, and a refusal is told with exit status 1', async () => {
     reply = () => [200, EXPLANATION];
     expect(JSON.parse((await cache('explain', '/v2/calls', '--json')).stdout)).toEqual(EXPLANATION);
-    reply = () => [400, { error: { message: 'What this path shows depends on who asks.' } }];
-    expect(await cache('explain', '/v2/calls')).toEqual({
+    reply = () => [400, { error: { message: 'The path "/v3" puts no question to the cache.' } }];
+    expect(await cache('explain', '/v3')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'What this path shows depends on who asks.\n',
+      stderr: 'The path "/v3" puts no question to the cache.\n',
     });
+  });
+
+  test.each([
+    [
+      400,
+      `${VIEWER_NEEDED} Give keyId (the id of a key).`,
+      'What this path shows depends on who asks. Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).\n',
+    ],
+    [
+      404,
+      `${UNKNOWN_KEY} GET /api/keys lists them.`,
+      'The registry has no key with the id of --key-id. `evalgate keys list` shows those that it has; for another key name its workspaces with --workspace UUID instead.\n',
+    ],
+  ])('a refusal with %i that names query parameters is told with the options instead', async (status, given, told) => {
+    reply = () => [status, { error: { message: given } }];
+    expect(await cache('explain', '/v2/calls')).toEqual({ code: 1, stdout: '', stderr: told });
   });
 });
 
@@ -237,6 +254,9 @@ test.each([
   [['top', '--limit', '101'], 'Allowed: an integer from 1 to 100.'],
   [['explain'], "missing required argument 'path'"],
   [['explain', '/v2/calls', '--workspace', 'acme'], 'Allowed: a UUID.'],
+  [['explain', 'v2/calls'], 'a path that begins with a slash, plain, such as "/v2/calls?page=2".'],
+  [['explain', '%2Fv2%2Fcalls'], 'a path that begins with a slash, plain'],
+  [['explain', '/v2/calls', '--key-id', 'k', '--workspace', WORKSPACE], 'Give --key-id or --workspace, not both.'],
   [['maintenance', 'on'], 'Nothing was changed. Give one of --for and --until.'],
   [['maintenance', 'on', '--for', '1h', '--until', '2026-01-15T12:00:00Z'], 'Give one of --for and --until.'],
   [['maintenance', 'on', '--for', '25h'], 'from 1ms to 1d.'],

@@ -241,7 +241,7 @@ test.each([
   [['ttl', 'set', 'lists', '--fresh', '1s'], 'Allowed choices are list, evaluation,'],
   [['ttl', 'set', 'list'], 'Nothing was set. Give at least one of --fresh, --stale and --error.'],
   [['ttl', 'set', 'list', '--fresh', '45'], 'Allowed: a duration like'],
-  [['ttl', 'set', 'list', '--stale', '31d'], 'from 0s to 30d.'],
+  [['ttl', 'set', 'list', '--stale', '366d'], 'from 0s to 365d.'],
   [['ttl', 'reset'], "missing required argument 'class'"],
 ])('a wrong call ends with 2, says what is allowed, and sends nothing: %j', async (args, message) => {
   const { code, stdout, stderr } = await cache(args);

@@ -202,6 +202,18 @@ describe('requests of one connection', () => {
 });
 
 describe('too many failures', () => {
+  test('K9: of failures that come all at once no more than 60 are answered without a time to wait', async () => {
+    const clock = new ManualClock();
+    const registry = createMemoryRegistry({ clock });
+    const authenticator = createAuthenticator({ registry, clock, failures: createMemoryFailureLimiter() });
+    const refused = await Promise.all(
+      Array.from({ length: 200 }, () => bound(authenticator).authenticate('evg_wrong', ADDRESS)),
+    );
+    const reasons = refused.map((result) => ('reason' in result ? result.reason : result.kind));
+    expect(reasons.filter((reason) => reason === 'malformed')).toHaveLength(60);
+    expect(reasons.filter((reason) => reason === 'too-many-failures')).toHaveLength(140);
+  });
+
   test('K9: after 60 failures further ones answer with a time to wait and cost no look-up', async () => {
     const { remote, authenticate } = setUp();
     for (let i = 0; i < 60; i += 1) expect(await authenticate(newToken())).toEqual(unauthenticated('unknown'));

@@ -246,3 +246,17 @@ describe('the query', () => {
     expect(lastQuestion().get('scorecardId')).toBe(scorecardId);
   });
 });
+
+test('K6: one address asks for each key its own workspaces, in whatever order keys come, more of them than are remembered', async () => {
+  const subjects = Array.from({ length: 12 }, () => newSubject());
+  const ids = subjects.map(({ workspaceId, id }) => {
+    gateway.store.evaluations.set(id, anEvaluation({ _id: id, workspaceId }));
+    return id;
+  });
+  const keys = await Promise.all(subjects.map((subject) => keyFor(gateway, subject, { scopes: ['calls.read'] })));
+  for (let turn = 0; turn < 60; turn += 1) {
+    const which = (turn * 7 + Math.floor(turn / 5)) % keys.length;
+    const reply = await gateway.get('/v2/calls?pageSize=3', { key: keys[which] ?? '' });
+    expect(idsOf(reply)).toEqual([ids[which]]);
+  }
+});

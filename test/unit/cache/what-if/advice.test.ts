@@ -158,6 +158,40 @@ describe('the recommendation', () => {
     });
   });
 
+  test.each([
+    [1, 1, 'Only 1 refresh was seen'],
+    [29, 0, 'Only 29 refreshes were seen'],
+    [29, 29, 'Only 29 refreshes were seen'],
+  ])('is none after %i refreshes, of which %i brought a change, and no share is stated', (seen, changed, only) => {
+    const { recommendation, curve } = watch(seen, changed).advice('list');
+    expect(recommendation).toEqual({
+      freshMs: null,
+      why: `${only}: too few to tell how fast the records change.`,
+    });
+    expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
+  });
+
+  test('is one after thirty', () => {
+    const { recommendation, current } = watch(30, 0).advice('list');
+    expect(current?.outdatedRatio).toBeGreaterThan(0);
+    expect(recommendation.why).not.toContain('too few');
+  });
+
+  test('counts the refreshes of all processes, and what is left of old ones', () => {
+    const watched = watch(0, 0);
+    const [one, other] = [20, 9.4].map((seen): WhatIfSnapshot => ({
+      version: 1,
+      atMs: 1,
+      classes: [{ class: 'list', points: [], refreshes: [[50, seen, 0]] }],
+    }));
+    const whyOf = (...more: readonly (WhatIfSnapshot | undefined)[]) => {
+      const all = [watched.model.snapshot(), ...more].filter((each) => each !== undefined);
+      return adviceFor(all, watched, 'list').recommendation.why;
+    };
+    expect(whyOf(one, other)).toBe('Only 29 refreshes were seen: too few to tell how fast the records change.');
+    expect(whyOf(one, one)).not.toContain('too few');
+  });
+
   test('is none where every time would serve too much that is out of date', () => {
     const { freshMs, why } = watch(1000, 990).advice('list').recommendation;
     expect(freshMs).toBeNull();

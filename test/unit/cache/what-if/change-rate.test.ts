@@ -24,8 +24,14 @@ function comparisonsOf(tally: ChangeTally): readonly Comparisons[] {
   return tally.rows().map(([bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
 }
 
-test('nothing is known without a refresh', () => {
+test('nothing is known without a refresh, nor of fewer than thirty', () => {
   expect(learnChanges([])).toBeNull();
+  for (const changed of [0, 1, 29]) expect(learnChanges([{ sinceMs: MINUTE_MS, seen: 29, changed }])).toBeNull();
+  const two = [
+    { sinceMs: MINUTE_MS, seen: 15, changed: 1 },
+    { sinceMs: HOUR_MS, seen: 15, changed: 1 },
+  ];
+  expect(learnChanges(two)).not.toBeNull();
 });
 
 describe('the share that is out of date, learned from refreshes, is the true one', () => {
@@ -61,10 +67,10 @@ function unchanged(seen: number) {
   return learnChanges([{ sinceMs: MINUTE_MS, seen, changed: 0 }]);
 }
 
-describe('a few refreshes without a change', () => {
+describe('refreshes without a change', () => {
   test('are no proof that nothing changes', () => {
-    expect(unchanged(1)?.(MINUTE_MS)).toBeCloseTo(0.25, 2);
-    expect(unchanged(4)?.(MINUTE_MS)).toBeCloseTo(0.1, 2);
+    expect(unchanged(30)?.(MINUTE_MS)).toBeCloseTo(0.5 / 31, 4);
+    expect(unchanged(99)?.(MINUTE_MS)).toBeCloseTo(0.5 / 100, 4);
   });
 
   test('become one as they grow in number, for their own age and less than for longer ones', () => {
