@@ -31,10 +31,12 @@ export class RedisWatch {
   readonly #options: RedisWatchOptions;
   readonly #reasons = new Map<RedisRole, unknown>();
   readonly #hearing: Record<RedisRole, Hearing> = { state: 'alone', cache: 'alone' };
-  /** Why this process decides alone on the limits; null while Redis does. */
+  /** Why a request was decided on without Redis; null where the last was not. While Redis is absent none will be. */
   #alone: { readonly reason: unknown } | null = null;
   /** Null before the first beat that could have been heard. */
   #trust: Trust | null = null;
+  /** Whether Redis could ever be asked for keys: before, it has confirmed none. */
+  #couldAskKeys = false;
   #offlineSinceMs = 0;
   #cancelDeaf = (): void => {};
 
@@ -47,7 +49,7 @@ export class RedisWatch {
   }
 
   get isQuotaExact(): boolean {
-    return this.#alone === null;
+    return this.#alone === null && this.#hearing.state !== 'alone';
   }
 
   readonly linkHooks: RedisHooks = {
@@ -59,6 +61,7 @@ export class RedisWatch {
   readonly onHearing: NonNullable<RedisFleetHooks['onHearing']> = ({ role, hearing }) => {
     this.#hearing[role] = hearing;
     this.#options.dependencies.look(`redis-${role}`);
+    if (role === 'state') this.#options.dependencies.look('quota');
   };
 
   readonly quotaHooks = {
@@ -69,6 +72,7 @@ export class RedisWatch {
   /** Between two of the others it is deaf for a moment, which is no trouble of its own. */
   readonly onTrust = (trust: Trust): void => {
     this.#cancelDeaf();
+    if (trust !== 'offline') this.#couldAskKeys = true;
     if (trust !== 'deaf') this.#setTrust(trust);
     else if (this.#trust !== 'deaf') this.#cancelDeaf = systemTimers.after(DEAF_AFTER_MS, () => this.#setTrust('deaf'));
   };
@@ -105,10 +109,11 @@ export class RedisWatch {
   }
 
   #lookAtQuota(processes: number): Sighting {
-    if (this.#alone === null) return { status: 'ok', detail: 'exact over all processes' };
+    if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
+    const reason = this.#alone === null ? this.#reasons.get('state') : this.#alone.reason;
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
     const detail = `Redis does not decide: this process goes on ${share}`;
-    return { status: 'degraded', detail, fields: { err: this.#alone.reason } };
+    return { status: 'degraded', detail, fields: { err: reason } };
   }
 
   #lookAtKeys(graceMs: number): Sighting {
@@ -117,6 +122,10 @@ export class RedisWatch {
     if (this.#trust === 'deaf') {
       const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
       return { status: 'degraded', trouble: 'deaf', detail };
+    }
+    if (!this.#couldAskKeys) {
+      const detail = 'Redis could not be asked since this process started: no key is let in until it answers';
+      return { status: 'degraded', trouble: 'never-asked', detail };
     }
     const untilMs = this.#offlineSinceMs + graceMs;
     if (this.#options.clock.nowMs() >= untilMs) {

@@ -21,6 +21,7 @@ export async function runWorker(member: Member, ownEnv: Environment): Promise<nu
   }
   if (reloaded !== null) gateway.reload(load(reloaded));
   member.onReload((payload) => gateway.reload(load(readReloadPayload(payload))));
+  member.onReloadFailed(() => gateway.reloadFailed());
   member.ready({ publicUrl: gateway.publicUrl, adminUrl: gateway.adminUrl });
   await gateway.stop(await member.drain);
   return 0;

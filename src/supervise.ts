@@ -96,6 +96,11 @@ export class SupervisedGateways {
     return needRestart;
   }
 
+  /** A new configuration is invalid: it is counted, and the old one stays in force. */
+  reloadFailed(): void {
+    this.#supervisor.reloadFailed();
+  }
+
   /** Drains all workers, as a gateway's own `stop`. Resolves with how many of them had to be killed. */
   async stop(delayMs: number): Promise<number> {
     const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + KILL_MARGIN_MS;

@@ -1,5 +1,6 @@
 /** POST /api/cache/purge: purging by tag, or only telling what would be purged. */
 import type { PurgeRequest, PurgeResult } from '../cache/purge.ts';
+import type { Tag } from '../cache/tags.ts';
 import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
@@ -29,13 +30,16 @@ async function handlePurge(ctx: EndpointContext, { purge, audit }: PurgeEndpoint
   const request = mustBe(PURGE_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
   const { mode, isDryRun } = request;
   const about = { who: callerOf(ctx), action: 'cache.purge', target: 'cache' };
-  const { entries, bytes, tags } = await (isDryRun ? purge(request) : attempt(audit, about, () => purge(request)));
+  const asked = { mode, ...auditedTags(request.tags) };
+  const { entries, bytes, tags } = await (isDryRun
+    ? purge(request)
+    : attempt(audit, { ...about, asked }, () => purge(request)));
   if (!isDryRun) {
-    await audit.record({
-      ...about,
-      from: null,
-      to: { mode, entries, bytes, tagCount: tags.length, tags: tags.slice(0, MOST_AUDITED_TAGS) },
-    });
+    await audit.record({ ...about, from: null, to: { mode, entries, bytes, ...auditedTags(tags) } });
   }
   ctx.body = { entries, bytes, tags, mode, dryRun: isDryRun };
+}
+
+function auditedTags(tags: readonly Tag[]): { readonly tagCount: number; readonly tags: readonly Tag[] } {
+  return { tagCount: tags.length, tags: tags.slice(0, MOST_AUDITED_TAGS) };
 }

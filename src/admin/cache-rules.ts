@@ -6,8 +6,8 @@ import { CACHE_CLASSES, type CacheTimes } from '../cache/times.ts';
 import { parseDuration } from '../duration.ts';
 import { type BodyRules, faulty, mustBe } from './faults.ts';
 
-/** More than a month serves nobody: within that time the store has changed, or the entry has made room for another. */
-export const LONGEST_TIME_MS = 30 * 86_400_000;
+/** What the configuration allows too: a time that may be written there may be set as well. */
+export const LONGEST_TIME_MS = 365 * 86_400_000;
 /** Far more than anyone lists by hand; beyond it `all` or a class does the same for less. */
 const MOST_TAGS = 1000;
 
@@ -43,7 +43,7 @@ const time = z
   .transform((text) => parseDuration(text) ?? Number.NaN)
   .refine((ms) => ms >= 0 && ms <= LONGEST_TIME_MS)
   .optional();
-const ALLOWED_TIME = 'a duration from 0s to 30d, such as 250ms, 30s, 5m, 2h or 7d';
+const ALLOWED_TIME = 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 2h or 7d';
 
 /** Of `PUT /api/cache/ttl/{class}`. */
 const TIMES_RULES: BodyRules<Partial<CacheTimes>> = {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TimesControl } from '../cache/times-control.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../cache/times.ts';
 import { formatDuration } from '../duration.ts';
-import { attempt } from './attempt.ts';
+import { attempt, type AttemptedChange } from './attempt.ts';
 import type { Audit, AuditEntry } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { timesOf } from './cache-rules.ts';
@@ -52,7 +52,8 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
       handle: async (ctx) => {
         const cacheClass = classOf(ctx);
         const wanted = timesOf(await readJson(ctx, BODY_LIMIT_BYTES));
-        await change(ctx, { cacheClass, action: SET, run: () => timesControl.set(cacheClass, wanted) }, options);
+        const run = () => timesControl.set(cacheClass, wanted);
+        await change(ctx, { cacheClass, action: SET, asked: askedTimes(wanted), run }, options);
       },
     },
     {
@@ -61,34 +62,40 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
       what: 'let the times of a class be those of the configuration again',
       handle: async (ctx) => {
         const cacheClass = classOf(ctx);
-        await change(ctx, { cacheClass, action: RESET, run: () => timesControl.reset(cacheClass) }, options);
+        const run = () => timesControl.reset(cacheClass);
+        await change(ctx, { cacheClass, action: RESET, asked: null, run }, options);
       },
     },
   ];
 }
 
-interface Change {
+interface Change extends Pick<AttemptedChange, 'action' | 'asked'> {
   readonly cacheClass: CacheClass;
-  readonly action: string;
   readonly run: () => ReturnType<TimesControl['set']>;
 }
 
 /** Makes the change and answers with the class as it is then. What was so already is no change: it may be repeated. */
 async function change(
   ctx: EndpointContext,
-  { cacheClass, action, run }: Change,
+  { cacheClass, action, asked, run }: Change,
   options: TimesEndpointOptions,
 ): Promise<void> {
   const { times, audit } = options;
   const setBefore = times.setOf(cacheClass);
   const about = { who: callerOf(ctx), action, target: cacheClass };
-  const { from, to } = await attempt(audit, about, run);
+  const { from, to } = await attempt(audit, { ...about, asked }, run);
   const before = audited(from, setBefore);
   const after = audited(to, times.setOf(cacheClass));
   if (!isDeepStrictEqual(before, after)) {
     await audit.record({ ...about, from: before, to: after });
   }
   ctx.body = viewOfTimes(cacheClass, await audit.entries(), options);
+}
+
+/** As the interface writes them; only those that are to be set. */
+function askedTimes(wanted: Partial<CacheTimes>): object {
+  const given = TIME_NAMES.filter((name) => isSet(name, wanted));
+  return Object.fromEntries(given.map((name) => [name, formatDuration(wanted[`${name}Ms`] ?? 0)]));
 }
 
 /** The times in force, and the names of those among them that were set. */

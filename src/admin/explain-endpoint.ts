@@ -32,6 +32,10 @@ export interface ExplainEndpointOptions extends Pick<TimesEndpointOptions, 'time
   readonly audit: Pick<Audit, 'entries'>;
 }
 
+/** What these two refusals begin with: clients that have no query parameters say in their own words what to do. */
+export const VIEWER_NEEDED = 'What this path shows depends on who asks.';
+export const UNKNOWN_KEY = 'The registry has no key with that keyId.';
+
 const MOST_WORKSPACES = 50;
 const ALLOWED = {
   path: 'a path of the public API with its query, URL-encoded, such as %2Fv2%2Fcalls%3Fpage%3D2',
@@ -81,7 +85,7 @@ async function viewerOf(
     if (key !== null) return key.workspaceIds;
     throw new AdminError(
       404,
-      'The registry has no key with that keyId. GET /api/keys lists those that it has; for another key give its workspaces instead.',
+      `${UNKNOWN_KEY} GET /api/keys lists those that it has; for another key give its workspaces instead.`,
       { privateMessage: 'no such key' },
     );
   }
@@ -99,7 +103,5 @@ function targetOf(path: string, resolution: Resolution): Target {
   if (resolution.kind === 'refused') {
     throw badQuery(`The path ${shown(path)} puts no question to the cache. ${resolution.message}`);
   }
-  throw badQuery(
-    'What this path shows depends on who asks. Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.',
-  );
+  throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
 }

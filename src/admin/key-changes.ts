@@ -1,5 +1,5 @@
 /** Changes of keys as the audit has them, whoever made them and on whichever way. */
-import type { ApiKey, ImportedKey, KeyStatus } from '../keys/key.ts';
+import type { ApiKey, ImportedKey, KeyStatus, NewKey } from '../keys/key.ts';
 import type { AuditedChange } from './audit.ts';
 import { auditedKey, isoOrNull } from './key-view.ts';
 
@@ -42,6 +42,19 @@ export function keysImported(
   keys: readonly Pick<ImportedKey, 'keyId'>[],
   { added, replaced }: { readonly added: number; readonly replaced: number },
 ): AuditedChange {
-  const keyIds = keys.slice(0, MOST_AUDITED_KEY_IDS).map((key) => key.keyId);
-  return { who, action: 'key.import', target: 'keys', from: null, to: { added, replaced, keyIds } };
+  return { who, action: 'key.import', target: 'keys', from: null, to: { added, replaced, keyIds: keyIdsOf(keys) } };
+}
+
+/** A key that was asked for, where it is not known whether there is one. */
+export function askedKey({ name, workspaceIds, scopes, limits, expiresAtMs }: NewKey): object {
+  return { name, workspaceIds, scopes, limits, expiresAt: isoOrNull(expiresAtMs) };
+}
+
+/** The same of an import. */
+export function askedImport(keys: readonly Pick<ImportedKey, 'keyId'>[]): object {
+  return { keys: keys.length, keyIds: keyIdsOf(keys) };
+}
+
+function keyIdsOf(keys: readonly Pick<ImportedKey, 'keyId'>[]): readonly string[] {
+  return keys.slice(0, MOST_AUDITED_KEY_IDS).map((key) => key.keyId);
 }

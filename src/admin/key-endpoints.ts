@@ -1,5 +1,6 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
 import type { Clock } from '../clock.ts';
+import { formatDuration } from '../duration.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type KeyStatus } from '../keys/key.ts';
 import { attempt } from './attempt.ts';
@@ -17,7 +18,15 @@ import {
   ROTATE_RULES,
   STATUS_RULES,
 } from './key-rules.ts';
-import { keyCreated, keyRotated, keysImported, keyStatusChanged, STATUS_ACTIONS } from './key-changes.ts';
+import {
+  askedImport,
+  askedKey,
+  keyCreated,
+  keyRotated,
+  keysImported,
+  keyStatusChanged,
+  STATUS_ACTIONS,
+} from './key-changes.ts';
 import { keyView } from './key-view.ts';
 
 export interface KeyEndpointOptions {
@@ -85,7 +94,8 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
 async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
   const wanted = mustBe(newKeyRules(clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES));
   const about = { who: callerOf(ctx), action: 'key.create' };
-  const { key, token } = await attempt(audit, { ...about, target: wanted.name }, () => registry.create(wanted));
+  const change = { ...about, target: wanted.name, asked: askedKey(wanted) };
+  const { key, token } = await attempt(audit, change, () => registry.create(wanted));
   await audit.record(keyCreated(about.who, key));
   ctx.status = 201;
   ctx.set('Location', `/api/keys/${key.keyId}`);
@@ -100,15 +110,16 @@ async function changeStatus(
   const before = await existing(ctx, registry);
   const { keyId } = before;
   const about = { who: callerOf(ctx), action: STATUS_ACTIONS[status], target: keyId };
-  const after = (await attempt(audit, about, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
+  const change = { ...about, asked: { status } };
+  const after = (await attempt(audit, change, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
   if (after.status !== status) {
     throw new KeyStateError(
       `The key ${after.keyId} is ${after.status} and stays so; it cannot be made ${status}. Create another key instead.`,
     );
   }
   // What was so already is no change: DELETE and PATCH may be repeated.
-  const change = keyStatusChanged(about.who, before, after);
-  if (change !== null) await audit.record(change);
+  const changed = keyStatusChanged(about.who, before, after);
+  if (changed !== null) await audit.record(changed);
   ctx.body = { key: keyView(after) };
 }
 
@@ -117,7 +128,8 @@ async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOpti
   const before = await existing(ctx, registry);
   const { keyId } = before;
   const about = { who: callerOf(ctx), action: 'key.rotate', target: keyId };
-  const { key, token } = (await attempt(audit, about, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
+  const change = { ...about, asked: { overlap: formatDuration(overlapMs) } };
+  const { key, token } = (await attempt(audit, change, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
   const after = (await registry.get(keyId)) ?? before;
   await audit.record(keyRotated(about.who, { before, after, successor: key }));
   ctx.status = 201;
@@ -129,7 +141,8 @@ async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyE
   const body = mustBe(IMPORT_RULES, await readJson(ctx, IMPORT_LIMIT_BYTES));
   const keys = importedKeys(body.keys, clock.nowMs());
   const about = { who: callerOf(ctx), action: 'key.import', target: 'keys' };
-  const { added, replaced } = await attempt(audit, about, () => registry.importKeys(keys));
+  const change = { ...about, asked: askedImport(keys) };
+  const { added, replaced } = await attempt(audit, change, () => registry.importKeys(keys));
   await audit.record(keysImported(about.who, keys, { added, replaced }));
   ctx.body = { added, replaced };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Maintenance, MaintenanceControl } from '../cache/maintenance.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration, parseDuration } from '../duration.ts';
-import { attempt } from './attempt.ts';
+import { attempt, type AttemptedChange } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { callerOf } from './context.ts';
@@ -21,6 +21,9 @@ export const LONGEST_MAINTENANCE_MS = 86_400_000;
 
 const PATH = '/api/cache/maintenance';
 const TARGET = 'store';
+const ON = 'cache.maintenance.on';
+/** Where it was on already: only its end has moved. */
+const MOVE = 'cache.maintenance.move';
 const ALLOWED = {
   for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
   until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
@@ -60,14 +63,15 @@ export function maintenanceEndpoints(options: MaintenanceEndpointOptions): reado
       what: 'ask the store nothing for a while, a day at most: copies are served, what has none fails; it ends by itself',
       handle: async (ctx) => {
         const untilMs = endOf(await readJson(ctx, BODY_LIMIT_BYTES), clock);
-        await change(ctx, 'cache.maintenance.on', options, () => maintenance.begin(untilMs, callerOf(ctx)));
+        const asked = { until: iso(untilMs) };
+        await change(ctx, { action: ON, asked }, options, () => maintenance.begin(untilMs, callerOf(ctx)));
       },
     },
     {
       method: 'DELETE',
       path: PATH,
       what: 'let the store be asked again',
-      handle: (ctx) => change(ctx, 'cache.maintenance.off', options, () => maintenance.end()),
+      handle: (ctx) => change(ctx, { action: 'cache.maintenance.off', asked: null }, options, () => maintenance.end()),
     },
   ];
 }
@@ -75,13 +79,16 @@ export function maintenanceEndpoints(options: MaintenanceEndpointOptions): reado
 /** Makes the change and answers with what is so then. What was off already is no change: ending may be repeated. */
 async function change(
   ctx: EndpointContext,
-  action: string,
+  { action, asked }: Pick<AttemptedChange, 'action' | 'asked'>,
   { audit, clock }: MaintenanceEndpointOptions,
   run: () => ReturnType<MaintenanceControl['end']>,
 ): Promise<void> {
   const about = { who: callerOf(ctx), action, target: TARGET };
-  const { from, to } = await attempt(audit, about, run);
-  if (from !== null || to !== null) await audit.record({ ...about, from: audited(from), to: audited(to) });
+  const { from, to } = await attempt(audit, { ...about, asked }, run);
+  if (from !== null || to !== null) {
+    const isMoved = from !== null && to !== null;
+    await audit.record({ ...about, action: isMoved ? MOVE : action, from: audited(from), to: audited(to) });
+  }
   ctx.body = viewOf(to, clock);
 }
 

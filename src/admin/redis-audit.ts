@@ -1,9 +1,11 @@
 /** The audit of a fleet: a list in the state Redis, which outlives every process; what can't be written yet is kept here. */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Audit, AuditedChange, AuditEntry } from './audit.ts';
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/link.ts';
 import { auditKey } from '../redis/keys.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 
 export interface RedisAuditOptions {
   readonly link: RedisLink;
@@ -14,7 +16,26 @@ export interface RedisAuditOptions {
   readonly sink: (entry: AuditEntry) => void;
 }
 
+/** As it is kept. The id tells one that stands there twice; entries of earlier releases have none. */
+interface KeptEntry extends AuditEntry {
+  readonly id?: string | undefined;
+}
+
+/**
+ * ARGV: how many are kept, then each entry, oldest first. One whose answer was lost is sent again, as the same text: it
+ * takes its own place, not that of another entry.
+ */
+const WRITE = defineScript(`
+for i = 2, #ARGV do
+  redis.call('LREM', KEYS[1], 0, ARGV[i])
+  redis.call('LPUSH', KEYS[1], ARGV[i])
+end
+redis.call('LTRIM', KEYS[1], 0, ARGV[1] - 1)
+return 1
+`);
+
 const entrySchema = z.object({
+  id: z.string().optional(),
   at: z.string(),
   who: z.string(),
   action: z.string(),
@@ -30,7 +51,9 @@ export function createRedisAudit(options: RedisAuditOptions): Audit {
 class RedisAudit implements Audit {
   readonly #options: RedisAuditOptions;
   /** Made here and not yet in Redis, oldest first. */
-  #unwritten: AuditEntry[] = [];
+  #unwritten: KeptEntry[] = [];
+  #writing: Promise<void> | null = null;
+  #writingNext: Promise<void> | null = null;
 
   constructor(options: RedisAuditOptions) {
     this.#options = options;
@@ -41,7 +64,7 @@ class RedisAudit implements Audit {
     const { clock, capacity, sink } = this.#options;
     const entry: AuditEntry = { at: new Date(clock.nowMs()).toISOString(), ...change };
     sink(entry);
-    this.#unwritten = [...this.#unwritten, entry].slice(-capacity);
+    this.#unwritten = [...this.#unwritten, { id: randomUUID(), ...entry }].slice(-capacity);
     await this.#write();
   }
 
@@ -50,28 +73,57 @@ class RedisAudit implements Audit {
     const pending = this.#unwritten.toReversed();
     try {
       const texts = await this.#options.link.client.lrange(auditKey(), 0, this.#options.capacity - 1);
-      return [...pending, ...texts.flatMap(readEntry)];
+      return shown([...pending, ...texts.flatMap(readEntry)]);
     } catch {
-      return pending;
+      return shown(pending);
     }
   }
 
-  /** Never rejects: the change stands. What fails is written when Redis is back; it may then stand there twice. */
-  async #write(): Promise<void> {
+  /**
+   * Writes all that is unwritten when it is called. One at a time, so that a Redis that is slow gets no entry twice while
+   * the answer is awaited. Never rejects: the change stands. What fails is written with the next, or when Redis is back.
+   */
+  #write(): Promise<void> {
+    if (this.#writing === null) {
+      this.#writing = this.#writeNow().finally(() => {
+        this.#writing = null;
+      });
+      return this.#writing;
+    }
+    // The one under way has begun without what has come since.
+    this.#writingNext ??= this.#writing.then(() => {
+      this.#writingNext = null;
+      return this.#write();
+    });
+    return this.#writingNext;
+  }
+
+  async #writeNow(): Promise<void> {
     const entries = this.#unwritten;
     if (entries.length === 0) return;
+    const { link, capacity } = this.#options;
     try {
-      const texts = entries.map((entry) => JSON.stringify(entry));
-      await this.#options.link.client.lpush(auditKey(), ...texts);
+      const args = [capacity, ...entries.map((entry) => JSON.stringify(entry))];
+      await runScript(link.client, WRITE, { keys: [auditKey()], args });
       this.#unwritten = this.#unwritten.filter((entry) => !entries.includes(entry));
-      await this.#options.link.client.ltrim(auditKey(), 0, this.#options.capacity - 1);
     } catch {
       // Told by the link itself, once.
     }
   }
 }
 
-function readEntry(text: string): AuditEntry[] {
+/** Each entry once: what still waits for its answer may stand in Redis already. */
+function shown(entries: readonly KeptEntry[]): readonly AuditEntry[] {
+  const seen = new Set<string>();
+  return entries.flatMap(({ id, ...entry }) => {
+    if (id === undefined) return [entry];
+    if (seen.has(id)) return [];
+    seen.add(id);
+    return [entry];
+  });
+}
+
+function readEntry(text: string): KeptEntry[] {
   try {
     const { success, data } = entrySchema.safeParse(JSON.parse(text));
     return success ? [{ ...data, from: data.from ?? null, to: data.to ?? null }] : [];

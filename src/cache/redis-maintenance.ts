@@ -1,6 +1,7 @@
 /** The maintenance of a fleet: kept in the state Redis beside the times in force, and known from memory. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { afterChange } from '../redis/unsent.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import { changeMaintenance } from './redis-state-scripts.ts';
 
@@ -50,7 +51,7 @@ export class RedisMaintenance implements MaintenanceControl {
   async #change(to: Maintenance | null): Promise<MaintenanceChange> {
     const { client, state, look } = this.#options;
     const before = await changeMaintenance(client, to === null ? '' : JSON.stringify(to));
-    await look();
+    await afterChange(look);
     return { from: state.ifOn(read(before)), to };
   }
 }

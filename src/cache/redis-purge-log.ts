@@ -5,6 +5,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { afterChange } from '../redis/unsent.ts';
 import { type PurgeLog, type PurgeMode, type PurgePosition, PurgeTable } from './purge-log.ts';
 import { tagSchema } from './redis-entry.ts';
 import { appendPurge, type KnownPurges, type StateReply } from './redis-state-scripts.ts';
@@ -57,7 +58,7 @@ export class RedisPurgeLog implements PurgeLog {
     const text = writePurge(tags, mode);
     const next = { history: randomUUID(), purge: text };
     const { history, sequence } = await appendPurge(this.#options.client, this.known, next);
-    if (!this.#advance(history, sequence, text)) await this.#options.look();
+    if (!this.#advance(history, sequence, text)) await afterChange(this.#options.look);
   }
 
   /** A message of another process's purge: history, sequence and the purge. False where something is missing before it. */

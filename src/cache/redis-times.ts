@@ -1,6 +1,7 @@
 /** What was set over the configured times, for all processes of a fleet: kept in the state Redis, in force from memory. */
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { afterChange } from '../redis/unsent.ts';
 import { changeTimes } from './redis-state-scripts.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from './times.ts';
 import { checkedTimes, isTime, type TimesChange, type TimesControl } from './times-control.ts';
@@ -56,7 +57,7 @@ export class RedisTimes implements TimesControl {
 
   async #change(fields: ReadonlyMap<string, number | null>): Promise<Fields> {
     const before = await changeTimes(this.#options.client, randomUUID(), fields);
-    await this.#options.look();
+    await afterChange(this.#options.look);
     return before;
   }
 

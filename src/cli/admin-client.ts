@@ -23,6 +23,21 @@ export interface AdminClient {
   call<T>(request: AdminRequest<T>): Promise<T>;
 }
 
+/** A call that came to nothing: what was found, and what to do about it where that is known. */
+export class AdminCallError extends CliError {
+  readonly finding: string;
+  readonly advice: string | null;
+  /** Of the answer; null where there was none, or not one of an admin listener. */
+  readonly status: number | null;
+
+  constructor(finding: string, advice: string | null, status: number | null = null) {
+    super([finding, ...(advice === null ? [] : [advice])].join(status === null ? ' ' : '\n'));
+    this.finding = finding;
+    this.advice = advice;
+    this.status = status;
+  }
+}
+
 /** Adds `--admin URL`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
 export function withAdminOption(command: Command, { env }: Terminal): Command {
   const port = /^[1-9]\d{0,4}$/.test(env['ADMIN_PORT'] ?? '') ? env['ADMIN_PORT'] : '8081';
@@ -53,8 +68,9 @@ export function adminClient(base: string, token: string | null): AdminClient {
       if (response.status >= 200 && response.status < 300) {
         const parsed = answer.safeParse(content);
         if (parsed.success) return parsed.data;
-        throw new CliError(
-          `What answers at ${base} is not an admin listener of evalgate, or of another version. ${HINT}`,
+        throw new AdminCallError(
+          `What answers at ${base} is not an admin listener of evalgate, or of another version.`,
+          ADDRESS_ADVICE,
         );
       }
       throw refusal(response.status, content, base);
@@ -62,7 +78,8 @@ export function adminClient(base: string, token: string | null): AdminClient {
   };
 }
 
-const HINT = 'Give the address of the admin listener with --admin URL.';
+/** What to do where something else answers. */
+export const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
 
 /** The first token of ADMIN_TOKEN: whoever calls is who comes first. Throws CliError where it cannot be read. */
 export function adminTokenFrom(env: Terminal['env']): string | null {
@@ -103,8 +120,9 @@ async function send(base: string, { method, path, body, token }: Sent): Promise<
     return { status: response.status, text: await response.text() };
   } catch (error) {
     const reason = reasonOf(error);
-    throw new CliError(
-      `No admin listener answers at ${base} (${reason}). Start the gateway with \`npm start\`, or give the address with --admin URL.`,
+    throw new AdminCallError(
+      `No admin listener answers at ${base} (${reason}).`,
+      'Start the gateway with `npm start`, or give the address with --admin URL.',
     );
   }
 }
@@ -118,15 +136,14 @@ export function reasonOf(error: unknown): string {
 
 function refusal(status: number, content: unknown, base: string): CliError {
   const parsed = errorSchema.safeParse(content);
-  if (!parsed.success)
-    return new CliError(`What answers at ${base} is not an admin listener of evalgate: status ${status}. ${HINT}`);
-  const { message } = parsed.data.error;
-  if (status === 401) {
-    return new CliError(
-      `${message}\nSet ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.`,
-    );
+  if (!parsed.success) {
+    const finding = `What answers at ${base} is not an admin listener of evalgate: status ${status}.`;
+    return new AdminCallError(finding, ADDRESS_ADVICE);
   }
-  return new CliError(message);
+  const { message } = parsed.data.error;
+  const advice =
+    status === 401 ? 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.' : null;
+  return new AdminCallError(message, advice, status);
 }
 
 function parseJson(text: string): unknown {

@@ -36,7 +36,7 @@ interface Running {
   readonly adminUrl: string;
   readonly demo: DemoAnnouncement | null;
   reload(kept: KeptConfig): readonly string[];
-  reloadFailed?(): void;
+  reloadFailed(): void;
   /** Goes on accepting for so long, then ends. Resolves with how many processes had to be killed. */
   stop(forMs: number): Promise<number>;
 }
@@ -102,7 +102,12 @@ async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<S
   if (typeof first === 'string') await gateways.stop(delayMs(first, kept));
   const started = await starting;
   if (started === null) return null;
-  return { ...started, reload: (next) => gateways.reload(next), stop: (forMs) => gateways.stop(forMs) };
+  return {
+    ...started,
+    reload: (next) => gateways.reload(next),
+    reloadFailed: () => gateways.reloadFailed(),
+    stop: (forMs) => gateways.stop(forMs),
+  };
 }
 
 /** How long requests are accepted after the signal. */
@@ -128,7 +133,7 @@ function reload(running: Running, terminal: Terminal, logger: Logger): void {
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    running.reloadFailed?.();
+    running.reloadFailed();
     logger.error({ faults: error.faults }, 'the new configuration is invalid; the old one stays in force');
   }
 }

@@ -23,6 +23,8 @@ export interface Member extends Siblings {
   failed(message: string): Promise<void>;
   /** Every new configuration, one that came before this was called too. */
   onReload(take: (payload: unknown) => void): void;
+  /** Every new configuration that is invalid and that this worker is to count. */
+  onReloadFailed(take: () => void): void;
   /** Resolves when this worker is to drain, with how long it is to go on accepting. */
   readonly drain: Promise<number>;
 }
@@ -42,6 +44,7 @@ class ProcessMember implements Member {
   #standing: Standing = { ready: 0, wanted: 0, sinceMs: Date.now() };
   #lastId = 0;
   #takeReload: ((payload: unknown) => void) | null = null;
+  #takeReloadFailed: () => void = () => undefined;
   #untakenReload: { readonly payload: unknown } | null = null;
 
   constructor() {
@@ -72,6 +75,10 @@ class ProcessMember implements Member {
     this.#takeReload = take;
     if (this.#untakenReload !== null) take(this.#untakenReload.payload);
     this.#untakenReload = null;
+  }
+
+  onReloadFailed(take: () => void): void {
+    this.#takeReloadFailed = take;
   }
 
   standing(): Standing {
@@ -107,6 +114,9 @@ class ProcessMember implements Member {
       case 'reload':
         if (this.#takeReload === null) this.#untakenReload = { payload: message.payload };
         else this.#takeReload(message.payload);
+        break;
+      case 'reload-failed':
+        this.#takeReloadFailed();
         break;
       case 'drain':
         this.#drain.resolve(message.delayMs);

@@ -13,6 +13,8 @@ const standingSchema = z.object({ ready: z.int(), wanted: z.int(), sinceMs: z.nu
 const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('start'), payload }),
   z.object({ kind: z.literal('reload'), payload }),
+  /** The configuration was read again and is invalid; told to one worker, which counts it for all. */
+  z.object({ kind: z.literal('reload-failed') }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
   z.object({ kind: z.literal('standing'), standing: standingSchema }),
   /** The worker is to answer for itself. */

@@ -80,6 +80,12 @@ export class Supervisor {
     for (const { worker } of this.#members.values()) worker.send({ kind: 'reload', payload });
   }
 
+  /** One worker counts it for all of them: the metrics are their sum. */
+  reloadFailed(): void {
+    const { worker } = [...this.#members.values()].find(({ readyAtMs }) => readyAtMs !== null) ?? {};
+    worker?.send({ kind: 'reload-failed' });
+  }
+
   /** Drains all; those that have not ended after `killAfterMs` are killed. Resolves with how many had to be. */
   async stop(delayMs: number, killAfterMs: number): Promise<number> {
     if (this.#state !== 'stopping') {

@@ -84,6 +84,44 @@ describe('the what-if section', () => {
   });
 });
 
+describe('a time that can not be read', () => {
+  test('is told, and told on; Apply waits, and the next click on a button beside it is not lost', async () => {
+    await gateway.admin('PUT', '/api/cache/ttl/evaluation', { fresh: '7m' });
+    const page = await openDashboard(gateway);
+    await filled(page);
+    const whatIf = region(page, 'What if');
+    const field = whatIf.getByRole('textbox', { name: 'Fresh for' });
+    await expect.poll(() => field.inputValue()).toBe('7m');
+    const apply = whatIf.locator('.buttons .primary');
+    await field.fill('9m');
+    expect([await apply.textContent(), await apply.getAttribute('aria-disabled')]).toEqual(['Apply 9m …', null]);
+    await field.fill('500d');
+    expect([await apply.textContent(), await apply.getAttribute('aria-disabled')]).toEqual([
+      'Nothing to apply',
+      'true',
+    ]);
+    // The field is left between the button's being pressed and let go.
+    await whatIf.getByRole('button', { name: 'Reset to configuration …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Reset the times of evaluation?' });
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    const fault = whatIf.getByText('“500d” is no time.');
+    await fault.waitFor();
+    for (let poll = 0; poll < 2; poll++) await page.waitForResponse(/\/api\/cache\/advice$/);
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    expect([await field.inputValue(), await field.getAttribute('aria-invalid')]).toEqual(['500d', 'true']);
+    expect([await fault.isVisible(), await apply.getAttribute('aria-disabled')]).toEqual([true, 'true']);
+    // What is chosen otherwise takes its place.
+    await whatIf.getByRole('slider', { name: 'Fresh time' }).press('Home');
+    await expect.poll(() => field.inputValue()).toBe('500ms');
+    expect([await fault.count(), await field.getAttribute('aria-invalid'), await apply.textContent()]).toEqual([
+      0,
+      null,
+      'Apply 500ms …',
+    ]);
+  });
+});
+
 describe('purging', () => {
   test('one evaluation: first dry, then for real, and its next read misses', async () => {
     const page = await openDashboard(gateway);
@@ -135,6 +173,11 @@ describe('maintenance', () => {
     const asked = gateway.store.calls('evaluation');
     const refused = await gateway.get('/v2/calls/ev_never_read', { key });
     expect([refused.status, gateway.store.calls('evaluation')]).toEqual([500, asked]);
+    await section.getByText('copies are served as long as they are usable on error').waitFor();
+    await page.locator('.banner').getByText('Copies are served as long as they are usable on error;').waitFor();
+    await section.getByRole('button', { name: 'For 1h' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End in 1h' }).click();
+    await region(page, 'Audit').getByText('moved the end of maintenance of').waitFor();
     await section.getByRole('button', { name: 'End now' }).click();
     await section.getByText('Off: the store is asked as usual.').waitFor();
     await expect.poll(() => page.locator('.banner').isVisible()).toBe(false);
@@ -181,6 +224,13 @@ describe('explaining', () => {
     await section.getByRole('combobox', { name: 'As the key' }).selectOption({ label: 'test' });
     await section.getByRole('button', { name: 'Explain' }).click();
     await expect.poll(() => section.locator('.next').textContent()).toBe('The next read is served from memory.');
+    await section.getByRole('textbox').fill('v2/calls');
+    await section.getByRole('button', { name: 'Explain' }).click();
+    await section.getByText('A path begins with a slash, such as /v2/calls?page=2.').waitFor();
+    await section.getByRole('textbox').fill('/v2/calls');
+    await section.getByRole('combobox', { name: 'As the key' }).selectOption({ label: 'nobody in particular' });
+    await section.getByRole('button', { name: 'Explain' }).click();
+    await section.getByText('depends on who asks. Choose a key in “As the key”.').waitFor();
     await section.getByRole('textbox').fill('/v3/nothing');
     await section.getByRole('button', { name: 'Explain' }).click();
     await section.getByText('puts no question to the cache').waitFor();

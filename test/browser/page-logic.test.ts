@@ -1,6 +1,6 @@
 /** What of the page's own scripts is pure, without a browser. */
 import { describe, expect, test } from 'vitest';
-import { differenceWords } from '../../src/admin/dashboard/page/audit-words.js';
+import { actionWords, differenceWords } from '../../src/admin/dashboard/page/audit-words.js';
 import { bytes, duration, parseDuration, percent, rate, written } from '../../src/admin/dashboard/page/format.js';
 import { steps, whole, windows } from '../../src/admin/dashboard/page/hour-data.js';
 import { compare, nearest, predict } from '../../src/admin/dashboard/page/prediction.js';
@@ -131,6 +131,10 @@ test('the audit tells what differs and nothing else', () => {
   expect(differenceWords({ fresh: '30s', stale: '5m' }, { fresh: '45s', stale: '5m' })).toBe('fresh 30s → 45s');
   expect(differenceWords(null, { tags: ['all'], mode: 'soft', by: null })).toBe('tags all, mode soft');
   expect(differenceWords({ status: 'active' }, null)).toBe('status active → none');
+  const [one, two] = ['2026-01-15T13:00:00.000Z', '2026-01-15T14:00:00.000Z'].map((until) => ({ until, by: 'alice' }));
+  const moved = ['cache.maintenance.on', 'cache.maintenance.move'].map(actionWords);
+  expect(moved).toEqual(['began maintenance of', 'moved the end of maintenance of']);
+  expect(differenceWords(one, two)).toBe('until 2026-01-15T13:00:00.000Z → 2026-01-15T14:00:00.000Z');
 });
 
 test('an answer of another shape is told by the place where it differs', () => {

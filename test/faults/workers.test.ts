@@ -85,6 +85,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   await expect
     .poll(() => served.logged('the new configuration is invalid; the old one stays in force').length, SOON)
     .toBe(1);
+  await expect.poll(() => metric(served, 'evalgate_config_reloads_total{result="failure"}'), SOON).toBe(1);
   for (const pid of served.workerPids.slice(0, 2)) process.kill(pid, 'SIGKILL');
   await served.untilReady(4);
   await expect.poll(async () => (await workersOf().catch(() => undefined))?.detail, SOON).toBe('2 of 2 are ready');

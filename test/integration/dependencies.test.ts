@@ -112,7 +112,12 @@ test('a Redis that is not there at the start is told of once, with why', async (
   await redis.kill();
   gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
   await vi.waitFor(async () => expect(await statuses()).toMatchObject({ keys: 'degraded' }), WITHIN);
-  expect(await statuses()).toMatchObject({ 'redis-state': 'degraded', 'redis-cache': 'degraded' });
+  expect(await statuses()).toMatchObject(REDIS_DOWN);
+  expect(await metric('evalgate_quota_exact')).toEqual(['evalgate_quota_exact 0']);
+  const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
+  expect(dependencies.find(({ name }) => name === 'keys')?.detail).toBe(
+    'Redis could not be asked since this process started: no key is let in until it answers',
+  );
   const about = turnLines().filter(({ msg }) => msg === 'Redis does not answer');
   expect(about).toHaveLength(1);
   expect(about[0]).toMatchObject({ level: 'warn', dependency: 'redis' });

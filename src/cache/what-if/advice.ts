@@ -15,7 +15,7 @@ export interface CurvePoint {
   readonly upstreamRps: number;
   /** The age that 90 % of the answers would not exceed. */
   readonly ageP90Ms: number;
-  /** The share of answers that would be out of date; null until refreshes have taught how fast records change. */
+  /** The share of answers that would be out of date; null until enough refreshes have taught how fast records change. */
   readonly outdatedRatio: number | null;
   /** Traffic was not watched for as long as this time: the figures are a guess. */
   readonly extrapolated: boolean;
@@ -54,7 +54,7 @@ export function adviceOf(snapshots: readonly WhatIfSnapshot[], options: AdviceOp
 }
 
 function classAdvice(cacheClass: CacheClass, merged: MergedClass, options: AdviceOptions): ClassAdvice {
-  const { reads, sinceMs } = merged;
+  const { reads, sinceMs, refreshes } = merged;
   const outdatedLimit = options.outdatedLimits[cacheClass];
   const about = { class: cacheClass, reads, since: sinceMs === null ? null : new Date(sinceMs).toISOString() };
   const inForce = pointInForce(merged.points, options.times.of(cacheClass).freshMs);
@@ -66,7 +66,8 @@ function classAdvice(cacheClass: CacheClass, merged: MergedClass, options: Advic
   const others = merged.points.filter(({ freshMs }) => isCandidate(freshMs) && freshMs !== current.freshMs);
   const curve = [...others.map((point) => curvePoint(point, merged.readsPerSecond)), current];
   curve.sort((a, b) => a.freshMs - b.freshMs);
-  const recommendation = recommend({ reads, watchedMs: options.nowMs - sinceMs, curve, current, outdatedLimit });
+  const watchedMs = options.nowMs - sinceMs;
+  const recommendation = recommend({ reads, watchedMs, refreshes, curve, current, outdatedLimit });
   return { ...about, outdatedLimit, current, curve, recommendation };
 }
 

@@ -20,20 +20,22 @@ const HALVINGS = 60;
 /** The rates of a mixture: none at all, and from four years to 30 ms. */
 const RATES: readonly number[] = [0, ...Array.from({ length: 17 }, (_, step) => 4 ** step / 1.3e11)];
 const ROUNDS = 400;
+/** Fewer comparisons tell nothing: one change more or less would turn the rate round. */
+const MIN_COMPARISONS = 30;
 /** By how much more likely, as a logarithm, a mixture must make the data than one rate does: else it fits mere chance. */
 const MIN_GAIN = 5;
 
 /**
- * Null where nothing was compared.
+ * Null where too little was compared.
  *
  * Records change at random times (a Poisson process), all at the one rate that fits best; or, where the data says clearly
  * that they aren't alike, each at a rate that is drawn from a mixture (fitted by expectation maximization over a grid of
- * rates). Both by maximum likelihood. One more comparison is thrown in, half of it changed, so that a few refreshes
+ * rates). Both by maximum likelihood. One more comparison is thrown in, half of it changed, so that refreshes
  * without a change don't pass for proof that there are never any.
  */
 export function learnChanges(observed: readonly Comparisons[]): OutdatedAt | null {
   const total = observed.reduce((sum, { seen }) => sum + seen, 0);
-  if (total <= 0) return null;
+  if (total < MIN_COMPARISONS) return null;
   const data = observed
     .filter(({ seen }) => seen > 0)
     .map(({ sinceMs, seen, changed }) => {

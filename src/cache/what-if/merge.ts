@@ -1,6 +1,6 @@
 /** Adds up what the models of all processes have learned of one class. Each key is followed by one of them. Pure. */
 import type { CacheClass } from '../times.ts';
-import { learnChanges, type OutdatedAt } from './change-rate.ts';
+import { type Comparisons, learnChanges, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, middleOf } from './log-scale.ts';
 import type { ClassSnapshot, PointSnapshot, WhatIfSnapshot } from './snapshot.ts';
 
@@ -10,7 +10,7 @@ export interface MergedPoint {
   readonly reads: number;
   readonly hitRatio: number;
   readonly ageP90Ms: number;
-  /** Null where nothing is known of how fast records change. */
+  /** Null where too little is known of how fast records change. */
   readonly outdatedRatio: number | null;
   /** For how long it was watched: of processes that came later only as much as they have read. */
   readonly watchedMs: number;
@@ -21,6 +21,8 @@ export interface MergedClass {
   /** Unix milliseconds; null without reads. */
   readonly sinceMs: number | null;
   readonly readsPerSecond: number;
+  /** Refreshes that were compared with the copy before. What is older counts less, so it need be no whole number. */
+  readonly refreshes: number;
   /** In order of time. */
   readonly points: readonly MergedPoint[];
 }
@@ -37,7 +39,8 @@ export function mergeClass(snapshots: readonly WhatIfSnapshot[], cacheClass: Cac
   const own = snapshots.flatMap(({ atMs, classes }) =>
     classes.filter((each) => each.class === cacheClass).map((each) => ({ atMs, of: each })),
   );
-  const outdatedAt = learnFrom(own.map((each) => each.of));
+  const comparisons = comparisonsOf(own.map((each) => each.of));
+  const outdatedAt = learnChanges(comparisons);
   const byTime = Map.groupBy(
     own.flatMap(({ atMs, of }) => of.points.filter(({ reads }) => reads > 0).map((point) => ({ atMs, of: point }))),
     (point) => point.of.freshMs,
@@ -48,16 +51,15 @@ export function mergeClass(snapshots: readonly WhatIfSnapshot[], cacheClass: Cac
   return {
     reads: readsOf(whole),
     sinceMs: whole.length === 0 ? null : Math.min(...whole.map((each) => each.of.sinceMs)),
+    refreshes: sum(comparisons, ({ seen }) => seen),
     readsPerSecond: sum(whole, ({ atMs, of }) => (1000 * of.reads) / Math.max(SHORTEST_MS, atMs - of.sinceMs)),
     points: points.toSorted((a, b) => a.freshMs - b.freshMs),
   };
 }
 
-function learnFrom(own: readonly ClassSnapshot[]): OutdatedAt | null {
-  return learnChanges(
-    own.flatMap(({ refreshes }) =>
-      refreshes.map(([bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed })),
-    ),
+function comparisonsOf(own: readonly ClassSnapshot[]): readonly Comparisons[] {
+  return own.flatMap(({ refreshes }) =>
+    refreshes.map(([bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed })),
   );
 }
 

@@ -5,6 +5,8 @@ export interface Case {
   readonly reads: number;
   /** How long these reads took to come. */
   readonly watchedMs: number;
+  /** How many of them the records' changes were learned from; see `MergedClass`. */
+  readonly refreshes: number;
   readonly curve: readonly CurvePoint[];
   readonly current: CurvePoint;
   readonly outdatedLimit: number;
@@ -19,14 +21,15 @@ const TOLERANCE = 1.1;
  * The shortest time whose store load is within 10 % of the lowest among those that keep the share of outdated answers
  * within the limit and were watched for as long as they last.
  */
-export function recommend({ reads, watchedMs, curve, current, outdatedLimit }: Case): Recommendation {
+export function recommend(given: Case): Recommendation {
+  const { reads, watchedMs, refreshes, curve, current, outdatedLimit } = given;
   if (reads < MIN_READS) {
     return none(`Only ${whole(reads)} reads were seen in ${span(watchedMs)}: too few to judge by.`);
   }
   const watched = curve.filter(({ extrapolated }) => !extrapolated);
   if (watched.length === 0) return none(`Traffic was watched for only ${span(watchedMs)}: no time can be judged yet.`);
   if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) {
-    return none('No refresh was seen yet, so how fast the records change is unknown.');
+    return none(unlearned(refreshes));
   }
   const allowed = watched.filter(({ outdatedRatio }) => outdatedRatio !== null && outdatedRatio <= outdatedLimit);
   if (allowed.length === 0) {
@@ -37,6 +40,14 @@ export function recommend({ reads, watchedMs, curve, current, outdatedLimit }: C
   const lowest = Math.min(...allowed.map(({ upstreamRps }) => upstreamRps));
   const best = allowed.find(({ upstreamRps }) => upstreamRps <= TOLERANCE * lowest) ?? current;
   return { freshMs: best.freshMs, why: reasonFor(best, current, outdatedLimit) };
+}
+
+function unlearned(refreshes: number): string {
+  if (refreshes === 0) return 'No refresh was seen yet, so how fast the records change is unknown.';
+  // What is left of a few old ones is still more than none.
+  const count = Math.max(1, Math.round(refreshes));
+  const seen = count === 1 ? '1 refresh was' : `${count} refreshes were`;
+  return `Only ${seen} seen: too few to tell how fast the records change.`;
 }
 
 function none(why: string): Recommendation {

@@ -85,7 +85,17 @@ function classText(advice: ClassAdvice, from: string, admin: string): string {
       : [
           `Measured with the times that were in force: hit ratio ${percentText(measured.hitRatio)}, ${rateText(measured.upstreamRps)} store calls/s`,
         ];
-  return [heading, ...real, chart(advice, curve), ...verdict(advice, admin)].join('\n');
+  return [heading, ...real, chart(advice, curve), ...doubt(advice), ...verdict(advice, admin)].join('\n');
+}
+
+/** More than this between what is worked out for the time in force and what was measured needs a word. */
+const DOUBTFUL = 0.05;
+
+function doubt({ current, measured }: ClassAdvice): readonly string[] {
+  if (current === null || measured === null || Math.abs(current.hitRatio - measured.hitRatio) < DOUBTFUL) return [];
+  return [
+    `For the time in force a hit ratio of ${percentText(current.hitRatio)} is worked out, and ${percentText(measured.hitRatio)} was measured: copies also come from elsewhere (pages of a list fill single calls), or a time or purge changed meanwhile. Go by the differences.`,
+  ];
 }
 
 const HEADING = ['TIME', 'HIT RATIO', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''];

@@ -1,8 +1,10 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
+import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/explain-endpoint.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand, matching, repeated } from '../command.ts';
+import { CliError, EXIT_CODES } from '../errors.ts';
 import type { Terminal } from '../terminal.ts';
 import { explanationSchema, explanationText } from './explanation.ts';
 
@@ -29,7 +31,11 @@ export function explainCommand(terminal: Terminal): Command {
     terminal,
   );
   return withAdminOption(command, terminal)
-    .argument('<path>', 'the path with its query, as a client of the API sends it')
+    .addArgument(
+      new Argument('<path>', 'the path with its query, as a client of the API sends it').argParser(
+        matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"'),
+      ),
+    )
     .option('--key-id <id>', 'explain what this key of the registry sees')
     .option(
       '--workspace <uuid...>',
@@ -37,10 +43,33 @@ export function explainCommand(terminal: Terminal): Command {
       repeated(matching(UUID_PATTERN, 'a UUID')),
     )
     .action(async (path: string) => {
-      const request = { method: 'GET', path: addressOf(path, command.opts<ExplainOptions>()) } as const;
-      const document = await adminClientOf(command, terminal).call({ ...request, answer: explanationSchema });
+      const options = command.opts<ExplainOptions>();
+      if (options.keyId !== undefined && options.workspace !== undefined) {
+        throw new CliError('Give --key-id or --workspace, not both.', EXIT_CODES.usage);
+      }
+      const request = { method: 'GET', path: addressOf(path, options) } as const;
+      const client = adminClientOf(command, terminal);
+      const document = await client.call({ ...request, answer: explanationSchema }).catch((error: unknown) => {
+        throw inOwnWords(error);
+      });
       answer(terminal, command, { document, text: explanationText(document) });
     });
+}
+
+/** The listener's refusals name its query parameters; here there are options. */
+function inOwnWords(error: unknown): unknown {
+  if (!(error instanceof CliError)) return error;
+  if (error.message.startsWith(VIEWER_NEEDED)) {
+    return new CliError(
+      `${VIEWER_NEEDED} Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).`,
+    );
+  }
+  if (error.message.startsWith(UNKNOWN_KEY)) {
+    return new CliError(
+      'The registry has no key with the id of --key-id. `evalgate keys list` shows those that it has; for another key name its workspaces with --workspace UUID instead.',
+    );
+  }
+  return error;
 }
 
 function addressOf(path: string, { keyId, workspace = [] }: ExplainOptions): string {

@@ -24,7 +24,8 @@ export function topCommand(terminal: Terminal): Command {
       summary: 'show the keys and routes for which the store had to work most',
       details: [
         'Of one gateway process, and of the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
-        'all together. A searched list is shown by its hash.',
+        'all together. STORE CALLS counts questions to the store, each once however often it had to be tried; `cache stats`',
+        'counts every call that was sent, retries too, so its numbers can be higher. A searched list is shown by its hash.',
       ].join('\n'),
       examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
     },

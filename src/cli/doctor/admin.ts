@@ -1,6 +1,6 @@
 /** Looks whether a gateway runs and lets us in. */
 import { z } from 'zod';
-import { adminClient, adminTokenFrom } from '../admin-client.ts';
+import { ADDRESS_ADVICE, AdminCallError, adminClient, adminTokenFrom } from '../admin-client.ts';
 import { CliError } from '../errors.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Check, fail, ok, skipped } from './check.ts';
@@ -17,9 +17,15 @@ export async function checkAdmin(base: string, env: Terminal['env']): Promise<Ch
     return ok('admin', `a gateway runs at ${base} and knows ${keys.length} keys`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    const [message = '', ...advice] = error.message.split('\n');
-    return fail('admin', message, advice.join(' ') || 'Give the address of the admin listener with --admin URL.');
+    if (!(error instanceof AdminCallError)) return fail('admin', error.message, null);
+    return fail('admin', error.finding, error.advice ?? adviceFor(error.status));
   }
+}
+
+/** Where the answer itself has none. A listener without keys is another one of the gateway's. */
+function adviceFor(status: number | null): string | null {
+  if (status !== null && status >= 500) return 'See /readyz there, and the redis lines above.';
+  return status === 404 ? ADDRESS_ADVICE : null;
 }
 
 async function isListening(base: string): Promise<boolean> {

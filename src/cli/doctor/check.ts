@@ -20,7 +20,8 @@ export function warn(name: string, message: string, advice: string): Check {
   return { name, status: 'warn', message, advice };
 }
 
-export function fail(name: string, message: string, advice: string): Check {
+/** Without advice where the message itself says what to do. */
+export function fail(name: string, message: string, advice: string | null): Check {
   return { name, status: 'fail', message, advice };
 }
 

@@ -82,7 +82,7 @@ describe('the endpoint', () => {
     const second = { until: '2026-01-15T14:00:00.000Z', by: 'alice' };
     expect(await audit.entries()).toEqual([
       { ...about, action: 'cache.maintenance.off', from: second, to: null },
-      { ...about, action: 'cache.maintenance.on', from: first, to: second },
+      { ...about, action: 'cache.maintenance.move', from: first, to: second },
       { ...about, action: 'cache.maintenance.on', from: null, to: first },
     ]);
   });

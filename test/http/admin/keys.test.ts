@@ -518,7 +518,12 @@ describe('when the registry does not play along', () => {
       'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
     ]);
     expect(audited).toMatchObject([
-      { action: 'key.create', target: WANTED.name, from: null, to: { outcome: 'unknown' } },
+      {
+        action: 'key.create',
+        target: WANTED.name,
+        from: null,
+        to: { outcome: 'unknown', asked: { name: WANTED.name, workspaceIds: WANTED.workspaceIds } },
+      },
     ]);
     expect(JSON.stringify(down.log)).toContain('outcome unknown: no answer');
   });

@@ -112,6 +112,11 @@ describe('top', () => {
     expect(JSON.parse((await cache('top', '--json')).stdout)).toEqual(TOP);
   });
 
+  test('the help says why its numbers differ from those of `cache stats`', async () => {
+    const { stdout } = await cache('top', '--help');
+    expect(stdout).toContain('`cache stats`\ncounts every call that was sent, retries too');
+  });
+
   test('says so where there was no call', async () => {
     reply = () => [200, { ...TOP, keys: [], routes: [] }];
     expect((await cache('top')).stdout).toBe('Calls to the store since 2026-01-15T12:00:00.000Z. There were none.\n');

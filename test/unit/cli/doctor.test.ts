@@ -172,6 +172,30 @@ test('a running gateway is found, and whether it takes our token', async () => {
   });
 });
 
+const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
+test.each<readonly [string, Reply, string | null]>([
+  [
+    'a registry out of reach',
+    [503, { error: { message: 'No keys.' } }],
+    'See /readyz there, and the redis lines above.',
+  ],
+  ['another listener of the gateway', [404, { error: { message: 'No keys.' } }], ADDRESS_ADVICE],
+  ['a refusal that says itself what to do', [403, { error: { message: 'No keys.' } }], null],
+])('what is advised where keys cannot be had fits why: %s', async (_, reply, advice) => {
+  const admin = await serve(() => reply);
+  const { checks } = await doctor({}, ['--admin', admin.url]);
+  await admin.close();
+  expect(checks.at(-1)).toEqual({ name: 'admin', status: 'fail', message: 'No keys.', advice });
+});
+
+test('something else at the address is told once what to do about', async () => {
+  const other = await serve(() => [200, 'hello']);
+  const { checks } = await doctor({}, ['--admin', other.url]);
+  await other.close();
+  const message = `What answers at ${other.url} is not an admin listener of evalgate, or of another version.`;
+  expect(checks.at(-1)).toEqual({ name: 'admin', status: 'fail', message, advice: ADDRESS_ADVICE });
+});
+
 test('for people each finding is a line, with what to do beneath', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'evalgate-'));
   writeFileSync(join(directory, 'my.yaml'), 'rateLimit: {perMinute: 5}\n');

@@ -24,6 +24,7 @@ test.each([null, 7, { kind: 'ready' }, { kind: 'failed', message: 1 }, { kind: '
 test('what each may say is read as it was said', () => {
   const told = { kind: 'start', payload: { files: { a: 'b' } } };
   expect(readToWorker(told)).toEqual(told);
+  expect(readToWorker({ kind: 'reload-failed' })).toEqual({ kind: 'reload-failed' });
   const said = { kind: 'ask', id: 3, topic: 'metrics' };
   expect(readToPrimary(said)).toEqual(said);
 });

@@ -168,6 +168,16 @@ test('a new configuration goes to all workers', async () => {
   ]);
 });
 
+test('an invalid configuration is counted by one worker, that is ready', async () => {
+  const { supervisor, workers, timers } = await running();
+  workers.number(1).end();
+  await timers.advance(5000);
+  supervisor.reloadFailed();
+  expect(workers.all.map((worker) => worker.kinds().filter((kind) => kind === 'reload-failed').length)).toEqual([
+    0, 1, 0,
+  ]);
+});
+
 test('a question to all is answered from what each says, without those that are silent for a second', async () => {
   const { workers, timers, gathered } = await running();
   workers.number(1).say({ kind: 'ask', id: 9, topic: 'metrics' });

@@ -12,6 +12,7 @@ const ACTIONS = new Map([
   ['cache.ttl.reset', 'reset the times of'],
   ['cache.purge', 'purged'],
   ['cache.maintenance.on', 'began maintenance of'],
+  ['cache.maintenance.move', 'moved the end of maintenance of'],
   ['cache.maintenance.off', 'ended maintenance of'],
 ]);
 

@@ -1,4 +1,5 @@
 /** What the cache would do with the next read of a path, and what it holds for it. */
+import { wordsOf } from './api.js';
 import { fill, h, keep } from './dom.js';
 import { ago, bytes, duration, moment } from './format.js';
 import { act, outcome, panel } from './panel.js';
@@ -27,16 +28,18 @@ export function explainPanel(api, keys) {
   const submit = h('button', { type: 'submit' }, 'Explain');
   const answer = h('div', { class: 'explained', 'aria-live': 'polite' });
   const explain = async () => {
+    const asked = path.value.trim();
     const query = new URLSearchParams({
-      path: path.value.trim(),
+      path: asked,
       ...(whose.value === '' ? {} : { keyId: whose.value }),
     });
     try {
+      if (!asked.startsWith('/')) throw new Error('A path begins with a slash, such as /v2/calls?page=2.');
       const explanation = await api.call(`api/cache/explain?${query.toString()}`, readExplanation);
       fill(answer, ...viewOf(explanation));
     } catch (error) {
       fill(answer);
-      throw error;
+      throw inOwnWords(error);
     }
   };
   const draw = () => {
@@ -68,6 +71,15 @@ export function explainPanel(api, keys) {
     told.element,
     answer,
   );
+}
+
+/**
+ * The gateway names its query parameters; here there is a field.
+ * @param {unknown} error
+ */
+function inOwnWords(error) {
+  const beginning = 'What this path shows depends on who asks.';
+  return wordsOf(error).startsWith(beginning) ? new Error(`${beginning} Choose a key in “As the key”.`) : error;
 }
 
 /** @param {Explanation} explanation */

@@ -36,7 +36,7 @@ export function maintenancePanel(means, maintenance) {
     {
       id: 'maintenance',
       title: 'Maintenance',
-      hint: 'Ask the store nothing while it is worked on: copies are served, however old.',
+      hint: 'Ask the store nothing while it is worked on: copies are served as long as they are usable on error.',
       sources: [maintenance],
       draw,
     },
@@ -110,7 +110,7 @@ function question({ api, changed }, { length, isOn: isMoved, done }) {
       h(
         'p',
         {},
-        'Copies are served however old they are; a read that has none fails with 500 and Retry-After. It holds in every process and ends by itself.',
+        'Copies are served as long as they are usable on error; a read that has none fails with 500 and Retry-After. It holds in every process and ends by itself.',
       ),
     ],
     yes: isMoved ? `End in ${length}` : `Begin ${length}`,

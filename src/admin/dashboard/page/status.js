@@ -157,7 +157,7 @@ export function maintenanceBanner(maintenance) {
     );
     say(
       rest,
-      ` Copies are served, however old; what has none fails.${value.by === null ? '' : ` Switched on by ${value.by}.`}`,
+      ` Copies are served as long as they are usable on error; what has none fails.${value.by === null ? '' : ` Switched on by ${value.by}.`}`,
     );
   };
   maintenance.subscribe(draw);

@@ -9,7 +9,7 @@ import { readClassTimes } from './shapes.js';
 
 const NAMES = /** @type {const} */ (['fresh', 'stale', 'error']);
 export const TIME_FORM = 'a whole number and a unit: 500ms, 45s, 2m, 1h or 7d';
-export const LONGEST_TIME_MS = 30 * 86_400_000;
+export const LONGEST_TIME_MS = 365 * 86_400_000;
 
 /**
  * Milliseconds of what was typed. Throws where it is no time that may be set.
@@ -17,7 +17,7 @@ export const LONGEST_TIME_MS = 30 * 86_400_000;
  */
 export function timeOf(typed) {
   const ms = parseDuration(typed);
-  if (ms === null || ms > LONGEST_TIME_MS) throw new Error(`“${typed}” is no time. Write ${TIME_FORM}; at most 30d.`);
+  if (ms === null || ms > LONGEST_TIME_MS) throw new Error(`“${typed}” is no time. Write ${TIME_FORM}; at most 365d.`);
   return ms;
 }
 

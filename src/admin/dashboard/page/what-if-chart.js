@@ -89,7 +89,9 @@ export function whatIfChart(choose) {
       if (note !== undefined)
         fill(
           note,
-          isUntaught ? ': not known until the store has been asked again for what it had answered before' : '',
+          isUntaught
+            ? ': not known until the store has been asked again often enough for what it had answered before'
+            : '',
         );
       set(element, 'data-empty', curve.length < 2);
       if (curve.length < 2) return;

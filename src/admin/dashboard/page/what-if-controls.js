@@ -46,7 +46,7 @@ export function classPicker(choose) {
  */
 export function timeField(on) {
   const slider = timeSlider(on.chooseIndex);
-  const exact = exactField(on.chooseMs);
+  const exact = exactField({ choose: on.chooseMs, typed: () => drawActions() });
   const inForce = h('strong');
   const between = h('p', { class: 'between' });
   const apply = h('button', { type: 'button', class: 'primary', onclick: () => enabled(apply) && on.apply() });
@@ -55,6 +55,15 @@ export function timeField(on) {
     { type: 'button', onclick: () => enabled(reset) && on.reset() },
     'Reset to configuration …',
   );
+  let shown = /** @type {Pick<FieldState, 'timesNow' | 'chosenMs'> | null} */ (null);
+  const drawActions = () => {
+    if (shown === null) return;
+    const { timesNow, chosenMs } = shown;
+    const isNothing = chosenMs === timesNow.freshMs || !exact.isUsable();
+    say(apply, isNothing ? 'Nothing to apply' : `Apply ${written(chosenMs)} …`);
+    set(apply, 'aria-disabled', isNothing ? 'true' : null);
+    set(reset, 'aria-disabled', Object.values(timesNow.source).includes('set') ? null : 'true');
+  };
   return {
     slider: slider.element,
     element: h(
@@ -64,50 +73,66 @@ export function timeField(on) {
       h('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
       exact.element,
       between,
-      exact.fault,
     ),
-    actions: h('div', { class: 'buttons' }, apply, reset),
+    // The fault comes up when the field is left, by pressing a button for instance: that one must not move away under it.
+    actions: h('div', {}, h('div', { class: 'buttons' }, apply, reset), exact.fault),
     /** @param {FieldState} state */
     show: ({ timesNow, curve, chosenMs, prediction, index }) => {
       slider.show({ curve, index, chosenMs, valueText: valueText(chosenMs, prediction) });
-      exact.show(chosenMs);
+      exact.show(chosenMs, `${timesNow.class} ${chosenMs}`);
       say(inForce, duration(timesNow.freshMs));
       say(between, betweenText(curve, prediction));
-      const isSame = chosenMs === timesNow.freshMs;
-      say(apply, isSame ? 'Nothing to apply' : `Apply ${written(chosenMs)} …`);
-      set(apply, 'aria-disabled', isSame ? 'true' : null);
-      set(reset, 'aria-disabled', Object.values(timesNow.source).includes('set') ? null : 'true');
+      shown = { timesNow, chosenMs };
+      drawActions();
     },
   };
 }
 
-/** @param {(ms: number) => void} choose */
-function exactField(choose) {
+/** @param {{ readonly choose: (ms: number) => void, readonly typed: () => void }} on `typed`: at each change of the text. */
+function exactField(on) {
+  let shownFor = '';
   const typed = h('input', { type: 'text', class: 'mono short', autocomplete: 'off', spellcheck: 'false' });
   const fault = h('p', { class: 'fault', role: 'status' });
-  typed.addEventListener('input', () => {
+  const complain = (/** @type {string} */ words) => {
+    say(fault, words);
+    set(typed, 'aria-invalid', words === '' ? null : 'true');
+  };
+  const chosen = () => {
     const ms = parseDuration(typed.value);
+    return ms === null || ms > LONGEST_TIME_MS ? null : ms;
+  };
+  typed.addEventListener('input', () => {
+    const ms = chosen();
     // While it is being typed a time is not whole yet; it is complained about when the field is left.
-    if (ms === null || ms > LONGEST_TIME_MS) return;
-    say(fault, '');
-    choose(ms);
+    if (ms !== null) {
+      complain('');
+      on.choose(ms);
+    }
+    on.typed();
   });
   typed.addEventListener('change', () => {
     try {
       timeOf(typed.value);
-      say(fault, '');
+      complain('');
     } catch (error) {
-      say(fault, wordsOf(error));
+      complain(wordsOf(error));
     }
   });
   return {
     element: h('label', { title: TIME_FORM }, h('span', { class: 'label' }, 'Fresh for'), typed),
     fault,
-    /** @param {number} ms */
-    show: (ms) => {
-      if (document.activeElement === typed) return;
+    isUsable: () => chosen() !== null,
+    /**
+     * What can't be read stays, with the complaint, until something else is chosen.
+     * @param {number} ms
+     * @param {string} choice Names what the time was chosen for.
+     */
+    show: (ms, choice) => {
+      const isOther = choice !== shownFor;
+      shownFor = choice;
+      if (document.activeElement === typed || (chosen() === null && !isOther)) return;
       typed.value = written(ms);
-      say(fault, '');
+      complain('');
     },
   };
 }
