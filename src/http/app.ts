@@ -102,13 +102,11 @@ class PublicGateway {
   async #answer(ctx: Context, hasPlace: boolean): Promise<Answer> {
     try {
       const match = this.#addresses.find(ctx);
-      if (match !== null && isRead(ctx)) {
-        // 3. An endpoint, behind its steps.
-        ctx.state.match = match;
-        if (!hasPlace) this.#places.refuse();
-        return await serveEndpoint(ctx, match.endpoint, this.#steps);
-      }
+      const endpoint = match !== null && isRead(ctx) ? match.endpoint : null;
+      if (endpoint !== null) ctx.state.match = match;
       if (!hasPlace) this.#places.refuse();
+      // 3. An endpoint, behind its steps.
+      if (endpoint !== null) return await serveEndpoint(ctx, endpoint, this.#steps);
       // 4. What is no endpoint of a surface counts for its key all the same.
       if (surfaceOf(ctx.path) !== 'other') return await this.#answerNoEndpoint(ctx, match !== null);
       // 5. What needs no key, and the 404 for what is nowhere.
