@@ -8,6 +8,10 @@ export const MOST_LEAVING = 128;
  * KEYS: the logs. ARGV: lengths of the minute and the hour in microseconds; then, for each log, how many runs it has, and
  * count, limit of the minute and limit of the hour of each. A double holds whole microseconds until the year 2255; Lua
  * would print one in 14 digits, hence the format. A log is not changed where nothing is admitted to it.
+ *
+ * Each command costs about a microsecond, in which Redis answers nobody else, so few entries are looked at: times are
+ * guessed from those on both sides before the rest is halved, and what has left the hour is looked for from the old end,
+ * where there is little of it. A log's expiry is set with the first request of each minute, for a minute longer.
  */
 export const TAKE = defineScript(`
 local call = redis.call
@@ -15,44 +19,84 @@ local minuteLength, hourLength = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 
+local function at(log, index)
+  return tonumber(call('LINDEX', log, index))
+end
+
+-- Index and time of the first entry from "since" on. The entry before "low" is of "lowTime", older than that; the one
+-- at "high" is of "highTime", from then on.
+local function firstSince(log, since, low, lowTime, high, highTime)
+  local guesses = 0
+  while low < high do
+    local middle
+    if guesses < 3 then
+      middle = low + math.floor((high - low) * (since - lowTime) / (highTime - lowTime))
+      if middle >= high then middle = high - 1 end
+      guesses = guesses + 1
+    else
+      middle = math.floor((low + high) / 2)
+    end
+    local found = at(log, middle)
+    if found < since then low, lowTime = middle + 1, found else high, highTime = middle, found end
+  end
+  return high, highTime
+end
+
+-- The same where the first entry is older, and the last one from then on.
+local function firstFromOldEnd(log, since, oldest, last, newest)
+  local low, lowTime, step = 1, oldest, 1
+  while low + step - 1 < last do
+    local probe = low + step - 1
+    local found = at(log, probe)
+    if found >= since then return firstSince(log, since, low, lowTime, probe, found) end
+    low, lowTime, step = probe + 1, found, step * 4
+  end
+  return firstSince(log, since, low, lowTime, last, newest)
+end
+
+local function leaving(log, first, length, before)
+  local entries = {}
+  -- In small steps: most often the first few are enough.
+  for start = first, math.min(length, first + ${MOST_LEAVING}) - 1, 16 do
+    for _, value in ipairs(call('LRANGE', log, start, start + 15)) do
+      local entry = tonumber(value)
+      entries[#entries + 1] = entry
+      if entry >= before then return entries end
+    end
+  end
+  return entries
+end
+
 local function decide(log, from, upTo)
   local now = clock
   local length = call('LLEN', log)
   local newest = 0
   if length > 0 then
-    newest = tonumber(call('LINDEX', log, -1))
+    newest = at(log, -1)
     if newest > now then now = newest end
   end
 
-  local function at(index)
-    return tonumber(call('LINDEX', log, index))
-  end
-  local function firstSince(since, low, high)
-    while low < high do
-      local middle = math.floor((low + high) / 2)
-      if at(middle) < since then low = middle + 1 else high = middle end
-    end
-    return low
-  end
-
-  local hourFirst, hourOldest = 0, 0
-  if length > 0 then
-    hourOldest = at(0)
-    if hourOldest < now - hourLength then
-      hourFirst = firstSince(now - hourLength, 1, length)
-      hourOldest = hourFirst < length and at(hourFirst) or 0
+  local minuteSince, hourSince = now - minuteLength, now - hourLength
+  local hourFirst, hourOldest = length, 0
+  if length > 0 and newest >= hourSince then
+    hourFirst, hourOldest = 0, at(log, 0)
+    if hourOldest < hourSince then
+      hourFirst, hourOldest = firstFromOldEnd(log, hourSince, hourOldest, length - 1, newest)
     end
   end
   local minuteFirst, minuteOldest = length, 0
-  if newest >= now - minuteLength and length > 0 then
-    -- A minute hardly ever holds more than its limit, so the search begins there.
-    local low, high = hourFirst, length - 1
-    local guess = length - tonumber(ARGV[from + 1])
-    if guess > low then
-      if at(guess - 1) < now - minuteLength then low = guess else high = guess - 1 end
+  if length > 0 and newest >= minuteSince then
+    minuteFirst, minuteOldest = hourFirst, hourOldest
+    if hourOldest < minuteSince then
+      local low, lowTime, high, highTime = hourFirst + 1, hourOldest, length - 1, newest
+      -- A minute hardly ever holds more than its limit, so the search begins there.
+      local guess = length - tonumber(ARGV[from + 1])
+      if guess > low and guess <= high then
+        local found = at(log, guess - 1)
+        if found < minuteSince then low, lowTime = guess, found else high, highTime = guess - 1, found end
+      end
+      minuteFirst, minuteOldest = firstSince(log, minuteSince, low, lowTime, high, highTime)
     end
-    minuteFirst = firstSince(now - minuteLength, low, high)
-    minuteOldest = at(minuteFirst)
   end
 
   local minuteUsed, hourUsed = length - minuteFirst, length - hourFirst
@@ -73,8 +117,8 @@ local function decide(log, from, upTo)
     length, minuteUsed, hourUsed = length + admitted, minuteUsed + admitted, hourUsed + admitted
     local minuteRoomAt, hourRoomAt = 0, 0
     if admitted < count then
-      if minuteUsed >= perMinute then minuteRoomAt = at(length - perMinute) + minuteLength + 1 end
-      if hourUsed >= perHour then hourRoomAt = at(length - perHour) + hourLength + 1 end
+      if minuteUsed >= perMinute then minuteRoomAt = at(log, length - perMinute) + minuteLength + 1 end
+      if hourUsed >= perHour then hourRoomAt = at(log, length - perHour) + hourLength + 1 end
     end
     roomAt = math.max(minuteRoomAt, hourRoomAt)
     reply[#reply + 1] = admitted
@@ -82,25 +126,15 @@ local function decide(log, from, upTo)
     reply[#reply + 1] = hourRoomAt
   end
 
-  local function leaving(first, windowLength)
-    local entries, before = {}, roomAt - 1 - windowLength
-    -- In small steps: most often the first few are enough.
-    for start = first, math.min(length, first + ${MOST_LEAVING}) - 1, 16 do
-      for _, value in ipairs(call('LRANGE', log, start, start + 15)) do
-        local entry = tonumber(value)
-        entries[#entries + 1] = entry
-        if entry >= before then return entries end
-      end
-    end
-    return entries
-  end
   if roomAt > 0 then
-    reply[7] = leaving(minuteFirst, minuteLength)
-    reply[8] = leaving(hourFirst, hourLength)
+    reply[7] = leaving(log, minuteFirst, length, roomAt - 1 - minuteLength)
+    reply[8] = leaving(log, hourFirst, length, roomAt - 1 - hourLength)
   end
   if isChanged then
     if hourFirst > 0 then call('LTRIM', log, hourFirst, -1) end
-    call('PEXPIRE', log, math.ceil((now - clock + hourLength) / 1000) + 1)
+    if math.floor(newest / minuteLength) ~= math.floor(now / minuteLength) then
+      call('PEXPIRE', log, math.ceil((now - clock + hourLength + minuteLength) / 1000) + 1)
+    end
   end
   return reply
 end
