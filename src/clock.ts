@@ -7,8 +7,11 @@ export interface Clock {
   nowMicros(): number;
 }
 
+/** Unix milliseconds; asking for it anew costs as much as the time does. */
+const { timeOrigin } = performance;
+
 /** The machine's clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  nowMicros: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
+  nowMicros: () => Math.floor((timeOrigin + performance.now()) * 1000),
 };

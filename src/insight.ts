@@ -82,7 +82,5 @@ function logged(logger: Logger): ExchangeHooks {
   return {
     onBroken: (what) =>
       once(what, () => logger.warn({ what }, 'a message of the fleet cannot be read, and is left out')),
-    onDropped: (reads) =>
-      once('dropped', () => logger.warn({ reads }, 'more is read than the what-if curves can follow: they lack some')),
   };
 }

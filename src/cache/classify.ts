@@ -1,4 +1,5 @@
 /** What an entry is good for at a given age. Pure. */
+import { mix32 } from './hash.ts';
 import type { CacheTimes } from './times.ts';
 
 /**
@@ -44,21 +45,10 @@ function usabilityOf(ttlMs: number, { staleMs, errorMs }: CacheTimes): Usability
 }
 
 /**
- * A number in [0, 1) that depends on the entry alone, so that every process computes the same: FNV-1a over the key and
- * the time of the fill, then MurmurHash3's finalizer, because FNV's high bits hardly differ for strings that differ
- * only at their ends.
+ * A number in [0, 1) that depends on the entry alone, so that every process computes the same. `keyHash` is `hash32` of
+ * its key; `filledAtMs` is Unix milliseconds.
  */
-export function jitterOf(key: string, filledAtMs: number): number {
-  return hash32(`${key}@${filledAtMs}`) / 2 ** 32;
-}
-
-/** A 32-bit hash of a string, as an unsigned integer. Not cryptographic. */
-export function hash32(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+export function jitterOf(keyHash: number, filledAtMs: number): number {
+  const high = Math.floor(filledAtMs / 2 ** 32);
+  return mix32(mix32(keyHash ^ filledAtMs) ^ high) / 2 ** 32;
 }

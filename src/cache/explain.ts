@@ -135,7 +135,7 @@ async function lookAtFleet(asked: Asked, parts: ExplainParts): Promise<SharedVie
 
 function isKnownForeign({ question, workspaceIds }: Asked, { memory, ...law }: ExplainParts): boolean {
   const verdict = workspaceIds === null ? undefined : memory.peekAbsenceTo(workspaceIds, question.key);
-  return verdict !== undefined && judge(question.key, verdict, law.clock.nowMs(), law).usability === 'fresh';
+  return verdict !== undefined && judge(question.keyHash, verdict, law.clock.nowMs(), law).usability === 'fresh';
 }
 
 interface Holding {
@@ -150,10 +150,10 @@ function copyOf({ question, workspaceIds }: Asked, { stored, bytes }: Holding, p
   const { filledAtMs } = entry;
   const cacheClass = classOf(kind, entry);
   const times = parts.times.of(cacheClass);
-  const freshMs = jitteredFreshMs(times, jitterOf(question.key, filledAtMs));
+  const freshMs = jitteredFreshMs(times, jitterOf(question.keyHash, filledAtMs));
   const freshUntilMs = filledAtMs + freshMs;
   return {
-    ...judge(question.key, stored, parts.clock.nowMs(), parts),
+    ...judge(question.keyHash, stored, parts.clock.nowMs(), parts),
     isFound: entry.answer.kind === 'found',
     class: cacheClass,
     isVisible: workspaceIds === null ? null : isVisible(question, stored, workspaceIds),

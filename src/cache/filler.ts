@@ -86,7 +86,7 @@ export class Filler {
       look: async (isAnyNew) => {
         const found = await this.findInFleet(question.key);
         if (found === null || !answers(question, found)) return null;
-        return this.#isFreshFor(task, found) || (isAnyNew && this.#isNews(question.key, found, seenAtMs))
+        return this.#isFreshFor(task, found) || (isAnyNew && this.#isNews(question.keyHash, found, seenAtMs))
           ? found
           : null;
       },
@@ -162,23 +162,23 @@ export class Filler {
   }
 
   #isFreshFor<T>({ question, context }: FetchTask<T>, stored: StoredEntry): boolean {
-    return isVisible(question, stored, context.workspaceIds) && this.#judge(question.key, stored) === 'fresh';
+    return isVisible(question, stored, context.workspaceIds) && this.#judge(question.keyHash, stored) === 'fresh';
   }
 
   /**
    * Where a class has no freshness, what another process has just stored is still news to those who waited for it; and
    * also to those whom it tells that it is not theirs.
    */
-  #isNews(key: string, found: StoredEntry, seenAtMs: number): boolean {
-    return found.entry.filledAtMs > seenAtMs && this.#judge(key, found) !== 'purged';
+  #isNews(keyHash: number, found: StoredEntry, seenAtMs: number): boolean {
+    return found.entry.filledAtMs > seenAtMs && this.#judge(keyHash, found) !== 'purged';
   }
 
   #isNewer(a: StoredEntry, b: StoredEntry): boolean {
     return a.entry.filledAtMs > b.entry.filledAtMs;
   }
 
-  #judge(key: string, stored: StoredEntry): Judgement['usability'] {
-    return judge(key, stored, this.#options.clock.nowMs(), this.#options).usability;
+  #judge(keyHash: number, stored: StoredEntry): Judgement['usability'] {
+    return judge(keyHash, stored, this.#options.clock.nowMs(), this.#options).usability;
   }
 }
 

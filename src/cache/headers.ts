@@ -25,16 +25,13 @@ export function cacheHeaders(read: Provenance): CacheHeaders {
   return {
     age: String(ageSeconds),
     cacheControl: `private, max-age=${maxAgeSeconds}`,
-    cacheStatus: [CACHE_NAME, ...statusParameters(read, leftSeconds)].join('; '),
+    cacheStatus: cacheStatus(read, leftSeconds),
   };
 }
 
-function statusParameters(
-  { outcome, forward = 'uri-miss', stored }: Provenance,
-  ttlSeconds: number,
-): readonly string[] {
-  if (outcome === 'hit') return ['hit', `ttl=${ttlSeconds}`];
-  if (outcome === 'miss') return [`fwd=${forward}`, ...(stored ? ['stored'] : [])];
-  if (outcome === 'collapsed') return [`fwd=${forward}`, 'collapsed'];
-  return ['hit', `ttl=${ttlSeconds}`, `detail=${outcome}`];
+function cacheStatus({ outcome, forward = 'uri-miss', stored }: Provenance, ttlSeconds: number): string {
+  if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
+  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
+  if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
+  return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

@@ -16,6 +16,8 @@ export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'not-
 export interface ReadReport {
   readonly class: CacheClass;
   readonly key: string;
+  /** `hash32` of the key. */
+  readonly keyHash: number;
   /** `failed`: the store failed and there was nothing to serve. */
   readonly outcome: ReadOutcome | 'failed';
   readonly tier: CacheRead<unknown>['tier'];

@@ -3,7 +3,7 @@
  * the key; a key that comes to another's place takes it over, so that the lately missed ones are known and no traffic
  * makes it grow.
  */
-import { hash32 } from './classify.ts';
+import { hash32 } from './hash.ts';
 import type { MissReason, ReadReport } from './hooks.ts';
 
 export interface LastMiss {
@@ -24,9 +24,8 @@ export class LastMisses {
   readonly #reasons = new Uint8Array(PLACES);
 
   /** Of every read; those that were answered at once are nothing to it. `atMs`: Unix milliseconds. */
-  note({ key, missReason }: Pick<ReadReport, 'key' | 'missReason'>, atMs: number): void {
+  note({ keyHash: hash, missReason }: Pick<ReadReport, 'keyHash' | 'missReason'>, atMs: number): void {
     if (missReason === null) return;
-    const hash = hash32(key);
     const place = hash % PLACES;
     this.#hashes[place] = hash;
     this.#times[place] = atMs;

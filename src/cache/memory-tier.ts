@@ -1,7 +1,7 @@
 /** The memory tier: bounded in bytes, the least recently used goes first. */
 import { LRUCache } from 'lru-cache';
 import { isSearchKey } from './cache-key.ts';
-import { hash32 } from './classify.ts';
+import { hash32 } from './hash.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import type { StoredEntry } from './stored.ts';
 import { type Verdict, Verdicts } from './verdicts.ts';
@@ -25,7 +25,12 @@ const SEARCHED_SHARE = 0.1;
 /** Of what is absent to some readers only: probing for other workspaces' records can't push out what is there. */
 const VERDICTS_SHARE = 0.05;
 /** What an entry takes beside its answer and its key: objects, tags, its place in the order. */
-const OVERHEAD_BYTES = 512;
+const OVERHEAD_BYTES = 1200;
+/**
+ * What a record takes as objects, by the size of its text; a transcript is one string. Both are well above what the heap
+ * holds: the collector and the allocator need room around it, and what is bounded is the memory of the process.
+ */
+const OBJECTS_FACTOR = 2;
 /** Keys remembered as evicted, to tell why a read missed. */
 const MAX_EVICTED = 16_384;
 
@@ -185,9 +190,10 @@ export class MemoryTier implements CacheTier {
   }
 }
 
-/** Keys are counted as UTF-16, records as the text that they came in. */
-function weigh(key: string, { entry, tags }: StoredEntry): number {
-  const answerBytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
+/** An estimate of the memory that an entry takes, the room around it included. */
+function weigh(key: string, { kind, entry, tags }: StoredEntry): number {
+  const textBytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
+  const answerBytes = kind === 'transcript' ? textBytes : OBJECTS_FACTOR * textBytes;
   const tagBytes = tags.reduce((sum, tag) => sum + tag.length, 0);
   return Math.ceil(OVERHEAD_BYTES + 2 * (key.length + tagBytes) + answerBytes + entry.derivedBytes);
 }

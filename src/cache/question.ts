@@ -7,14 +7,18 @@ import type {
   ScoredCardRecord,
   TranscriptRecord,
 } from '../domain/records.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { EvaluationStore, FetchOptions, ListQuery, ResourceKind, StoreAnswer } from '../upstream/store.ts';
 import { listKey, normaliseQuery, singleKey } from './cache-key.ts';
+import { hash32 } from './hash.ts';
 import type { CacheRead, EvaluationReader, ReadContext } from './reader.ts';
 import { evaluationTags, listTags, partTags, rubricTags, type Tag } from './tags.ts';
 
 export interface Question<T> {
   readonly kind: ResourceKind;
   readonly key: string;
+  /** `hash32` of the key. */
+  readonly keyHash: number;
   ask(store: EvaluationStore, options: FetchOptions): Promise<StoreAnswer<T>>;
   /** What of the answer is of the id, or of the workspaces, asked for; null if it is not the answer to this at all. */
   check(record: T): T | null;
@@ -32,7 +36,7 @@ export function listQuestion(given: ListQuery): Question<EvaluationPage> {
   const isAskedFor = (item: EvaluationRecord): boolean => query.workspaceIds.includes(item.workspaceId);
   return {
     kind: 'list',
-    key: listKey(query),
+    ...keyed(listKey(query)),
     ask: (store, options) => store.list(query, options),
     check: (page) =>
       page.items.every(isAskedFor) ? page : { items: page.items.filter(isAskedFor), total: page.total },
@@ -46,7 +50,7 @@ export function evaluationQuestion(id: string): Question<EvaluationRecord> {
   return {
     ...single,
     kind: 'evaluation',
-    key: singleKey('evaluation', id),
+    ...keyed(singleKey('evaluation', id)),
     ask: (store, options) => store.evaluation(id, options),
     check: (record) => (record['_id'] === id ? record : null),
     tags: (record) => evaluationTags(id, record),
@@ -69,11 +73,15 @@ export function rubricQuestion(id: string): Question<ScorecardRecord> {
   return {
     ...single,
     kind: 'rubric',
-    key: singleKey('rubric', id),
+    ...keyed(singleKey('rubric', id)),
     ask: (store, options) => store.rubric(id, options),
     check: (record) => (record['_id'] === id ? record : null),
     tags: (record) => rubricTags(id, record),
   };
+}
+
+function keyed(key: string): Pick<Question<unknown>, 'key' | 'keyHash'> {
+  return { key, keyHash: hash32(key) };
 }
 
 const single = {
@@ -93,7 +101,7 @@ function partQuestion<T extends Part>(
   return {
     ...single,
     kind,
-    key: singleKey(kind, id),
+    ...keyed(singleKey(kind, id)),
     check: (record) => (record.evaluationId === id ? record : null),
     tags: (record) => partTags(id, record),
   };
@@ -101,7 +109,7 @@ function partQuestion<T extends Part>(
 
 /** A reader that answers all six questions in one way. */
 export function readerOf(
-  read: <T>(question: Question<T>, context: ReadContext) => Promise<CacheRead<T>>,
+  read: <T>(question: Question<T>, context: ReadContext) => MaybePromise<CacheRead<T>>,
 ): EvaluationReader {
   // The same query is asked again and again, as the same object where its asker remembers it.
   const lists = new WeakMap<ListQuery, Question<EvaluationPage>>();

@@ -2,6 +2,7 @@
  * The read-through cache: the memory tier, then the fleet's, then one flight to the store. Fresh copies are served as
  * they are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
  */
+import type { MaybePromise } from '../maybe-promise.ts';
 import { StoreError } from '../upstream/store.ts';
 import { Filler, type FillerOptions, type Landing } from './filler.ts';
 import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
@@ -76,11 +77,17 @@ class ReadThrough {
     return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
   }
 
-  async read<T>(question: Question<T>, context: ReadContext): Promise<CacheRead<T>> {
+  read<T>(question: Question<T>, context: ReadContext): MaybePromise<CacheRead<T>> {
     const asked = { question, context, startedMicros: this.#options.clock.nowMicros() };
     const local = this.#hold(question, this.#options.memory.get(question.key), 'memory');
     const own = visibleOnly(asked, local);
     if (own !== null && isServedAtOnce(own)) return this.#serveHeld(asked, own, own);
+    return this.#readFurther(asked, local, own);
+  }
+
+  /** What the memory tier could not answer with a copy of the reader's own. */
+  async #readFurther<T>(asked: Asked<T>, local: Held<T> | null, own: Held<T> | null): Promise<CacheRead<T>> {
+    const { question } = asked;
     const verdict = this.#verdict(asked);
     const isOwnOfUse = own !== null && isServedOnError(own);
     if (verdict !== null && isServedAtOnce(verdict) && !isOwnOfUse) return this.#serveHeld(asked, verdict);
@@ -99,7 +106,7 @@ class ReadThrough {
   /** What was found, unless it is no answer to the question. */
   #hold<T>(question: Question<T>, stored: StoredEntry | null | undefined, tier: Tier): Held<T> | null {
     if (stored === null || stored === undefined || !answers(question, stored)) return null;
-    return { stored, tier, ...judge(question.key, stored, this.#options.clock.nowMs(), this.#options) };
+    return { stored, tier, ...judge(question.keyHash, stored, this.#options.clock.nowMs(), this.#options) };
   }
 
   #verdict<T>({ question, context }: Asked<T>): Held<T> | null {

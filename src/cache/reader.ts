@@ -10,6 +10,7 @@ import type {
   ScoredCardRecord,
   TranscriptRecord,
 } from '../domain/records.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import type { Entry } from './entry.ts';
 
@@ -51,14 +52,17 @@ export interface ReadContext {
   readonly isWaiting?: () => boolean;
 }
 
-/** Every method rejects with a StoreError and nothing else. None ever answers with a record of other workspaces. */
+/**
+ * Every method answers at once where it can, and rejects with a StoreError and nothing else. None ever answers with a
+ * record of other workspaces.
+ */
 export interface EvaluationReader {
-  list(query: ListQuery, context: ReadContext): Promise<CacheRead<EvaluationPage>>;
-  evaluation(id: string, context: ReadContext): Promise<CacheRead<EvaluationRecord>>;
-  transcript(id: string, context: ReadContext): Promise<CacheRead<TranscriptRecord>>;
-  scorecard(id: string, context: ReadContext): Promise<CacheRead<ScoredCardRecord>>;
-  dealInsights(id: string, context: ReadContext): Promise<CacheRead<DealInsightsRecord>>;
-  rubric(scorecardId: string, context: ReadContext): Promise<CacheRead<ScorecardRecord>>;
+  list(query: ListQuery, context: ReadContext): MaybePromise<CacheRead<EvaluationPage>>;
+  evaluation(id: string, context: ReadContext): MaybePromise<CacheRead<EvaluationRecord>>;
+  transcript(id: string, context: ReadContext): MaybePromise<CacheRead<TranscriptRecord>>;
+  scorecard(id: string, context: ReadContext): MaybePromise<CacheRead<ScoredCardRecord>>;
+  dealInsights(id: string, context: ReadContext): MaybePromise<CacheRead<DealInsightsRecord>>;
+  rubric(scorecardId: string, context: ReadContext): MaybePromise<CacheRead<ScorecardRecord>>;
 }
 
 /** What is under way for a key in this process, for operators. */

@@ -105,7 +105,7 @@ class Member implements RedisFleet {
     const self = randomUUID();
     const names = new CacheNames(options.store);
     const onBroken = (error: unknown): void => this.#report('decode', error);
-    this.#tier = new RedisTier({ client: link.client, names, times, onBroken });
+    this.#tier = new RedisTier({ client: link.client, servers: () => link.servers(), names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new RedisState(state, options);
     this.inspector = new RedisInspector({ link, names });
@@ -115,8 +115,8 @@ class Member implements RedisFleet {
       onStored: (listener) => this.#channel.onStored(listener),
     };
     this.#hearing = {
-      state: this.#listen(state, () => this.#state.look()),
-      cache: this.#listen(link, async () => void (await link.client.ping())),
+      state: this.#listen(state, () => this.#lookAtState()),
+      cache: this.#listen(link, () => link.ping()),
     };
   }
 
@@ -155,6 +155,12 @@ class Member implements RedisFleet {
     for (const hearing of Object.values(this.#hearing)) hearing.close();
     this.#state.close();
     this.#channel.close();
+  }
+
+  /** A Cluster answers where all of it does: the state lies at one of its nodes, and messages may come from any. */
+  async #lookAtState(): Promise<void> {
+    const { state } = this.#options;
+    await Promise.all([this.#state.look(), state.kind === 'cluster' ? state.ping() : null]);
   }
 
   #listen(link: RedisLink, look: () => Promise<void>): RedisHearing {

@@ -3,6 +3,7 @@
  * an older copy of what was stored; so those who wait for one need no subscription of their own: to begin to wait is
  * free, and a herd over many keys costs Redis nothing.
  */
+import { databaseOf } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { FlightEnd, Following } from './ports.ts';
@@ -40,7 +41,7 @@ export class FlightChannel {
   constructor({ link, names, timers, self }: FlightChannelOptions) {
     this.#timers = timers;
     this.#self = self;
-    this.#unlisten = link.subscriber.listen(names.flightsChannel(link.client.options.db ?? 0), (text) => {
+    this.#unlisten = link.subscriber.listen(names.flightsChannel(databaseOf(link.client)), (text) => {
       const message = readFlightMessage(text);
       if (message !== null) this.#hear(message);
     });

@@ -4,6 +4,7 @@
  * lease can neither store nor end anything.
  */
 import { randomUUID } from 'node:crypto';
+import { databaseOf } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import { defineScript, type RedisScript, runScript } from '../redis/script.ts';
 import type { RedisLink } from '../redis/link.ts';
@@ -105,7 +106,7 @@ export class RedisLeases implements Leases {
 
   #lease(key: string, token: string): Lease {
     const { link, names, times, self, leaseMs } = this.#options;
-    const channel = names.flightsChannel(link.client.options.db ?? 0);
+    const channel = names.flightsChannel(databaseOf(link.client));
     const lease = names.of(key, LEASE);
     return {
       renew: async () => (await this.#run(RENEW, [lease], [token, leaseMs])) === 1,

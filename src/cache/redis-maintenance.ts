@@ -1,5 +1,5 @@
 /** The maintenance of a fleet: kept in the state Redis beside the times in force, and known from memory. */
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
 import { afterChange } from '../redis/unsent.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from './maintenance.ts';
@@ -7,7 +7,7 @@ import { changeMaintenance } from './redis-state-scripts.ts';
 
 export interface RedisMaintenanceOptions {
   /** Of the state Redis. */
-  readonly client: Redis;
+  readonly client: RedisClient;
   /** What this process goes by. */
   readonly state: MaintenanceState;
   /** Brings what this process knows to what Redis holds by then. */

@@ -3,7 +3,7 @@
  * is kept true by messages, and by looking at Redis a few times a second for what the messages may have left out.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
 import { afterChange } from '../redis/unsent.ts';
 import { type PurgeLog, type PurgeMode, type PurgePosition, PurgeTable } from './purge-log.ts';
@@ -13,7 +13,7 @@ import type { Tag } from './tags.ts';
 
 export interface RedisPurgeLogOptions {
   /** Of the state Redis. */
-  readonly client: Redis;
+  readonly client: RedisClient;
   /** Brings this log to where Redis is by then. */
   readonly look: () => Promise<void>;
 }

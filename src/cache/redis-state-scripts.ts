@@ -9,7 +9,7 @@
  * has lost some (it was emptied, an old copy was restored, a failover lost the last writes). Nobody can tell any more
  * what was purged, so a new history begins, in which everything that was filled before counts as purged.
  */
-import type { Redis } from 'ioredis';
+import { databaseOf, type RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
 import { cacheStateKey, channelName } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
@@ -121,12 +121,12 @@ const lookSchema = z.tuple([
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 
 /** Where the state is told. Channels know no database numbers, so the number is part of the name. */
-export function stateChannel(client: Redis): string {
-  return channelName('cache', String(client.options.db ?? 0), 'state');
+export function stateChannel(client: RedisClient): string {
+  return channelName('cache', String(databaseOf(client)), 'state');
 }
 
 /** What has changed since what is known. Rejects where Redis can't be asked. */
-export async function look(client: Redis, known: KnownPurges, next: NextWords): Promise<StateReply> {
+export async function look(client: RedisClient, known: KnownPurges, next: NextWords): Promise<StateReply> {
   const args = [...checkArgs(client, known, next.history), next.timesVersion];
   const reply = await runScript(client, LOOK, { keys: [HEAD, PURGES, TIMES], args });
   const [history, sequence, floor, purges, timesVersion, times, maintenance] = lookSchema.parse(reply);
@@ -142,7 +142,7 @@ export interface NextWords {
 
 /** Adds a purge, as `writePurge` writes it, and tells it to all. Rejects where that can't be known to have been done. */
 export async function appendPurge(
-  client: Redis,
+  client: RedisClient,
   known: KnownPurges,
   next: { readonly history: string; readonly purge: string },
 ): Promise<PurgeReply> {
@@ -153,7 +153,7 @@ export async function appendPurge(
 
 /** Sets fields, or drops those without a value, and tells all. Gives all fields as they were before. */
 export async function changeTimes(
-  client: Redis,
+  client: RedisClient,
   version: string,
   fields: ReadonlyMap<string, number | null>,
 ): Promise<ReadonlyMap<string, string>> {
@@ -163,12 +163,16 @@ export async function changeTimes(
 }
 
 /** Says it to all. Gives what was said before. */
-export async function changeMaintenance(client: Redis, maintenance: string): Promise<string> {
+export async function changeMaintenance(client: RedisClient, maintenance: string): Promise<string> {
   const args = [stateChannel(client), maintenance];
   return z.string().parse(await runScript(client, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
 }
 
-function checkArgs(client: Redis, { history, sequence, lastId }: KnownPurges, newHistory: string): (string | number)[] {
+function checkArgs(
+  client: RedisClient,
+  { history, sequence, lastId }: KnownPurges,
+  newHistory: string,
+): (string | number)[] {
   return [newHistory, stateChannel(client), history, sequence, lastId];
 }
 

@@ -1,5 +1,5 @@
 /** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
@@ -10,7 +10,9 @@ import type { TimesInForce } from './times.ts';
 
 export interface RedisTierOptions {
   /** Of the cache Redis. */
-  readonly client: Redis;
+  readonly client: RedisClient;
+  /** All servers that hold entries. */
+  readonly servers: () => readonly { readonly client: RedisClient }[];
   readonly names: CacheNames;
   readonly times: TimesInForce;
   /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
@@ -91,9 +93,13 @@ export class RedisTier implements CacheTier {
   }
 
   async *#names(): AsyncGenerator<readonly string[]> {
+    for (const { client } of this.#options.servers()) yield* this.#namesAt(client);
+  }
+
+  async *#namesAt(client: RedisClient): AsyncGenerator<readonly string[]> {
     let cursor = '0';
     do {
-      const [next, names] = await this.#options.client.scan(
+      const [next, names] = await client.scan(
         cursor,
         'MATCH',
         this.#options.names.entryPattern,

@@ -1,6 +1,6 @@
 /** What was set over the configured times, for all processes of a fleet: kept in the state Redis, in force from memory. */
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { afterChange } from '../redis/unsent.ts';
 import { changeTimes } from './redis-state-scripts.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from './times.ts';
@@ -8,7 +8,7 @@ import { checkedTimes, isTime, type TimesChange, type TimesControl } from './tim
 
 export interface RedisTimesOptions {
   /** Of the state Redis. */
-  readonly client: Redis;
+  readonly client: RedisClient;
   /** What this process goes by. */
   readonly times: AdjustableTimes;
   /** Brings the times of this process to what Redis holds by then. */

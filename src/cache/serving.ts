@@ -49,18 +49,27 @@ export class Serving {
     const { outcome, tier, isKept: kept, reason } = served;
     const { clock, hooks } = this.#options;
     const { entry, kind } = stored;
-    const { ttlMs, ageMs } = served.judgement ?? judge(question.key, stored, clock.nowMs(), this.#options);
+    const { ttlMs, ageMs } = served.judgement ?? judge(question.keyHash, stored, clock.nowMs(), this.#options);
     const durationMs = this.#since(startedMicros);
-    const about = { class: classOf(kind, entry), key: question.key };
-    hooks.onRead?.({ ...about, outcome, tier, missReason: reason, ageMs, durationMs });
+    const { key, keyHash } = question;
+    hooks.onRead?.({
+      class: classOf(kind, entry),
+      key,
+      keyHash,
+      outcome,
+      tier,
+      missReason: reason,
+      ageMs,
+      durationMs,
+    });
     return { entry, outcome, tier, ttlMs, ageMs, stored: kept };
   }
 
   /** There is nothing to serve. */
-  reportFailed<T>({ question: { key, kind }, reason, startedMicros }: Miss<T>): void {
+  reportFailed<T>({ question: { key, keyHash, kind }, reason, startedMicros }: Miss<T>): void {
     const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#since(startedMicros);
-    this.#options.hooks.onRead?.({ class: kind, key, ...nothing, missReason: reason, durationMs });
+    this.#options.hooks.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
 
   missReason<T>({ kind, key }: Question<T>, held: Held<T> | null): MissReason {

@@ -48,13 +48,14 @@ export interface Law {
   readonly purges: PurgeLog;
 }
 
-export function judge(key: string, stored: StoredEntry, nowMs: number, law: Law): Judgement {
+/** `keyHash` is `hash32` of the key that it is stored under. */
+export function judge(keyHash: number, stored: StoredEntry, nowMs: number, law: Law): Judgement {
   const { entry } = stored;
   // A clock that was set back must not make an answer younger than new.
   const ageMs = Math.max(0, nowMs - entry.filledAtMs);
   const purge = law.purges.since(stored.position, stored.tags);
   const times = law.times.of(classOf(stored.kind, entry));
-  const jitter = jitterOf(key, entry.filledAtMs);
+  const jitter = jitterOf(keyHash, entry.filledAtMs);
   const { usability, ttlMs } = classify(ageMs, times, { jitter, isOutdated: purge === 'soft' });
   return { usability: purge === 'hard' ? 'purged' : usability, ttlMs, ageMs };
 }

@@ -1,5 +1,5 @@
 /** A what-if model with a clock and times of its own, for tests to feed. */
-import { hash32 } from '../../src/cache/classify.ts';
+import { hash32 } from '../../src/cache/hash.ts';
 import { AdjustableTimes, CACHE_CLASSES, type CacheClass } from '../../src/cache/times.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../src/cache/what-if/model.ts';

@@ -1,4 +1,5 @@
 /** What-if models of several processes and their wire, inside one test process, and traffic for them. */
+import { hash32 } from '../../src/cache/hash.ts';
 import type { ReadReport } from '../../src/cache/hooks.ts';
 import { AdjustableTimes } from '../../src/cache/times.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
@@ -10,7 +11,8 @@ import { SeededRandom } from './random.ts';
 import { WhatIfWire } from './what-if-wire.ts';
 
 export function aRead(key: string): ReadReport {
-  return { class: 'list', key, outcome: 'hit', tier: 'memory', missReason: null, ageMs: 1, durationMs: 0.1 };
+  const served = { outcome: 'hit', tier: 'memory', missReason: null, ageMs: 1, durationMs: 0.1 } as const;
+  return { class: 'list', key, keyHash: hash32(key), ...served };
 }
 
 /** Where everything arrives at once. Who has gone is gone from `ids`. */

@@ -4,17 +4,16 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Timers } from '../../timers.ts';
+import type { CacheClass } from '../times.ts';
 import type { WhatIfModel } from './model.ts';
 import { Owners } from './owners.ts';
 import type { Messages } from './ports.ts';
-import { decodeReads, encodeReads, type KeyRead } from './read-batch.ts';
+import { decodeReads, encodeReads, type KeyRead, ReadBuffer } from './read-batch.ts';
 
 /** They report, for logs, and must not throw. */
 export interface ExchangeHooks {
   /** What was heard is no message of this form. */
   readonly onBroken?: (what: string) => void;
-  /** More was read than is followed: the curves lack this many reads. */
-  readonly onDropped?: (reads: number) => void;
 }
 
 export interface ExchangeOptions {
@@ -30,14 +29,13 @@ export interface ExchangeOptions {
 }
 
 const SEND_EVERY_MS = 250;
-/** Of what is read between two sendings: 32,000 a second, which is more than a process serves. */
-const MOST_READS = 8000;
+/** Where as many are at hand they are sent before it is time, so that the event loop is never held for long. */
+const MOST_READS = 512;
 
 export class ReadExchange {
   readonly #options: ExchangeOptions;
   readonly #unlisten: () => void;
-  #reads: KeyRead[] = [];
-  #dropped = 0;
+  readonly #reads = new ReadBuffer(MOST_READS);
   #owners: Owners;
   #cancel: () => void = () => undefined;
 
@@ -48,10 +46,10 @@ export class ReadExchange {
     this.#schedule();
   }
 
-  /** It reaches its model within half a second. */
-  add(read: KeyRead): void {
-    if (this.#reads.length < MOST_READS) this.#reads.push(read);
-    else this.#dropped += 1;
+  /** It reaches its model within half a second. As `WhatIfModel.read`. */
+  add(cacheClass: CacheClass, keyHash: number, atMs: number): void {
+    this.#reads.add(cacheClass, keyHash, atMs);
+    if (this.#reads.isFull) this.#send();
   }
 
   close(): void {
@@ -67,15 +65,11 @@ export class ReadExchange {
   }
 
   #send(): void {
-    const { self, hooks } = this.#options;
-    const reads = this.#reads;
-    if (reads.length === 0) return;
-    this.#reads = [];
-    if (this.#dropped > 0) hooks?.onDropped?.(this.#dropped);
-    this.#dropped = 0;
+    const { self } = this.#options;
+    if (this.#reads.size === 0) return;
     const owners = this.#currentOwners();
     const byOwner = owners.ids.map((): KeyRead[] => []);
-    for (const read of reads) byOwner[owners.of(read.keyHash)]?.push(read);
+    for (const read of this.#reads.take()) byOwner[owners.of(read.keyHash)]?.push(read);
     for (const [index, id] of owners.ids.entries()) {
       const owned = byOwner[index] ?? [];
       if (id === self) this.#follow(owned);

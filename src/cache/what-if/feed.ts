@@ -1,11 +1,9 @@
 /** Feeds one process's what-if model with what its cache does, and says what has come of it. */
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
-import { hash32 } from '../classify.ts';
 import type { CacheHooks } from '../hooks.ts';
 import { CACHE_CLASSES, type CacheClass } from '../times.ts';
 import type { WhatIfModel } from './model.ts';
-import type { KeyRead } from './read-batch.ts';
 import { whatIfSnapshotSchema } from './snapshot.ts';
 
 /** What really happened to a class in one process. */
@@ -36,14 +34,13 @@ export class WhatIfFeed {
   readonly #measured = new Map<CacheClass, Measured>();
 
   /** `follow` brings each read to the model that follows its key. */
-  constructor(parts: WhatIfParts, follow: (read: KeyRead) => void) {
+  constructor(parts: WhatIfParts, follow: WhatIfModel['read']) {
     this.#parts = parts;
     this.hooks = {
-      onRead: ({ class: cacheClass, key, outcome }) => {
+      onRead: ({ class: cacheClass, keyHash, outcome }) => {
         if (outcome === 'failed') return;
-        const atMs = parts.clock.nowMs();
         this.#countsOf(cacheClass).reads += 1;
-        follow({ class: cacheClass, keyHash: hash32(key), atMs });
+        follow(cacheClass, keyHash, parts.clock.nowMs());
       },
       onStoreCall: ({ class: cacheClass }) => {
         this.#countsOf(cacheClass).storeCalls += 1;

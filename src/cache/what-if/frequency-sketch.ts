@@ -3,7 +3,7 @@
  * Varghese, 2002), whose counts are halved as it fills, as TinyLFU does, so that it forgets. Never too few of what it
  * has counted since.
  */
-import { mix32 } from './mix.ts';
+import { mix32 } from '../hash.ts';
 
 const ROWS = 4;
 const ROW_BITS = 14;

@@ -6,7 +6,7 @@
  * long. A key that was not read for nearly so long is told by the time of its last read.
  */
 import { GHOSTS } from './candidates.ts';
-import { mix32 } from './mix.ts';
+import { mix32 } from '../hash.ts';
 import type { Block } from './slot-pool.ts';
 
 /** Of what the time of a key's last read is kept in. */

@@ -12,7 +12,7 @@ import { ChangeTally } from './change-tally.ts';
 import { ClassWatch } from './class-watch.ts';
 import { FrequencySketch } from './frequency-sketch.ts';
 import { MAX_LATE_MS } from './ghosts.ts';
-import { mix32 } from './mix.ts';
+import { mix32 } from '../hash.ts';
 import { SlotPool } from './slot-pool.ts';
 import type { WhatIfSnapshot } from './snapshot.ts';
 

@@ -18,6 +18,53 @@ const READ_BYTES = 7;
 const OLDEST_MS = 0xffff;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
+/**
+ * Reads that wait to be sent, as numbers side by side: as objects they would live just long enough to be copied by every
+ * collection of the young generation.
+ */
+export class ReadBuffer {
+  readonly #classes: Uint8Array;
+  readonly #keyHashes: Uint32Array;
+  readonly #timesMs: Float64Array;
+  #size = 0;
+
+  constructor(capacity: number) {
+    this.#classes = new Uint8Array(capacity);
+    this.#keyHashes = new Uint32Array(capacity);
+    this.#timesMs = new Float64Array(capacity);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get isFull(): boolean {
+    return this.#size === this.#classes.length;
+  }
+
+  /** As `KeyRead`. What is added to a full one is lost. */
+  add(cacheClass: CacheClass, keyHash: number, atMs: number): void {
+    if (this.isFull) return;
+    this.#classes[this.#size] = CACHE_CLASSES.indexOf(cacheClass);
+    this.#keyHashes[this.#size] = keyHash;
+    this.#timesMs[this.#size] = atMs;
+    this.#size += 1;
+  }
+
+  /** All of them, in the order in which they came; none is left. */
+  take(): readonly KeyRead[] {
+    const reads: KeyRead[] = [];
+    for (let index = 0; index < this.#size; index += 1) {
+      const cacheClass = CACHE_CLASSES[this.#classes[index] ?? -1];
+      const [keyHash, atMs] = [this.#keyHashes[index], this.#timesMs[index]];
+      if (cacheClass !== undefined && keyHash !== undefined && atMs !== undefined)
+        reads.push({ class: cacheClass, keyHash, atMs });
+    }
+    this.#size = 0;
+    return reads;
+  }
+}
+
 /** `sentAtMs` is when it is sent; a read that is more than a minute old is sent as one that is a minute old. */
 export function encodeReads(reads: readonly KeyRead[], sentAtMs: number): string {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + reads.length * READ_BYTES);

@@ -3,7 +3,7 @@
  * needed, found by an open-addressed index. 37 bytes a key, and 64 kB of the index.
  */
 import { GHOSTS } from './candidates.ts';
-import { mix32 } from './mix.ts';
+import { mix32 } from '../hash.ts';
 
 const BLOCK_BITS = 10;
 const BLOCK_SLOTS = 2 ** BLOCK_BITS;

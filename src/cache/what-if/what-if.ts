@@ -32,7 +32,7 @@ export interface WhatIfFleet {
 /** Of one process of a fleet: its model follows its share of the keys. */
 export function fleetWhatIf(parts: WhatIfParts, fleet: WhatIfFleet): WhatIf {
   const exchange = new ReadExchange({ ...parts, ...fleet });
-  const feed = new WhatIfFeed(parts, (read) => exchange.add(read));
+  const feed = new WhatIfFeed(parts, (...read) => exchange.add(...read));
   const reports = new Reports({ ...fleet, report: () => feed.report(), onBroken: fleet.hooks?.onBroken });
   return {
     hooks: feed.hooks,
@@ -46,8 +46,6 @@ export function fleetWhatIf(parts: WhatIfParts, fleet: WhatIfFleet): WhatIf {
 
 /** Of a gateway that is alone. */
 export function localWhatIf(parts: WhatIfParts): WhatIf {
-  const feed = new WhatIfFeed(parts, ({ class: cacheClass, keyHash, atMs }) =>
-    parts.model.read(cacheClass, keyHash, atMs),
-  );
+  const feed = new WhatIfFeed(parts, (...read) => parts.model.read(...read));
   return { hooks: feed.hooks, reports: async () => [feed.report()], close: () => {} };
 }

@@ -41,8 +41,8 @@ function createWorld(isFleet: boolean) {
     state,
     rig,
     other,
-    read: (of: Rig = rig, workspaceIds: readonly string[] = OWN) =>
-      of.reader.transcript(ID, { ...CONTEXT, workspaceIds }),
+    read: async (of: Rig = rig, workspaceIds: readonly string[] = OWN) =>
+      await of.reader.transcript(ID, { ...CONTEXT, workspaceIds }),
     explain: (workspaceIds: readonly string[] | null = OWN): Promise<Explanation> =>
       explain(question, workspaceIds, parts),
     beginMaintenance: (): void =>

@@ -40,7 +40,7 @@ describe('one flight in the fleet', () => {
     const { processes, first } = createProcesses(4);
     first.store.hold();
     const reads = processes.flatMap(({ reader }) =>
-      Array.from({ length: 25 }, () => reader.transcript('ev_1', CONTEXT)),
+      Array.from({ length: 25 }, async () => await reader.transcript('ev_1', CONTEXT)),
     );
     await first.timers.advance(500);
     first.store.release();
@@ -125,7 +125,7 @@ describe('one flight in the fleet', () => {
     expect(waits).toEqual(['transcript stored 400 ms']);
 
     first.store.hold();
-    const failing = Promise.allSettled([first, second].map(({ reader }) => reader.rubric('sc_1', CONTEXT)));
+    const failing = Promise.allSettled([first, second].map(async ({ reader }) => await reader.rubric('sc_1', CONTEXT)));
     await timers.advance(100);
     first.store.held.splice(0).forEach(({ fail }) => fail(storeFailure('down')));
     await timers.advance(0);
@@ -383,7 +383,7 @@ describe('without the fleet', () => {
   test('a fleet that is lost during a fetch costs no reader anything', async () => {
     const { fleet, first, second } = createProcesses(2);
     first.store.hold();
-    const reads = [first, second].map((rig) => rig.reader.transcript('ev_1', CONTEXT));
+    const reads = [first, second].map(async (rig) => await rig.reader.transcript('ev_1', CONTEXT));
     await first.timers.advance(100);
     fleet.isDown = true;
     await first.timers.advance(300);

@@ -15,8 +15,8 @@ export function put({ store }: Rig, workspaceId: string, title = 'first', id = '
   store.evaluations.set(id, anEvaluation({ _id: id, workspaceId, title }));
 }
 
-export function read({ reader }: Rig, context: ReadContext, id = 'ev_1'): Promise<CacheRead<EvaluationRecord>> {
-  return reader.evaluation(id, context);
+export async function read({ reader }: Rig, context: ReadContext, id = 'ev_1'): Promise<CacheRead<EvaluationRecord>> {
+  return await reader.evaluation(id, context);
 }
 
 /** What the store client makes of a record of workspace B that it can't use. */

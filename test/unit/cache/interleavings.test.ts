@@ -7,6 +7,7 @@ import { StoreError, type StoreAnswer } from '../../../src/upstream/store.ts';
 import { CONTEXT, createRig, recordOf, type Rig, TEST_TIMES } from '../../support/cache-rig.ts';
 import { ManualTimers, settle } from '../../support/manual-timers.ts';
 import { MemoryFleet } from '../../support/memory-fleet.ts';
+import { promised } from '../../support/promised.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
 const QUERY = { workspaceIds: [WORKSPACE_A], search: null, scorecardId: null, offset: 0, limit: 50 };
@@ -114,7 +115,7 @@ class World {
     if (rig === undefined) return;
     const cameAt = this.#now;
     this.#unanswered += 1;
-    const read = of === 'list' ? rig.reader.list(QUERY, CONTEXT) : rig.reader.evaluation(of, CONTEXT);
+    const read = promised(() => (of === 'list' ? rig.reader.list(QUERY, CONTEXT) : rig.reader.evaluation(of, CONTEXT)));
     void read.then(
       (answer) => this.#check(of, cameAt, answer),
       (error: unknown) => {
@@ -204,9 +205,10 @@ test('whenever readers of a cold question come while its call is under way, all 
       first.store.hold();
       const reads: Promise<string>[] = [];
       for (const { process, ms } of arrivals) {
-        const read = processes[process]?.reader.transcript('ev_1', CONTEXT) ?? Promise.reject(new Error('no process'));
+        const reader = processes[process]?.reader;
+        if (reader === undefined) throw new Error('no process');
         reads.push(
-          read.then(
+          promised(() => reader.transcript('ev_1', CONTEXT)).then(
             (answer) => recordOf(answer).body,
             (error: unknown) => (error instanceof StoreError ? error.message : 'another error'),
           ),

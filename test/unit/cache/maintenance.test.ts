@@ -44,7 +44,7 @@ describe('reads while it is on', () => {
 
   const begin = (forMs = HOUR_MS): void =>
     state.say({ sinceMs: timers.clock.nowMs(), untilMs: timers.clock.nowMs() + forMs, by: 'alice' });
-  const read = (id = 'ev_1') => rig.reader.transcript(id, CONTEXT);
+  const read = async (id = 'ev_1') => await rig.reader.transcript(id, CONTEXT);
 
   /** The outcome of a read that is answered without any time going by. */
   const outcomeAtOnce = async (id = 'ev_1'): Promise<string> => {

@@ -5,7 +5,8 @@ import type { StoredEntry } from '../../../src/cache/stored.ts';
 
 function aStored(bytes: number, filledAtMs = 0): StoredEntry {
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes }, filledAtMs);
-  return { kind: 'evaluation', entry, tags: [], position: { history: 'h', sequence: 0 }, fetchedAtMs: filledAtMs };
+  // One string, so that it weighs its bytes.
+  return { kind: 'transcript', entry, tags: [], position: { history: 'h', sequence: 0 }, fetchedAtMs: filledAtMs };
 }
 
 function createTier(maxBytes: number): { tier: MemoryTier; evicted: string[] } {
@@ -13,17 +14,19 @@ function createTier(maxBytes: number): { tier: MemoryTier; evicted: string[] } {
   return { tier: new MemoryTier({ maxBytes, onEvict: (key) => evicted.push(key) }), evicted };
 }
 
-test('an entry weighs its answer, its key and tags as UTF-16, what is derived from it, and 512 bytes', () => {
+test('an entry weighs its answer, its key and tags as UTF-16, what is derived from it, and 1,200 bytes', () => {
   const { tier } = createTier(100_000);
   const stored: StoredEntry = { ...aStored(1000), tags: ['all', 'class:list'] };
   tier.set('abcd', stored);
-  expect(tier.usage()).toEqual({ entries: 1, bytes: 512 + 2 * (4 + 13) + 1000 });
+  expect(tier.usage()).toEqual({ entries: 1, bytes: 1200 + 2 * (4 + 13) + 1000 });
   stored.entry.addDerivedBytes(300);
-  expect(tier.usage()).toEqual({ entries: 1, bytes: 512 + 2 * (4 + 13) + 1300 });
+  expect(tier.usage()).toEqual({ entries: 1, bytes: 1200 + 2 * (4 + 13) + 1300 });
+  tier.set('abcd', { ...stored, kind: 'evaluation', entry: aStored(1000).entry });
+  expect(tier.usage()).toEqual({ entries: 1, bytes: 1200 + 2 * (4 + 13) + 2 * 1000 });
 });
 
 test('the least recently read entry makes room for a new one', () => {
-  const { tier, evicted } = createTier(10_000);
+  const { tier, evicted } = createTier(14_000);
   for (const key of ['a', 'b', 'c']) tier.set(key, aStored(2000));
   tier.get('a');
   tier.set('d', aStored(2000));
@@ -36,13 +39,13 @@ test('the least recently read entry makes room for a new one', () => {
 });
 
 test('what is derived from an entry after it was stored counts, and others make room for it', () => {
-  const { tier, evicted } = createTier(10_000);
+  const { tier, evicted } = createTier(12_000);
   const big = aStored(2000);
   tier.set('old', aStored(2000));
   tier.set('big', big);
   big.entry.addDerivedBytes(5000);
   expect(evicted).toEqual(['old']);
-  expect(tier.usage()).toEqual({ entries: 1, bytes: 512 + 6 + 7000 });
+  expect(tier.usage()).toEqual({ entries: 1, bytes: 1200 + 6 + 7000 });
 });
 
 test('an entry that outgrows the tier leaves it, and grows on unheard', () => {
@@ -66,7 +69,7 @@ test('an entry that was replaced or dropped is not weighed any more when it grow
   tier.delete('b');
   replaced.entry.addDerivedBytes(500);
   dropped.entry.addDerivedBytes(500);
-  expect(tier.usage()).toEqual({ entries: 1, bytes: 512 + 2 + 2000 });
+  expect(tier.usage()).toEqual({ entries: 1, bytes: 1200 + 2 + 2000 });
 });
 
 test('an entry that does not fit is refused, and replaces the older one by nothing', () => {

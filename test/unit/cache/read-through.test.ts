@@ -5,6 +5,7 @@ import type { ListQuery } from '../../../src/upstream/store.ts';
 import { CONTEXT, createRig, recordOf, SURELY_FRESH_MS, TEST_TIMES } from '../../support/cache-rig.ts';
 import { storeFailure } from '../../support/counting-store.ts';
 import { settle } from '../../support/manual-timers.ts';
+import { promised } from '../../support/promised.ts';
 import { anEvaluation, aTranscript, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const { freshMs, staleMs, errorMs } = TEST_TIMES;
@@ -62,7 +63,7 @@ describe('hits and misses', () => {
 
   test('readers that come at once cost one call: one misses, the others are collapsed, all get the same entry', async () => {
     const { store, reader } = createRig();
-    const reads = await Promise.all(Array.from({ length: 100 }, () => reader.transcript('ev_1', CONTEXT)));
+    const reads = await Promise.all(Array.from({ length: 100 }, async () => await reader.transcript('ev_1', CONTEXT)));
     expect(store.count()).toBe(1);
     expect(new Set(reads.map(({ entry }) => entry)).size).toBe(1);
     expect(reads.filter(({ outcome }) => outcome === 'miss').length).toBe(1);
@@ -77,7 +78,7 @@ describe('times', () => {
     await timers.advance(freshMs);
     store.revision = 2;
     store.hold();
-    const reads = await Promise.all(Array.from({ length: 50 }, () => reader.transcript('ev_1', CONTEXT)));
+    const reads = await Promise.all(Array.from({ length: 50 }, async () => await reader.transcript('ev_1', CONTEXT)));
     expect(new Set(reads.map(({ outcome }) => outcome))).toEqual(new Set(['stale-while-revalidate']));
     expect(reads[0]?.ttlMs).toBeLessThanOrEqual(0);
     expect(recordOf(await reader.transcript('ev_1', CONTEXT)).body).toBe('Sam: 1');
@@ -155,7 +156,7 @@ describe('a slow or failing store', () => {
     store.revision = 2;
     store.hold();
     let isAnswered = false;
-    const read = reader.transcript('ev_1', CONTEXT).finally(() => {
+    const read = promised(() => reader.transcript('ev_1', CONTEXT)).finally(() => {
       isAnswered = true;
     });
     await timers.advance(999);
@@ -217,7 +218,7 @@ describe('a slow or failing store', () => {
   test('a failure reaches all readers at once, is remembered for 1 s, and is never stored', async () => {
     const { store, timers, reader } = createRig();
     store.failure = storeFailure();
-    const read = (): Promise<unknown> => reader.transcript('ev_1', CONTEXT);
+    const read = async (): Promise<unknown> => await reader.transcript('ev_1', CONTEXT);
     const outcomes = await Promise.allSettled(Array.from({ length: 100 }, read));
     expect(outcomes.every((outcome) => outcome.status === 'rejected' && outcome.reason === store.failure)).toBe(true);
     await timers.advance(999);
@@ -251,7 +252,7 @@ describe('a slow or failing store', () => {
   test('a flight has its own deadline, even where the store heeds no signal', async () => {
     const { store, timers, reader } = createRig({ flightDeadlineMs: 12_000 });
     store.hold();
-    const read = reader.transcript('ev_1', CONTEXT);
+    const read = promised(() => reader.transcript('ev_1', CONTEXT));
     read.catch(() => {});
     await timers.advance(11_999);
     expect(store.calls[0]?.options.signal?.aborted).toBe(false);
@@ -466,7 +467,7 @@ describe('reports', () => {
     const { store, timers, times, memory, purges, reader } = createRig({
       hooks: { onRead: (report) => reports.push(report) },
     });
-    const read = async (): Promise<unknown> => await reader.transcript('ev_1', CONTEXT).catch(() => null);
+    const read = (): Promise<unknown> => promised(() => reader.transcript('ev_1', CONTEXT)).catch(() => null);
     await read();
     await read();
     await timers.advance(freshMs + staleMs);

@@ -3,7 +3,7 @@ import { AdjustableTimes, CACHE_CLASSES } from '../../../../src/cache/times.ts';
 import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
 import { type WhatIfSnapshot, whatIfSnapshotSchema } from '../../../../src/cache/what-if/snapshot.ts';
-import { hash32 } from '../../../../src/cache/classify.ts';
+import { hash32 } from '../../../../src/cache/hash.ts';
 import { zipfTrace } from '../../../support/read-traces.ts';
 import { adviceFor, OUTDATED_LIMITS, Watched } from '../../../support/watched.ts';
 

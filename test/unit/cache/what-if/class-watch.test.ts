@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { DEFAULT_TIMES } from '../../../../src/cache/times.ts';
 import { ClassWatch } from '../../../../src/cache/what-if/class-watch.ts';
 import { FrequencySketch } from '../../../../src/cache/what-if/frequency-sketch.ts';
-import { mix32 } from '../../../../src/cache/what-if/mix.ts';
+import { mix32 } from '../../../../src/cache/hash.ts';
 import { placeOf, SlotPool } from '../../../../src/cache/what-if/slot-pool.ts';
 
 const HOUR_MS = 3_600_000;

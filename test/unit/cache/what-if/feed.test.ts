@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hash32 } from '../../../../src/cache/classify.ts';
+import { hash32 } from '../../../../src/cache/hash.ts';
 import { combineHooks } from '../../../../src/cache/combine-hooks.ts';
 import type { ReadReport } from '../../../../src/cache/hooks.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
@@ -11,6 +11,7 @@ const clock = new ManualClock();
 const READ: ReadReport = {
   class: 'list',
   key: 'v1:{list:all}',
+  keyHash: hash32('v1:{list:all}'),
   outcome: 'hit',
   tier: 'memory',
   missReason: null,

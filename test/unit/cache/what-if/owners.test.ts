@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hash32 } from '../../../../src/cache/classify.ts';
+import { hash32 } from '../../../../src/cache/hash.ts';
 import { Owners } from '../../../../src/cache/what-if/owners.ts';
 
 const KEYS = Array.from({ length: 20_000 }, (_, index) => hash32(`v1:{evaluation:ev_${index}}`));

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FrequencySketch } from '../../../../src/cache/what-if/frequency-sketch.ts';
 import { BUCKETS, bucketOf, middleOf } from '../../../../src/cache/what-if/log-scale.ts';
-import { mix32 } from '../../../../src/cache/what-if/mix.ts';
+import { mix32 } from '../../../../src/cache/hash.ts';
 import { Sample } from '../../../../src/cache/what-if/sample.ts';
 import { SlotPool } from '../../../../src/cache/what-if/slot-pool.ts';
 

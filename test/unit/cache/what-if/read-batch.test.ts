@@ -1,18 +1,47 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CACHE_CLASSES } from '../../../../src/cache/times.ts';
-import { decodeReads, encodeReads } from '../../../../src/cache/what-if/read-batch.ts';
+import { decodeReads, encodeReads, ReadBuffer } from '../../../../src/cache/what-if/read-batch.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 15, 12);
 const at = (atMs: number) => ({ class: 'list', keyHash: 1, atMs }) as const;
 
+const read = fc.record({
+  class: fc.constantFrom(...CACHE_CLASSES),
+  keyHash: fc.integer({ min: 0, max: 0xffffffff }),
+  atMs: fc.integer({ min: NOW_MS - 65_535, max: NOW_MS }),
+});
+
+describe('reads that wait', () => {
+  test('are taken as they came and in that order, each once, as far as there is room', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(read, { maxLength: 12 }), { maxLength: 5 }), (rounds) => {
+        const buffer = new ReadBuffer(8);
+        for (const reads of rounds) {
+          for (const [index, { class: cacheClass, keyHash, atMs }] of reads.entries()) {
+            expect(buffer.size).toBe(Math.min(8, index));
+            expect(buffer.isFull).toBe(index >= 8);
+            buffer.add(cacheClass, keyHash, atMs);
+          }
+          expect(buffer.take()).toEqual(reads.slice(0, 8));
+          expect([buffer.size, buffer.isFull, buffer.take()]).toEqual([0, false, []]);
+        }
+      }),
+    );
+  });
+
+  test('that were taken stay as they are when others come', () => {
+    const buffer = new ReadBuffer(2);
+    buffer.add('list', 1, NOW_MS);
+    const taken = buffer.take();
+    buffer.add('rubric', 2, NOW_MS + 1);
+    expect(taken).toEqual([{ class: 'list', keyHash: 1, atMs: NOW_MS }]);
+    expect(buffer.take()).toEqual([{ class: 'rubric', keyHash: 2, atMs: NOW_MS + 1 }]);
+  });
+});
+
 describe('reads on their way', () => {
   test('arrive as they were sent, at times by the clock of whom they reach', () => {
-    const read = fc.record({
-      class: fc.constantFrom(...CACHE_CLASSES),
-      keyHash: fc.integer({ min: 0, max: 0xffffffff }),
-      atMs: fc.integer({ min: NOW_MS - 65_535, max: NOW_MS }),
-    });
     fc.assert(
       fc.property(fc.array(read), fc.integer({ min: -1e9, max: 1e9 }), (reads, skewMs) => {
         const expected = reads.map(({ atMs, ...rest }) => ({ ...rest, atMs: atMs + skewMs }));
