@@ -1,5 +1,4 @@
 /** Makes the applications of both listeners out of a gateway's parts. */
-import type Koa from 'koa';
 import type { AdminOptions } from './admin/app.ts';
 import { createCacheControls } from './admin/cache-controls.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
@@ -16,11 +15,10 @@ import { redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { originOf } from './config/reload.ts';
 import type { DependencyWatch } from './dependencies.ts';
-import { createPublicApp } from './http/app.ts';
+import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/resolve.ts';
 import { createDocs } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
-import type { RequestState } from './http/state.ts';
 import { createAuthenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
@@ -51,7 +49,7 @@ export interface Parts {
 /** What changes while it runs. */
 export interface Running {
   readonly loaded: () => LoadedConfig;
-  readonly document: () => OpenApiDocument;
+  readonly document: () => Promise<OpenApiDocument>;
   readonly status: () => Readiness['status'];
 }
 
@@ -73,11 +71,11 @@ export function assembleReader(parts: Parts): CachingReader {
   });
 }
 
-export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): Koa<RequestState> {
-  const { clock, observer, logger, shared, loaded } = parts;
+export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): RequestHandler {
+  const { clock, observer, shared, loaded } = parts;
   const { keys, quota } = shared;
   const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
-  const app = createPublicApp({
+  return createPublicApp({
     clock,
     reader,
     authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
@@ -87,12 +85,10 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
       clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
     docs: createDocs({ document: running.document }),
     isDraining: () => running.status() === 'draining',
+    deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,
     hooks: observer.http,
   });
-  // Everything a request can fail with is answered further in; this is left of connections that break.
-  app.on('error', (error: unknown) => logger.debug({ err: error }, 'answer could not be sent'));
-  return app;
 }
 
 export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {

@@ -15,7 +15,7 @@ import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from './grace.ts';
 import { errorBodyAt } from './http/error-forms.ts';
 import { DependencyWatch } from './dependencies.ts';
-import { buildOpenApiDocument, type OpenApiDocument } from './http/openapi/document.ts';
+import type { OpenApiDocument } from './http/openapi/document.ts';
 import type { ImportedKey } from './keys/key.ts';
 import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log/logger.ts';
@@ -104,11 +104,12 @@ class RunningGateway implements Gateway {
   readonly #parts: Parts;
   readonly #running: Running = {
     loaded: () => this.#loaded,
-    document: () => this.#document,
+    document: () => (this.#document ??= documentOf(this.#loaded)),
     status: () => this.#status,
   };
   #loaded: LoadedConfig;
-  #document: OpenApiDocument;
+  /** Made when it is first asked for. */
+  #document: Promise<OpenApiDocument> | null = null;
   #status: Readiness['status'] = 'starting';
   #public: Listener | null = null;
   #admin: Listener | null = null;
@@ -118,7 +119,6 @@ class RunningGateway implements Gateway {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#loaded = parts.loaded;
-    this.#document = documentOf(parts.loaded);
     const connections = () => ({
       public: this.#public?.connections() ?? 0,
       admin: this.#admin?.connections() ?? 0,
@@ -146,8 +146,7 @@ class RunningGateway implements Gateway {
     this.#admin = await listening('ADMIN_PORT', admin, () =>
       startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
     );
-    const app = assemblePublicApp(this.#parts, reader, this.#running);
-    const handler = app.callback();
+    const handler = assemblePublicApp(this.#parts, reader, this.#running);
     this.#public = await listening('PORT', server, () =>
       listen(handler, server, {
         errorBody: errorBodyAt,
@@ -167,7 +166,7 @@ class RunningGateway implements Gateway {
   reload(loaded: LoadedConfig): readonly string[] {
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
-    this.#document = documentOf(inForce);
+    this.#document = null;
     this.#parts.times.configure(loaded.config.cache.classes);
     this.#parts.logger.level = loaded.config.log.level;
     this.#parts.metrics.configRead({ result: 'success', atMs: this.#parts.clock.nowMs() });
@@ -199,6 +198,7 @@ class RunningGateway implements Gateway {
   }
 }
 
-function documentOf({ config }: LoadedConfig): OpenApiDocument {
-  return buildOpenApiDocument({ limits: config.rateLimit });
+async function documentOf({ config }: LoadedConfig): Promise<OpenApiDocument> {
+  const { buildOpenApiDocument } = await import('./http/openapi/document.ts');
+  return buildOpenApiDocument({ limits: config.rateLimit, deprecations: config.api.deprecations });
 }

@@ -75,7 +75,7 @@ export async function listen(
     (request, response) => {
       const ended = unreadable.watch(request.socket, response);
       boundSending(response, limits);
-      response.once('close', () => {
+      response.on('close', () => {
         ended();
         // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
         if (!server.listening) server.closeIdleConnections();
@@ -132,7 +132,7 @@ function countConnections(server: Server): () => number {
 
 /** A client that doesn't take its answer, or takes it by drops, loses its connection: else it would hold it for ever. */
 function boundSending(response: ServerResponse, limits: ListenerLimits): void {
-  response.once('prefinish', () => {
+  response.on('prefinish', () => {
     // What the system has not taken yet. It takes most answers at once.
     const bytes = response.writableLength;
     if (bytes === 0) return;

@@ -97,11 +97,7 @@ function listeningHooks({
   return {
     http: {
       onRequest: (report) => {
-        metrics.requestFinished({
-          ...report,
-          surface: report.surface === 'other' ? 'docs' : report.surface,
-          seconds: report.durationMs / 1000,
-        });
+        metrics.requestFinished(report);
         logRequest(report);
       },
       onAuthenticationRefused: (reason) => metrics.authenticationFailed({ reason }),
@@ -110,6 +106,7 @@ function listeningHooks({
         metrics.requestShed();
         noteShortage();
       },
+      onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     },
     listener: {
       onRefused: ({ requestId, status, reason }) => {
@@ -145,7 +142,12 @@ function guardHooks(
 function requestLogger(logger: Logger): (report: RequestReport) => void {
   const write = createRequestLog(logger);
   return (report) => {
-    const { requestId, keyId, surface, route, method, status, cache, aborted, failure } = report;
+    const { status, aborted, failure } = report;
+    if (failure === null && status < 500 && !aborted) {
+      write(report);
+      return;
+    }
+    const { requestId, keyId, surface, route, method, cache } = report;
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
     const line = { requestId, keyId, surface, route, method, status, durationMs, cache };
     // That something is out of reach, or shielded, is told once, when it begins: it needs no line a request above `info`.
@@ -156,6 +158,6 @@ function requestLogger(logger: Logger): (report: RequestReport) => void {
     if (isToldOnce) logger.info({ ...line, failure: failure.message }, 'request');
     else if (status >= 500) logger.error({ ...line, err: failure }, 'request');
     else if (aborted) logger.info({ ...line, aborted }, 'request');
-    else write(line);
+    else write(report);
   };
 }

@@ -26,7 +26,7 @@ export interface ClassCounts {
   readonly latencyMs: Percentiles | null;
 }
 
-type CountedRead = Omit<ReadReport, 'key'>;
+type CountedRead = Omit<ReadReport, 'key' | 'keyHash'>;
 
 export interface CacheCounters {
   countRead(read: CountedRead): void;

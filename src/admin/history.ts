@@ -86,7 +86,9 @@ export class ActivityLog {
     const stepAtMs = stepOf(this.#clock.nowMs());
     const step = this.#steps.get(stepAtMs) ?? this.#begin(stepAtMs);
     this.#changed.add(stepAtMs);
-    const counts = step.get(cacheClass) ?? { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
+    const known = step.get(cacheClass);
+    if (known !== undefined) return known;
+    const counts = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
     step.set(cacheClass, counts);
     return counts;
   }

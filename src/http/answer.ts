@@ -14,6 +14,9 @@ export interface Answer {
 
 const JSON_TYPE: Fields = ['Content-Type', 'application/json; charset=utf-8'];
 
+/** Nobody is to keep it. */
+export const NO_STORE: Fields = ['Cache-Control', 'no-store'];
+
 export function jsonAnswer(status: number, fields: Fields, value: object): Answer {
   return { status, fields: [...JSON_TYPE, ...fields], body: Buffer.from(JSON.stringify(value)) };
 }
@@ -30,10 +33,10 @@ export function replaceField({ state }: Context, name: string, value: string): v
  * third of what a request costs in all.
  */
 export function writeAnswer(ctx: Context, { status, fields, body }: Answer, isLast: boolean): void {
-  ctx.respond = false;
   const { res } = ctx;
   if (res.headersSent || res.destroyed) return;
-  const all = [...ctx.state.fields, ...fields];
+  const all = ctx.state.fields;
+  for (const text of fields) all.push(text);
   if (isLast) all.push('Connection', 'close');
   if (body === null) {
     res.writeHead(status, all).end();

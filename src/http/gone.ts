@@ -1,4 +1,5 @@
 /** Clients that go away before they are answered: what only they would have had is not made. */
+import { type MaybePromise, whenThere } from '../maybe-promise.ts';
 import type { Context } from './state.ts';
 
 export class ClientGoneError extends Error {
@@ -20,9 +21,14 @@ export function throwIfGone(ctx: Context): void {
   if (isGone(ctx)) throw new ClientGoneError();
 }
 
-/** What the work comes to, where its client has waited for it. Rejects with a ClientGoneError otherwise. */
-export async function whileThere<T>(ctx: Context, work: Promise<T>): Promise<T> {
-  const result = await work;
-  throwIfGone(ctx);
-  return result;
+/** Goes on with what the work comes to, where its client has waited for it. Throws or rejects with a ClientGoneError. */
+export function whileThere<T, R>(
+  ctx: Context,
+  work: MaybePromise<T>,
+  next: (result: T) => MaybePromise<R>,
+): MaybePromise<R> {
+  return whenThere(work, (result) => {
+    throwIfGone(ctx);
+    return next(result);
+  });
 }

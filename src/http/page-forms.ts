@@ -1,6 +1,7 @@
 /** Public forms of which one record has many, such as the pages of a transcript: those asked for last stay with the entry. */
 import { LRUCache } from 'lru-cache';
 import { Derivation, type Entry } from '../cache/entry.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { Representation } from './representation.ts';
 
 /** Readers go through a transcript page by page; what many of them read is its beginning. */
@@ -10,14 +11,16 @@ export class PageForms {
   readonly #forms = new Derivation<LRUCache<string, Representation>>(() => 0);
 
   /** `page` names it among those of the entry. */
-  async of(entry: Entry<unknown>, page: string, make: () => Promise<Representation>): Promise<Representation> {
+  of(entry: Entry<unknown>, page: string, make: () => Promise<Representation>): MaybePromise<Representation> {
     const forms = this.#formsOf(entry);
-    const known = forms.get(page);
-    if (known !== undefined) return known;
-    const made = await make();
-    forms.set(page, made);
-    entry.addDerivedBytes(made.weightBytes);
-    return made;
+    return (
+      forms.get(page) ??
+      make().then((made) => {
+        forms.set(page, made);
+        entry.addDerivedBytes(made.weightBytes);
+        return made;
+      })
+    );
   }
 
   /** Bytes of forms that had to make room are counted no more. */

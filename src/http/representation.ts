@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
+import type { MaybePromise } from '../maybe-promise.ts';
 
 /** RFC 9110 content codings that are offered, the preferred one first. */
 export const CODINGS = ['br', 'zstd', 'gzip'] as const;
@@ -9,6 +10,8 @@ export type Coding = (typeof CODINGS)[number];
 
 /** Below this a coding saves less than its header costs. */
 const MIN_CODED_BYTES = 1024;
+/** What one takes beside its bytes. Measured, rounded up. */
+const OVERHEAD_BYTES = 600;
 /** Middling effort: an answer is compressed once, while a reader waits. */
 const BROTLI_QUALITY = 5;
 
@@ -25,16 +28,16 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 export class Representation {
   readonly identity: Buffer;
   readonly #hash: string;
-  readonly #coded = new Map<Coding, Promise<Buffer>>();
+  readonly #coded = new Map<Coding, MaybePromise<Buffer>>();
 
   constructor(value: object) {
-    this.identity = Buffer.from(JSON.stringify(value));
+    this.identity = exactBytes(JSON.stringify(value));
     this.#hash = createHash('sha256').update(this.identity).digest('base64url').slice(0, 27);
   }
 
   /** What the representation may come to hold, its codings included. */
   get weightBytes(): number {
-    return 2 * this.identity.length;
+    return OVERHEAD_BYTES + 2 * this.identity.length;
   }
 
   /** Whether a coding is worth having at all. */
@@ -47,12 +50,35 @@ export class Representation {
     return coding === null ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`;
   }
 
-  bytes(coding: Coding | null): Buffer | Promise<Buffer> {
+  bytes(coding: Coding | null): MaybePromise<Buffer> {
     if (coding === null) return this.identity;
-    const known = this.#coded.get(coding);
-    if (known !== undefined) return known;
-    const made = compressors[coding](this.identity);
+    return this.#coded.get(coding) ?? this.#code(coding);
+  }
+
+  /** Once, however many readers wait for it. */
+  #code(coding: Coding): Promise<Buffer> {
+    const made = compressors[coding](this.identity).then((bytes) => {
+      const kept = exactCopy(bytes);
+      this.#coded.set(coding, kept);
+      return kept;
+    });
     this.#coded.set(coding, made);
     return made;
   }
+}
+
+/**
+ * Bytes that are kept for long have their own memory: a slice of Node's pool, or of a compressor's buffer, would keep the
+ * whole of it, many times as much.
+ */
+function exactBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
+function exactCopy(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
 }

@@ -1,6 +1,7 @@
 /** A read as a 200 or a 304, with everything that a cache on the way or at the consumer needs to know (C5). */
 import { cacheHeaders } from '../cache/headers.ts';
 import type { CacheRead } from '../cache/reader.ts';
+import { type MaybePromise, whenThere } from '../maybe-promise.ts';
 import type { Answer } from './answer.ts';
 import { matchesEtag, negotiateCoding } from './conditional.ts';
 import { throwIfGone } from './gone.ts';
@@ -8,11 +9,11 @@ import type { Representation } from './representation.ts';
 import type { Context } from './state.ts';
 
 /** The caller has been authorized for the read's record. */
-export async function answerRead(
+export function answerRead(
   ctx: Context,
   read: CacheRead<unknown>,
   representation: Representation,
-): Promise<Answer> {
+): MaybePromise<Answer> {
   throwIfGone(ctx);
   const { headers } = ctx.req;
   const accepted = headers['accept-encoding'];
@@ -25,9 +26,7 @@ export async function answerRead(
   if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
     return { status: 304, fields: validators, body: null };
   }
-  const made = representation.bytes(coding);
-  const body = made instanceof Promise ? await made : made;
   if (coding !== null) validators.push('Content-Encoding', coding);
   validators.push('Content-Type', 'application/json; charset=utf-8');
-  return { status: 200, fields: validators, body };
+  return whenThere(representation.bytes(coding), (body) => ({ status: 200, fields: validators, body }));
 }

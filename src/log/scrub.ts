@@ -57,7 +57,7 @@ function scrubValue(value: unknown, depth: number): unknown {
 }
 
 /** Addresses with a scheme, up to what ends them in a sentence or in JSON. */
-const ADDRESS = /\b(?:https?|rediss?|redis\+[a-z]+):\/\/[^\s"'\\<>]+/gi;
+const ADDRESS = /\b(?:https?|rediss?(?:\+[a-z]+)?):\/\/[^\s"'\\<>]+/gi;
 const TOKEN = /\bevg_[A-Za-z0-9]{8,}/g;
 const CREDENTIALS = /\b(Bearer|Basic) +[^\s"'\\,]+/gi;
 

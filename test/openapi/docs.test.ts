@@ -8,7 +8,6 @@ import { createDocs } from '../../src/http/openapi/docs.ts';
 import { buildOpenApiDocument } from '../../src/http/openapi/document.ts';
 import type { RequestState } from '../../src/http/state.ts';
 import { listenOnLoopback, type RunningServer } from '../support/loopback.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 
 const PAGES = ['/docs', '/docs/page.css', '/docs/page.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
 const IDENTITY = { 'Accept-Encoding': 'identity' };
@@ -20,7 +19,7 @@ beforeAll(async () => {
   const app = new Koa<RequestState>();
   const docs = createDocs({ document: () => current });
   app.use(async (ctx) => {
-    beginRequest(ctx, new ManualClock(), () => {});
+    beginRequest(ctx);
     const answer = await docs(ctx).catch((error: unknown) => errorAnswer(ctx, error));
     if (answer === null) ctx.body = 'passed on';
     else writeAnswer(ctx, answer, false);

@@ -12,8 +12,10 @@ const LIST_V2 = LIST_V1;
 const SINGLE_V2 = ['200', '304', '400', '401', '403', '404', '405', '429', '500'];
 const REPORT = '/v1/workspaces/{workspaceId}/reports/{reportId}';
 
-/** Path, operationId, scope, statuses, query parameters. */
-const operations: readonly (readonly [string, string, string, readonly string[], readonly string[]])[] = [
+const KEY = ['200', '400', '401', '403', '405', '500'];
+
+/** Path, operationId, scope, statuses, query parameters. Where the scope is null, requests are not counted. */
+const operations: readonly (readonly [string, string, string | null, readonly string[], readonly string[]])[] = [
   [
     '/v1/workspaces/{workspaceId}/reports',
     'listReports',
@@ -25,6 +27,7 @@ const operations: readonly (readonly [string, string, string, readonly string[],
   [`${REPORT}/scorecard`, 'getReportScorecard', 'reports.read', SINGLE_V1, []],
   [`${REPORT}/deal-insights`, 'getReportDealInsights', 'reports.read', SINGLE_V1, []],
   [`${REPORT}/transcript`, 'getReportTranscript', 'reports.read', SINGLE_V1, []],
+  ['/v1/key', 'getWorkspaceKey', null, KEY, []],
   ['/v2/calls', 'listCalls', 'calls.read', LIST_V2, ['workspaceId', 'page', 'pageSize', 'search', 'scorecardId']],
   ['/v2/calls/{callId}', 'getCall', 'calls.read', SINGLE_V2, []],
   [
@@ -36,6 +39,7 @@ const operations: readonly (readonly [string, string, string, readonly string[],
   ],
   ['/v2/calls/{callId}/scorecard', 'getCallScorecard', 'calls.read', SINGLE_V2, []],
   ['/v2/scorecards/{scorecardId}/rubric', 'getScorecardRubric', 'coaching.read', SINGLE_V2, []],
+  ['/v2/key', 'getCallsKey', null, KEY, []],
 ];
 
 const TEN_HEADERS = [
@@ -67,7 +71,7 @@ function headersOf(path: string, status: string, isRequired: boolean): string[] 
 }
 
 describe('the document', () => {
-  test('is OpenAPI 3.1 and describes the ten endpoints and no others', () => {
+  test('is OpenAPI 3.1 and describes the ten endpoints of the specification, the two of keys, and no others', () => {
     expect(document.openapi).toMatch(/^3\.1\./);
     expect(schemas.keysAt(['paths'])).toEqual(operations.map(([path]) => path));
   });
@@ -126,8 +130,10 @@ describe.each(operations)('%s', (...row) => {
       type: 'http',
       scheme: 'bearer',
     });
-    expect(memberOf(operation, 'x-required-scope')).toBe(scope);
-    expect(memberOf(operation, 'description')).toContain(`Scope: \`${scope}\``);
+    expect(memberOf(operation, 'x-required-scope')).toBe(scope ?? undefined);
+    expect(memberOf(operation, 'description')).toContain(
+      scope === null ? 'Any active key may ask, whatever its scopes.' : `Scope: \`${scope}\``,
+    );
   });
 
   test('R2, R4: promises the rate-limit headers on every counted answer, and none where no key was recognised', () => {
@@ -146,7 +152,7 @@ describe.each(operations)('%s', (...row) => {
     for (const status of statuses) {
       const promised = headersOf(path, status, true);
       expect(promised).toEqual(expect.arrayContaining(['X-Request-Id', 'Vary', 'Cache-Control']));
-      const isRead = status === '200' || status === '304';
+      const isRead = scope !== null && (status === '200' || status === '304');
       expect(promised.filter((name) => cached.includes(name)).toSorted()).toEqual(isRead ? cached.toSorted() : []);
       expect(promised.includes('WWW-Authenticate')).toBe(status === '401');
       expect(promised.includes('Retry-After')).toBe(status === '429');

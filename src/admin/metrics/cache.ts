@@ -1,12 +1,14 @@
 /** Reads through the cache. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { NONE, SECONDS_BUCKETS } from './buckets.ts';
-import { CellCounter, CellHistogram } from './cells.ts';
+import type { CacheClass } from '../../cache/times.ts';
+import { CellCounter, CellHistogram, made1, made2 } from './cells.ts';
 import type { MetricRecorders } from './recorders.ts';
 
 /** From a second to the week for which the longest-lived answers may stand in for a store that fails. */
 const AGE_BUCKETS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
 
+type Read = Parameters<MetricRecorders['cacheRead']>[0];
 type CacheRecorders = Pick<MetricRecorders, 'cacheRead' | 'cacheMiss' | 'leaseWait'>;
 
 export function cacheRecorders(registry: Registry): CacheRecorders {
@@ -37,10 +39,15 @@ export function cacheRecorders(registry: Registry): CacheRecorders {
     buckets: SECONDS_BUCKETS,
     registers,
   });
+  const outcomeOf = made2((cacheClass: CacheClass, outcome: Read['outcome']) => ({ class: cacheClass, outcome }));
+  const readsOf = made2((outcome: ReturnType<typeof outcomeOf>, tier: Read['tier']) =>
+    reads.cell({ ...outcome, tier: tier ?? NONE }),
+  );
+  const agesOf = made1((cacheClass: CacheClass) => ages.cell({ class: cacheClass }));
   return {
     cacheRead: ({ class: cacheClass, outcome, tier, ageSeconds }) => {
-      reads.add(`${cacheClass} ${outcome} ${tier}`, () => ({ class: cacheClass, outcome, tier: tier ?? NONE }));
-      if (ageSeconds !== null) ages.observe(cacheClass, ageSeconds, () => ({ class: cacheClass }));
+      readsOf(outcomeOf(cacheClass, outcome), tier).add();
+      if (ageSeconds !== null) agesOf(cacheClass).observe(ageSeconds);
     },
     cacheMiss: (miss) => misses.inc({ class: miss.class, reason: miss.reason }),
     leaseWait: (wait) => waits.observe({ class: wait.class, end: wait.end }, wait.seconds),

@@ -1,15 +1,29 @@
 /**
  * Counters and histograms for what happens with every request. prom-client's own make a text of the labels each time,
- * check and sort them; here a cell is found by one text that its caller has at hand, and labels are only looked at when
- * somebody scrapes. What is scraped is the same.
+ * check and sort them; here a cell is kept by who counts in it, and labels are only looked at when somebody scrapes. What
+ * is scraped is the same.
  */
 import { Counter, type CounterConfiguration, Histogram, type HistogramConfiguration } from 'prom-client';
 
 type Labels<L extends string> = Readonly<Record<L, string>>;
 
+/** What has the same labels. */
+export class Cell<L extends string> {
+  readonly labels: Labels<L>;
+  count = 0;
+
+  constructor(labels: Labels<L>) {
+    this.labels = labels;
+  }
+
+  add(): void {
+    this.count += 1;
+  }
+}
+
 /** A counter of cells. `inc` of the counter itself is not to be used beside them. */
 export class CellCounter<L extends string> {
-  readonly #cells = new Map<string, { readonly labels: Labels<L>; count: number }>();
+  readonly #cells: Cell<L>[] = [];
   /** What the registry knows of it. */
   readonly scraped: Counter<L>;
 
@@ -19,29 +33,44 @@ export class CellCounter<L extends string> {
       ...configuration,
       collect() {
         this.reset();
-        for (const { labels, count } of cells.values()) this.inc(labels, count);
+        for (const { labels, count } of cells) this.inc(labels, count);
       },
     });
   }
 
-  /** `cell` names the labels: the same text for the same labels, another one for others. */
-  add(cell: string, labels: () => Labels<L>): void {
-    const known = this.#cells.get(cell);
-    if (known === undefined) this.#cells.set(cell, { labels: labels(), count: 1 });
-    else known.count += 1;
+  /** A new one: not to be asked for twice with the same labels. */
+  cell(labels: Labels<L>): Cell<L> {
+    const cell = new Cell(labels);
+    this.#cells.push(cell);
+    return cell;
   }
 }
 
-interface Observed<L extends string> {
+/** Observations with the same labels. */
+export class Observed<L extends string> {
   readonly labels: Labels<L>;
   /** Observations at most as large as the bound of that place, and larger than the one before; one more for the rest. */
   readonly counts: Float64Array;
-  sum: number;
+  readonly #bounds: readonly number[];
+  sum = 0;
+
+  constructor(labels: Labels<L>, bounds: readonly number[]) {
+    this.labels = labels;
+    this.counts = new Float64Array(bounds.length + 1);
+    this.#bounds = bounds;
+  }
+
+  observe(value: number): void {
+    let place = 0;
+    while (place < this.#bounds.length && value > (this.#bounds[place] ?? Infinity)) place += 1;
+    this.counts[place] = (this.counts[place] ?? 0) + 1;
+    this.sum += value;
+  }
 }
 
 /** A histogram of cells. */
 export class CellHistogram<L extends string> {
-  readonly #cells = new Map<string, Observed<L>>();
+  readonly #cells: Observed<L>[] = [];
   readonly #bounds: readonly number[];
   /** What the registry knows of it. */
   readonly scraped: Histogram<L>;
@@ -52,17 +81,10 @@ export class CellHistogram<L extends string> {
     this.scraped = new Scraped({ ...configuration, buckets: [...configuration.buckets] }, this.#cells);
   }
 
-  observe(cell: string, value: number, labels: () => Labels<L>): void {
-    const observed = this.#cells.get(cell) ?? this.#begin(cell, labels());
-    let place = 0;
-    while (place < this.#bounds.length && value > (this.#bounds[place] ?? Infinity)) place += 1;
-    observed.counts[place] = (observed.counts[place] ?? 0) + 1;
-    observed.sum += value;
-  }
-
-  #begin(cell: string, labels: Labels<L>): Observed<L> {
-    const observed = { labels, counts: new Float64Array(this.#bounds.length + 1), sum: 0 };
-    this.#cells.set(cell, observed);
+  /** A new one: not to be asked for twice with the same labels. */
+  cell(labels: Labels<L>): Observed<L> {
+    const observed = new Observed(labels, this.#bounds);
+    this.#cells.push(observed);
     return observed;
   }
 }
@@ -70,13 +92,13 @@ export class CellHistogram<L extends string> {
 type Scrape<L extends string> = Awaited<ReturnType<Histogram<L>['get']>>;
 
 class Scraped<L extends string> extends Histogram<L> {
-  readonly #cells: ReadonlyMap<string, Observed<L>>;
+  readonly #cells: readonly Observed<L>[];
   readonly #bounds: readonly number[];
   readonly #name: string;
   /** One without observations, for all that is to be said besides. */
   readonly #empty: Histogram<L>;
 
-  constructor(configuration: HistogramConfiguration<L>, cells: ReadonlyMap<string, Observed<L>>) {
+  constructor(configuration: HistogramConfiguration<L>, cells: readonly Observed<L>[]) {
     super(configuration);
     this.#cells = cells;
     this.#bounds = configuration.buckets ?? [];
@@ -86,7 +108,7 @@ class Scraped<L extends string> extends Histogram<L> {
 
   override async get(): Promise<Scrape<L>> {
     const empty = await this.#empty.get();
-    return { ...empty, values: [...this.#cells.values()].flatMap((observed) => this.#values(observed)) };
+    return { ...empty, values: this.#cells.flatMap((observed) => this.#values(observed)) };
   }
 
   /** What the registry asks for instead, where there is one, to write text. */
@@ -108,4 +130,22 @@ class Scraped<L extends string> extends Histogram<L> {
       { metricName: `${name}_count`, labels, value: total },
     ];
   }
+}
+
+/** Makes each value once, and finds it again by what it was made from, compared by identity. */
+export function made1<A, V>(make: (a: A) => V): (a: A) => V {
+  const made = new Map<A, V>();
+  return (a) => {
+    const known = made.get(a);
+    if (known !== undefined) return known;
+    const value = make(a);
+    made.set(a, value);
+    return value;
+  };
+}
+
+/** The same by two things. */
+export function made2<A, B, V>(make: (a: A, b: B) => V): (a: A, b: B) => V {
+  const byA = made1((a: A) => made1((b: B) => make(a, b)));
+  return (a, b) => byA(a)(b);
 }

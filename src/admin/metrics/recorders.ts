@@ -19,12 +19,12 @@ export interface MetricsSource {
 }
 
 export interface FinishedRequest {
-  readonly surface: 'v1' | 'v2' | 'docs';
+  readonly surface: 'v1' | 'v2' | 'other';
   /** The path's template; null where no endpoint matched. */
   readonly route: string | null;
   readonly method: string;
   readonly status: number;
-  readonly seconds: number;
+  readonly durationMs: number;
   /** How the read was answered; null where none was made. */
   readonly cache: ReadOutcome | null;
 }

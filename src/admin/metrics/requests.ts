@@ -2,8 +2,8 @@
 import { Counter, type Registry } from 'prom-client';
 import { boundedLabel } from '../bounded-label.ts';
 import { NONE, SECONDS_BUCKETS } from './buckets.ts';
-import { CellCounter, CellHistogram } from './cells.ts';
-import type { MetricRecorders } from './recorders.ts';
+import { CellCounter, CellHistogram, made2 } from './cells.ts';
+import type { FinishedRequest, MetricRecorders } from './recorders.ts';
 
 /** The API has about a dozen routes. */
 const MOST_ROUTES = 40;
@@ -21,19 +21,6 @@ type RequestRecorders = Pick<
 
 export function requestRecorders(registry: Registry): RequestRecorders {
   const registers = [registry];
-  const requests = new CellCounter<'surface' | 'route' | 'method' | 'status'>({
-    name: 'evalgate_http_requests_total',
-    help: 'Requests answered on the public listener.',
-    labelNames: ['surface', 'route', 'method', 'status'],
-    registers,
-  });
-  const durations = new CellHistogram<'surface' | 'route' | 'cache'>({
-    name: 'evalgate_http_request_duration_seconds',
-    help: 'Time from the arrival of a request to the end of its answer, by how the cache answered.',
-    labelNames: ['surface', 'route', 'cache'],
-    buckets: SECONDS_BUCKETS,
-    registers,
-  });
   const failures = new Counter({
     name: 'evalgate_authentication_failures_total',
     help: 'Requests refused because of their API key or its lack.',
@@ -62,22 +49,48 @@ export function requestRecorders(registry: Registry): RequestRecorders {
     help: 'Connections closed as they came because `server.maxConnections` were open.',
     registers,
   });
-  const routeLabel = boundedLabel(MOST_ROUTES);
   const reasonLabel = boundedLabel(MOST_REASONS);
   return {
-    requestFinished: ({ surface, route: template, method: given, status, seconds, cache }) => {
-      const route = routeLabel(template ?? 'unmatched');
-      const method = methodLabel(given);
-      // No route has a space in it.
-      const place = `${surface} ${route}`;
-      requests.add(`${place} ${method} ${status}`, () => ({ surface, route, method, status: String(status) }));
-      durations.observe(`${place} ${cache}`, seconds, () => ({ surface, route, cache: cache ?? NONE }));
-    },
+    requestFinished: finishedRequests(registers),
     authenticationFailed: ({ reason }) => failures.inc({ reason: reasonLabel(reason) }),
     quotaRefused: ({ window }) => refusals.inc({ window }),
     requestShed: () => shed.inc(),
     requestUnreadable: ({ reason }) => unreadable.inc({ reason: reasonLabel(reason) }),
     connectionDropped: () => dropped.inc(),
+  };
+}
+
+function finishedRequests(registers: Registry[]): MetricRecorders['requestFinished'] {
+  const requests = new CellCounter<'surface' | 'route' | 'method' | 'status'>({
+    name: 'evalgate_http_requests_total',
+    help: 'Requests answered on the public listener.',
+    labelNames: ['surface', 'route', 'method', 'status'],
+    registers,
+  });
+  const durations = new CellHistogram<'surface' | 'route' | 'cache'>({
+    name: 'evalgate_http_request_duration_seconds',
+    help: 'Time from the arrival of a request to the end of its answer, by how the cache answered.',
+    labelNames: ['surface', 'route', 'cache'],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const routeLabel = boundedLabel(MOST_ROUTES);
+  const placeOf = made2((surface: FinishedRequest['surface'], route: string) => ({
+    surface: surface === 'other' ? 'docs' : surface,
+    route,
+  }));
+  type Place = ReturnType<typeof placeOf>;
+  const methodOf = made2((place: Place, method: string) => ({ ...place, method }));
+  const requestsOf = made2((method: ReturnType<typeof methodOf>, status: number) =>
+    requests.cell({ ...method, status: String(status) }),
+  );
+  const durationsOf = made2((place: Place, cache: FinishedRequest['cache']) =>
+    durations.cell({ ...place, cache: cache ?? NONE }),
+  );
+  return ({ surface, route, method, status, durationMs, cache }) => {
+    const place = placeOf(surface, routeLabel(route ?? 'unmatched'));
+    requestsOf(methodOf(place, methodLabel(method)), status).add();
+    durationsOf(place, cache).observe(durationMs / 1000);
   };
 }
 

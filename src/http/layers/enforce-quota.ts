@@ -1,8 +1,9 @@
 /** Counts the request against its key's two windows and tells the consumer how both stand (R1 to R4). */
-import { rateLimitFields } from '../../quota/headers.ts';
-import type { Quota, QuotaLimits, WindowName } from '../../quota/quota.ts';
+import { addRateLimitFields } from '../../quota/headers.ts';
+import type { Quota, QuotaLimits, QuotaStanding, WindowName } from '../../quota/quota.ts';
+import { type MaybePromise, whenThere } from '../../maybe-promise.ts';
 import type { Answer } from '../answer.ts';
-import type { Context } from '../state.ts';
+import type { Context, RequestState } from '../state.ts';
 import { failureAnswer } from './render-errors.ts';
 
 export interface QuotaOptions {
@@ -18,19 +19,31 @@ const REFUSED = 'The rate limit of this API key is used up. Try again after the 
  * Whether the request of a key that is known is admitted. A refusal is told by the value: it is what a client that
  * hammers gets thousands of times a second, and an error would cost more than all the rest of it.
  */
-export function enforceQuota(options: QuotaOptions): (ctx: Context) => Promise<boolean> {
-  return async (ctx) => {
-    const { key, fields } = ctx.state;
+export function enforceQuota(options: QuotaOptions): (ctx: Context) => MaybePromise<boolean> {
+  return ({ state }) => {
+    const { key, fields } = state;
     if (key === null) return true;
     const byDefault = options.defaultLimits();
-    const decision = await options.quota.take(key.quotaId, {
+    const limits = {
       perMinute: key.limits.perMinute ?? byDefault.perMinute,
       perHour: key.limits.perHour ?? byDefault.perHour,
+    };
+    if (state.match?.route.isCounted === false) return showQuota(state, options.quota.peek(key.quotaId, limits));
+    return whenThere(options.quota.take(key.quotaId, limits), (decision) => {
+      addRateLimitFields(fields, decision);
+      if (!decision.admitted) options.onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
+      return decision.admitted;
     });
-    fields.push(...rateLimitFields(decision));
-    if (!decision.admitted) options.onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
-    return decision.admitted;
   };
+}
+
+/** For a request that costs nothing, and so is never refused. */
+function showQuota(state: RequestState, peeked: MaybePromise<QuotaStanding>): MaybePromise<boolean> {
+  return whenThere(peeked, (standing) => {
+    state.standing = standing;
+    addRateLimitFields(state.fields, { ...standing, retryAtMicros: null });
+    return true;
+  });
 }
 
 /** What a request over the limit is answered with. */

@@ -1,7 +1,7 @@
 /** Turns whatever was thrown further in into the surface's own error form. */
 import { RegistryUnavailableError } from '../../keys/key.ts';
 import { StoreError } from '../../upstream/store.ts';
-import { type Answer, type Fields, jsonAnswer } from '../answer.ts';
+import { type Answer, type Fields, jsonAnswer, NO_STORE } from '../answer.ts';
 import { errorFormOf } from '../error-forms.ts';
 import { Problem } from '../problem.ts';
 import type { Context } from '../state.ts';
@@ -10,8 +10,6 @@ import type { Context } from '../state.ts';
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 const UNEXPECTED = 'Something went wrong in the gateway.';
 const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
-
-const NO_STORE = ['Cache-Control', 'no-store'];
 
 /** What a request that failed is answered with. */
 export function errorAnswer(ctx: Context, error: unknown): Answer {

@@ -1,6 +1,5 @@
-/** What every request has: an id, a clock, the fields that every answer begins with, and the one report at its end. */
+/** What every request has: an id, a clock, the fields that every answer begins with, and the report at its end. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
 import type { Context, RequestState } from '../state.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -36,9 +35,8 @@ const OF_EVERY_ANSWER = [
   ['Referrer-Policy', 'no-referrer'],
 ].flat();
 
-/** Gives the request its id and an empty state, and reports it once it has ended. */
-export function beginRequest(ctx: Context, clock: Clock, onFinished: (report: RequestReport) => void): void {
-  const startedMicros = clock.nowMicros();
+/** Gives the request its id and an empty state. */
+export function beginRequest(ctx: Context): void {
   const { req } = ctx;
   if (!isOriginForm(req.url)) req.url = originForm(req.url ?? '/');
   const { traceparent } = req.headers;
@@ -49,11 +47,11 @@ export function beginRequest(ctx: Context, clock: Clock, onFinished: (report: Re
     fields: ['X-Request-Id', requestId, ...OF_EVERY_ANSWER],
     match: null,
     key: null,
+    standing: null,
     keyId: null,
     cache: null,
     failure: null,
   };
-  ctx.res.once('close', () => onFinished(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000)));
 }
 
 /** The caller's own, where it can be one. */
@@ -76,7 +74,8 @@ function originForm(target: string): string {
   return `/${address}`;
 }
 
-function reportOf(ctx: Context, durationMs: number): RequestReport {
+/** To be made once the response has closed. */
+export function reportOf(ctx: Context, durationMs: number): RequestReport {
   const { state } = ctx;
   const isUnanswered = !ctx.res.headersSent;
   return {

@@ -30,20 +30,36 @@ export class Places {
     this.#options = options;
   }
 
-  /** Null where there is none left. What is given is to be called when the request ends, once or more. */
-  take(): (() => void) | null {
+  /** Null where there is none left. */
+  take(): Place | null {
     if (this.#taken >= this.#options.maxInFlight) return null;
     this.#taken += 1;
-    let isTaken = true;
-    return () => {
-      if (isTaken) this.#taken -= 1;
-      isTaken = false;
-    };
+    return new Place(this);
+  }
+
+  giveBack(): void {
+    this.#taken -= 1;
   }
 
   /** Throws an OverloadedError. */
   refuse(): never {
     this.#options.onShed?.();
     throw new OverloadedError();
+  }
+}
+
+/** One request's. */
+class Place {
+  readonly #places: Places;
+  #isTaken = true;
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  /** When the request ends; once or more. */
+  leave(): void {
+    if (this.#isTaken) this.#places.giveBack();
+    this.#isTaken = false;
   }
 }

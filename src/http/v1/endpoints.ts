@@ -1,6 +1,7 @@
-/** The five endpoints of the workspace surface. */
+/** The endpoints of the workspace surface. */
 import type { EvaluationReader } from '../../cache/reader.ts';
 import { mayReadReports } from '../../keys/access.ts';
+import { answerOwnKey, OWN_KEY } from '../own-key.ts';
 import { forbidden, pathParameter } from '../read.ts';
 import { type Context, keyOf, routeOf } from '../state.ts';
 import type { Endpoint, EndpointRoute } from '../surface.ts';
@@ -46,6 +47,7 @@ const ROUTES = {
     notFound: partNotFound('transcript is'),
     asks: askTranscript,
   },
+  key: { ...OWN_KEY, name: 'getWorkspaceKey' },
 } satisfies Readonly<Record<string, EndpointRoute>>;
 
 export const V1_ROUTES: readonly EndpointRoute[] = Object.values(ROUTES);
@@ -57,6 +59,7 @@ export function v1Endpoints(reader: EvaluationReader, transcripts: Transcripts):
     { ...ROUTES.scorecard, handle: createGetScorecard(reader) },
     { ...ROUTES.dealInsights, handle: createGetDealInsights(reader) },
     { ...ROUTES.transcript, handle: createGetTranscript(reader, transcripts) },
+    { ...ROUTES.key, handle: answerOwnKey },
   ];
 }
 

@@ -5,6 +5,7 @@ import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toReport } from '../../domain/report.ts';
 import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toReportTranscript } from '../../domain/transcript.ts';
+import type { MaybePromise } from '../../maybe-promise.ts';
 import { asker } from '../asked.ts';
 import type { Answer } from '../answer.ts';
 import { whileThere } from '../gone.ts';
@@ -16,7 +17,7 @@ import type { Context } from '../state.ts';
 import type { Transcripts } from '../transcripts.ts';
 import { askDealInsights, askReport, askScorecard, askTranscript } from './asks.ts';
 
-type Handler = (ctx: Context) => Promise<Answer>;
+type Handler = (ctx: Context) => MaybePromise<Answer>;
 
 export function createGetReport(reader: EvaluationReader): Handler {
   return createSingleRead({
@@ -49,16 +50,17 @@ export function createGetDealInsights(reader: EvaluationReader): Handler {
 export function createGetTranscript(reader: EvaluationReader, transcripts: Transcripts): Handler {
   const forms = new Derivation<Promise<Representation>>(() => 0);
   const asked = asker(askTranscript);
-  return async (ctx) => {
+  return (ctx) => {
     const { id, workspaceIds } = asked(ctx);
     const context = readContextOf(ctx, workspaceIds ?? undefined);
-    const read = await whileThere(ctx, reader.transcript(id, context));
-    const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
-    const form = await forms.of(read.entry, async () => {
-      const made = new Representation(toReportTranscript(await transcripts.pagerOf(read.entry, record)));
-      read.entry.addDerivedBytes(made.weightBytes);
-      return made;
+    return whileThere(ctx, reader.transcript(id, context), async (read) => {
+      const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
+      const form = await forms.of(read.entry, async () => {
+        const made = new Representation(toReportTranscript(await transcripts.pagerOf(read.entry, record)));
+        read.entry.addDerivedBytes(made.weightBytes);
+        return made;
+      });
+      return await answerRead(ctx, read, form);
     });
-    return await answerRead(ctx, read, form);
   };
 }

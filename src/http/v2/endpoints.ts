@@ -1,13 +1,16 @@
-/** The five endpoints of the calls surface. */
+/** The endpoints of the calls surface. */
 import type { EvaluationReader } from '../../cache/reader.ts';
 import { hasScope } from '../../keys/access.ts';
 import type { Scope } from '../../keys/key.ts';
+import type { Answer } from '../answer.ts';
+import { answerOwnKey, OWN_KEY } from '../own-key.ts';
 import { forbidden } from '../read.ts';
-import { type Context, keyOf, routeOf } from '../state.ts';
+import { type Context, keyOf, matchOf, routeOf } from '../state.ts';
 import type { Endpoint, EndpointRoute } from '../surface.ts';
 import type { Transcripts } from '../transcripts.ts';
 import { askCall, askCalls, askCallScorecard, askCallTranscript, askRubric } from './asks.ts';
 import { createListCalls } from './list-calls.ts';
+import { refuseParameters } from './query.ts';
 import { createGetCall, createGetCallScorecard, createGetCallTranscript, createGetRubric } from './single-reads.ts';
 
 const CALLS = guardedBy(
@@ -40,6 +43,7 @@ const ROUTES = {
     notFound: 'There is no such scorecard.',
     asks: askRubric,
   },
+  key: { ...OWN_KEY, name: 'getCallsKey' },
 } satisfies Readonly<Record<string, EndpointRoute>>;
 
 export const V2_ROUTES: readonly EndpointRoute[] = Object.values(ROUTES);
@@ -51,7 +55,14 @@ export function v2Endpoints(reader: EvaluationReader, transcripts: Transcripts):
     { ...ROUTES.transcript, handle: createGetCallTranscript(reader, transcripts) },
     { ...ROUTES.scorecard, handle: createGetCallScorecard(reader) },
     { ...ROUTES.rubric, handle: createGetRubric(reader) },
+    { ...ROUTES.key, handle: getOwnKey },
   ];
+}
+
+/** It takes no parameters. */
+function getOwnKey(ctx: Context): Answer {
+  refuseParameters(new URLSearchParams(matchOf(ctx).query));
+  return answerOwnKey(ctx);
 }
 
 function guardedBy(scope: Scope, mustHold: string): Pick<Endpoint, 'forbidden' | 'authorize'> {

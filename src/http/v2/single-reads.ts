@@ -4,6 +4,7 @@ import { toCall } from '../../domain/call.ts';
 import { toRubricBody } from '../../domain/rubric.ts';
 import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toCallTranscript } from '../../domain/transcript.ts';
+import { type MaybePromise, whenThere } from '../../maybe-promise.ts';
 import { asker } from '../asked.ts';
 import type { Answer } from '../answer.ts';
 import { throwIfGone, whileThere } from '../gone.ts';
@@ -16,7 +17,7 @@ import type { Context } from '../state.ts';
 import { cutPage, type Transcripts } from '../transcripts.ts';
 import { askCall, askCallScorecard, askCallTranscript, askRubric } from './asks.ts';
 
-type Handler = (ctx: Context) => Promise<Answer>;
+type Handler = (ctx: Context) => MaybePromise<Answer>;
 
 /** Only completed evaluations are calls (Q5). */
 export function createGetCall(reader: EvaluationReader): Handler {
@@ -50,18 +51,19 @@ export function createGetRubric(reader: EvaluationReader): Handler {
 export function createGetCallTranscript(reader: EvaluationReader, transcripts: Transcripts): Handler {
   const asked = asker(askCallTranscript);
   const forms = new PageForms();
-  return async (ctx) => {
+  return (ctx) => {
     const { id, page: query } = asked(ctx);
     const context = readContextOf(ctx);
-    const read = await whileThere(ctx, reader.transcript(id, context));
-    const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
-    const { page, pageSize, maxChars, raw } = query;
-    const form = await forms.of(read.entry, `${page} ${pageSize} ${maxChars} ${raw}`, async () => {
-      const pager = await transcripts.pagerOf(read.entry, record);
-      throwIfGone(ctx);
-      const { isFormatSupported } = pager;
-      return new Representation(toCallTranscript({ ...(await cutPage(pager, query)), ...query, isFormatSupported }));
+    return whileThere(ctx, reader.transcript(id, context), (read) => {
+      const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
+      const { page, pageSize, maxChars, raw } = query;
+      const form = forms.of(read.entry, `${page} ${pageSize} ${maxChars} ${raw}`, async () => {
+        const pager = await transcripts.pagerOf(read.entry, record);
+        throwIfGone(ctx);
+        const { isFormatSupported } = pager;
+        return new Representation(toCallTranscript({ ...(await cutPage(pager, query)), ...query, isFormatSupported }));
+      });
+      return whenThere(form, (made) => answerRead(ctx, read, made));
     });
-    return await answerRead(ctx, read, form);
   };
 }

@@ -16,6 +16,7 @@ export class Bench {
   readonly store: Store;
   readonly effort: Effort;
   readonly #folder: string;
+  readonly #warm = new WeakSet<Server>();
   readonly #running: { stop(): Promise<void> }[] = [];
 
   private constructor(redis: TestRedis, store: Store, folder: string, effort: Effort) {
@@ -62,7 +63,7 @@ export class Bench {
   }
 
   measure(subjects: readonly Subject[]): Promise<readonly Measured[]> {
-    return measureInTurn(subjects, this.effort);
+    return measureInTurn(subjects, this.effort, this.#warm);
   }
 
   /** Ends what was started since, so that the next case has the machine for itself. */

@@ -7,6 +7,7 @@ import { WhatIfModel } from '../../../src/cache/what-if/model.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
 import { createInsight } from '../../support/insight.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { aRead } from '../../support/what-if-fleet.ts';
 import { type RunningAdmin, startAdmin, START } from './harness.ts';
 
 const clock = new ManualClock(Date.parse(START));
@@ -29,8 +30,7 @@ async function get(path: string, overrides: Parameters<typeof startAdmin>[0] = {
 test('/api/cache/history has all classes in each point, oldest first, and says whose it is', async () => {
   const own = new ManualClock(Date.parse(START));
   const history = createHistory(own);
-  const read = { class: 'list', key: 'k', outcome: 'hit', tier: 'memory', missReason: null, ageMs: 1 } as const;
-  history.hooks.onRead?.({ ...read, durationMs: 1 });
+  history.hooks.onRead?.(aRead('k'));
   own.advance(30_000);
   const nothing = Object.fromEntries(CACHE_CLASSES.map((cacheClass) => [cacheClass, NONE]));
   expect(await get('/api/cache/history', { insight: { ...insight, history } })).toEqual({

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { createHistory, type History, type HistoryPoint, sumOf } from '../../../src/admin/history.ts';
+import { hash32 } from '../../../src/cache/hash.ts';
 import type { ReadReport } from '../../../src/cache/hooks.ts';
 import type { CacheClass } from '../../../src/cache/times.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -17,7 +18,7 @@ beforeEach(() => {
 
 function read(outcome: ReadReport['outcome'], cacheClass: CacheClass = 'list'): void {
   const tiers = { tier: null, missReason: null, ageMs: null, durationMs: 1 } as const;
-  history.hooks.onRead?.({ class: cacheClass, key: 'key', outcome, ...tiers });
+  history.hooks.onRead?.({ class: cacheClass, key: 'key', keyHash: hash32('key'), outcome, ...tiers });
 }
 
 function callStore(cacheClass: CacheClass = 'list'): void {

@@ -77,9 +77,9 @@ describe('requests', () => {
   const read = { surface: 'v1', route: '/v1/workspaces/{workspaceId}/reports', status: 200, cache: 'hit' } as const;
 
   test('are counted by surface, route, method and status, and timed by route and cache', async () => {
-    metrics.requestFinished({ ...read, method: 'GET', seconds: 0.002 });
-    metrics.requestFinished({ ...read, method: 'GET', seconds: 0.004 });
-    metrics.requestFinished({ ...read, method: 'HEAD', seconds: 0.3, status: 500, cache: null });
+    metrics.requestFinished({ ...read, method: 'GET', durationMs: 2 });
+    metrics.requestFinished({ ...read, method: 'GET', durationMs: 4 });
+    metrics.requestFinished({ ...read, method: 'HEAD', durationMs: 300, status: 500, cache: null });
     const route = 'surface="v1",route="/v1/workspaces/{workspaceId}/reports"';
     expect(await samplesOf('evalgate_http_requests_total')).toEqual({
       [`evalgate_http_requests_total{${route},method="GET",status="200"}`]: 2,
@@ -96,7 +96,7 @@ describe('requests', () => {
 
   test('of made-up methods and unknown paths share one series', async () => {
     for (const method of ['POST', 'DELETE', 'PROPFIND', 'get']) {
-      metrics.requestFinished({ surface: 'v2', route: null, method, status: 404, seconds: 0, cache: null });
+      metrics.requestFinished({ surface: 'v2', route: null, method, status: 404, durationMs: 0, cache: null });
     }
     expect(await samplesOf('evalgate_http_requests_total')).toEqual({
       'evalgate_http_requests_total{surface="v2",route="unmatched",method="OTHER",status="404"}': 4,
@@ -105,7 +105,7 @@ describe('requests', () => {
 
   test('never make more series than there can be routes', async () => {
     for (let id = 0; id < 500; id += 1) {
-      metrics.requestFinished({ ...read, route: `/v1/reports/${id}`, method: 'GET', seconds: 0 });
+      metrics.requestFinished({ ...read, route: `/v1/reports/${id}`, method: 'GET', durationMs: 0 });
     }
     const samples = await samplesOf('evalgate_http_requests_total');
     expect(Object.keys(samples)).toHaveLength(41);

@@ -41,6 +41,6 @@ test('the entry weighs the pages that are kept, and no others', async () => {
 test('a page that two readers wait for at a time is weighed once', async () => {
   const forms = new PageForms();
   const entry = anEntry();
-  await Promise.all([1, 2].map(() => forms.of(entry, '1', async () => formOf('page'))));
+  await Promise.all([1, 2].map(async () => await forms.of(entry, '1', async () => formOf('page'))));
   expect(entry.derivedBytes).toBe(formOf('page').weightBytes);
 });

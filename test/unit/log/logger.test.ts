@@ -123,6 +123,7 @@ describe('an error', () => {
       'Request failed with 500: GET [address] (retried)',
     ],
     ['cannot use redis+cluster://:pw@a:1,b:2', 'cannot use [address]'],
+    ['cannot use rediss+sentinel://u:pw@a:1,b:2/main', 'cannot use [address]'],
     [
       "Hostname/IP does not match certificate's altnames: Host: store.internal. is not in the cert's altnames: DNS:other.internal",
       "Hostname/IP does not match certificate's altnames: the host is not in the cert's altnames: [address]",

@@ -40,6 +40,23 @@ test.each([
   expect(withoutTime(written[0])).toEqual(withoutTime(written[1]));
 });
 
+test.each([
+  [0, '0.000'],
+  [0.0004, '0.000'],
+  [0.0005, '0.001'],
+  [1.25, '1.250'],
+  [1.5, '1.500'],
+  [9.0996, '9.100'],
+  [0.9999, '1.000'],
+  [12_345.678_9, '12345.679'],
+  [-0.25, '0.000'],
+])('a duration of %d ms is written as %s', async (durationMs, text) => {
+  const { log, written } = recording();
+  log({ ...LINE, durationMs });
+  await turn();
+  expect(/"durationMs":([^,]+),/.exec(written[0] ?? '')?.[1]).toBe(text);
+});
+
 test('the lines of one turn of the event loop are written in one piece, in their order', async () => {
   const { log, written } = recording();
   for (const requestId of ['a', 'b', 'c']) log({ ...LINE, requestId });

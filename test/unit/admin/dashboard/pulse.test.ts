@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Pulse } from '../../../../src/admin/dashboard/pulse.ts';
+import { hash32 } from '../../../../src/cache/hash.ts';
 import type { ReadReport } from '../../../../src/cache/hooks.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 
@@ -9,6 +10,7 @@ function aRead(overrides: Partial<ReadReport> = {}): ReadReport {
   return {
     class: 'list',
     key: 'k',
+    keyHash: hash32('k'),
     outcome: 'hit',
     tier: 'memory',
     missReason: null,
