@@ -1,6 +1,6 @@
 /** What can be read of Redis when the metrics are asked for. */
 import type { RedisMemory, RedisReading } from './admin/metrics/readings.ts';
-import type { RedisLink } from './redis/link.ts';
+import type { RedisLink, RedisServer } from './redis/link.ts';
 import { settingsOf } from './redis/settings.ts';
 import type { RedisWatch } from './redis-watch.ts';
 
@@ -37,12 +37,34 @@ export class RedisReadings {
   }
 }
 
-async function memoryOf({ role, client }: RedisLink): Promise<RedisMemory | null> {
+/** Of a Cluster, the sums of its primaries; without a limit where one of them has none. */
+async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
   try {
-    const [info, keys] = await Promise.all([client.info('memory'), client.dbsize()]);
-    const { usedMemoryBytes, maxMemoryBytes } = settingsOf(info, null);
-    return usedMemoryBytes === null ? null : { role, usedBytes: usedMemoryBytes, maxBytes: maxMemoryBytes, keys };
+    const read = await Promise.all(link.servers().map(readMemory));
+    const usedBytes = sumOf(read.map(({ usedMemoryBytes }) => usedMemoryBytes));
+    if (usedBytes === null) return null;
+    const limits = read.map(({ maxMemoryBytes }) => maxMemoryBytes);
+    return {
+      role: link.role,
+      usedBytes,
+      maxBytes: limits.includes(0) ? 0 : sumOf(limits),
+      keys: sumOf(read.map(({ keys }) => keys)) ?? 0,
+    };
   } catch {
     return null;
   }
+}
+
+async function readMemory({ client }: RedisServer) {
+  const [info, keys] = await Promise.all([client.info('memory'), client.dbsize()]);
+  const { usedMemoryBytes, maxMemoryBytes } = settingsOf(info, null);
+  return { usedMemoryBytes, maxMemoryBytes, keys };
+}
+
+/** Null where one of them is not told, and of none. */
+function sumOf(values: readonly (number | null)[]): number | null {
+  return values.reduce(
+    (sum, value) => (sum === null || value === null ? null : sum + value),
+    values.length === 0 ? null : 0,
+  );
 }

@@ -7,10 +7,10 @@ import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { overlayLookup } from './keys/overlay-lookup.ts';
 import { createRedisRegistry } from './keys/redis-registry.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
+import { RedisAddressError } from './redis/address.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis/link.ts';
 import { createMembers, type Members } from './redis/members.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
-import { severalRedisFault } from './redis/faults.ts';
 import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
 import { RedisWatch } from './redis-watch.ts';
@@ -111,8 +111,10 @@ function openCaches(
 }
 
 function connect(role: RedisRole, url: string, watch: RedisWatch): RedisLink {
-  const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-  const fault = severalRedisFault(url);
-  if (fault !== null) throw new StartError(`${setting}: ${fault}.`);
-  return openRedis({ url, role, hooks: watch.linkHooks });
+  try {
+    return openRedis({ url, role, hooks: watch.linkHooks });
+  } catch (error) {
+    if (!(error instanceof RedisAddressError)) throw error;
+    throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);
+  }
 }

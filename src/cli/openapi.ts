@@ -18,7 +18,8 @@ export function openapiCommand(terminal: Terminal): Command {
       const { config } = loadConfig({ env: terminal.env });
       const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
       const { documentFor } = await import('../http/openapi/surface.ts');
-      const document = buildOpenApiDocument({ limits: config.rateLimit });
+      const { rateLimit: limits, api } = config;
+      const document = buildOpenApiDocument({ limits, deprecations: api.deprecations });
       const wanted = surface === undefined ? document : documentFor(document, surface);
       terminal.out(`${JSON.stringify(wanted, null, 2)}\n`);
     });

@@ -1,6 +1,12 @@
 /** Opens a Redis for one command: it answers within seconds, or the command ends with what to do about it. */
+import {
+  describeAddress,
+  parseRedisAddress,
+  RedisAddressError,
+  type RedisAddress as Parsed,
+} from '../redis/address.ts';
+import { databaseOf } from '../redis/client.ts';
 import { openRedis, type RedisLink, type RedisRole } from '../redis/link.ts';
-import { severalRedisFault } from '../redis/faults.ts';
 import { CliError } from './errors.ts';
 
 /** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */
@@ -31,12 +37,7 @@ export function settingOf(role: RedisRole): string {
 export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<RedisLink> {
   const setting = settingOf(role);
   const fail = (finding: string, advice: string): RedisAccessError => new RedisAccessError(setting, finding, advice);
-  const several = severalRedisFault(url);
-  if (several !== null) throw fail(several, `Set ${setting} to a redis:// or rediss:// address.`);
-  if (!URL.canParse(url))
-    throw fail('that is no address', `Check host and port in ${setting}; a port is at most 65535.`);
-  const where = `Redis at ${new URL(url).host}`;
-  const link = openRedis({ url, role, commandTimeoutMs: ANSWER_WITHIN_MS });
+  const { address, link } = opened({ role, url }, fail);
   try {
     await answers(link);
     await selectDatabase(link);
@@ -44,7 +45,20 @@ export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<R
   } catch (error) {
     await link.close();
     const reason = redisReason(error);
-    throw fail(`${where} can't be used (${reason})`, accessAdvice(reason, setting));
+    throw fail(`${describeAddress(address)} can't be used (${reason})`, accessAdvice(reason, setting));
+  }
+}
+
+function opened(
+  { role, url }: RedisAddress,
+  fail: (finding: string, advice: string) => RedisAccessError,
+): { readonly address: Parsed; readonly link: RedisLink } {
+  try {
+    const address = parseRedisAddress(url);
+    return { address, link: openRedis({ url, role, commandTimeoutMs: ANSWER_WITHIN_MS }) };
+  } catch (error) {
+    if (!(error instanceof RedisAddressError)) throw error;
+    throw fail(error.message, `Set ${settingOf(role)} to an address that evalgate can use: see docs/redis.md.`);
   }
 }
 
@@ -65,7 +79,7 @@ async function answers(link: RedisLink): Promise<void> {
 
 /** A database that is not there would otherwise go unnoticed, and the first one be used in its place. */
 async function selectDatabase({ client }: RedisLink): Promise<void> {
-  const { db = 0 } = client.options;
+  const db = databaseOf(client);
   if (db !== 0) await client.select(db);
 }
 
@@ -81,7 +95,14 @@ function accessAdvice(reason: string, setting: string): string {
     return `Give a user and password that it takes in ${setting}: redis://user:password@host:port.`;
   }
   if (/CERT|SIGNATURE/.test(reason)) {
-    return 'Name a file with the certificate of its authority in NODE_EXTRA_CA_CERTS.';
+    return `Name a file with the certificate of its authority: ?tlsCaFile=/path/ca.pem at the end of ${setting}, or in NODE_EXTRA_CA_CERTS.`;
+  }
+  if (/cluster support disabled/.test(reason)) return `It is no Cluster: begin ${setting} with redis:// or rediss://.`;
+  if (/no primary of that name/.test(reason)) {
+    return `Give the name after "sentinel monitor" in their configuration at the end of ${setting}: redis+sentinel://host:port,host:port/name.`;
+  }
+  if (/no Sentinel answers/.test(reason)) {
+    return `Check that they run, host and port of each in ${setting}, and sentinelPassword there if they ask for one.`;
   }
   if (/DB index/.test(reason)) return `Give another database number in ${setting}, or raise "databases" there.`;
   return `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;

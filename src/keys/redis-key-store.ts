@@ -2,7 +2,7 @@
  * The key registry in Redis without any memory of its own: every call asks Redis. What a command line uses, and what a
  * gateway's registry is built on.
  */
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
@@ -26,7 +26,7 @@ const MAX_TRIES = 10;
 
 export interface RedisKeyStoreOptions {
   /** Of the state Redis. It stays its owner's to close. */
-  readonly client: Redis;
+  readonly client: RedisClient;
   readonly clock: Clock;
   /** Told of a record that `list` had to leave out. The message is private. */
   readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;

@@ -8,7 +8,7 @@
  * Rules are not in the scripts: a change says what it was worked out from, and is made only where that still holds.
  */
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import { databaseOf, type RedisClient } from '../redis/client.ts';
 import { channelName, registryKey } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
@@ -63,8 +63,8 @@ export interface KeyChange {
 }
 
 /** Where changes are told. Channels know no database numbers, so the number is part of the name. */
-export function changesChannel(client: Redis): string {
-  return channelName('keys', String(client.options.db ?? 0), 'changes');
+export function changesChannel(client: RedisClient): string {
+  return channelName('keys', String(databaseOf(client)), 'changes');
 }
 
 function parseTime(text: string | null | undefined): number | null {
@@ -87,9 +87,9 @@ function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
 
 /** Every method rejects with RegistryUnavailableError where Redis can't be asked or a record is broken. */
 export class RedisKeyTable {
-  readonly #client: Redis;
+  readonly #client: RedisClient;
 
-  constructor(client: Redis) {
+  constructor(client: RedisClient) {
     this.#client = client;
   }
 

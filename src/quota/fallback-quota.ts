@@ -1,9 +1,9 @@
 /** What a process knows of the use of quotas, to go on with alone while the shared log is out of reach (R5). */
 import type { Clock } from '../clock.ts';
 import { RunLog } from './fallback-log.ts';
-import { decideShare } from './fallback-share.ts';
+import { decideShare, shareStanding } from './fallback-share.ts';
 import { firstSince, QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
-import type { QuotaDecision, QuotaLimits } from './quota.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 
 /** Beyond that the quotas that were used longest ago start afresh. Each takes 4 kB at most. */
 const MOST_LOGS = 20_000;
@@ -79,6 +79,19 @@ export class FallbackQuota {
       this.#unshared.add(quotaId);
     }
     return decision;
+  }
+
+  /** How this process's share stands. */
+  peek(quotaId: string, limits: QuotaLimits): QuotaStanding {
+    const { clock, processes } = this.#options;
+    const log = this.#known.get(quotaId)?.log ?? new RunLog();
+    const share = { limits, windows: this.#windows, processes: processes() };
+    return shareStanding(log, clock.nowMicros() + this.#aheadMicros, share);
+  }
+
+  /** Whether the quota has admissions that the shared log doesn't know of. */
+  hasUnshared(quotaId: string): boolean {
+    return this.#unshared.has(quotaId);
   }
 
   /** The quotas with admissions that the shared log doesn't know of. */

@@ -4,8 +4,8 @@
  * they lost each other, as far as they knew it; where the limit is below n, each still admits one in a window.
  */
 import type { RunLog } from './fallback-log.ts';
-import { decide, type QuotaWindows } from './log.ts';
-import type { QuotaDecision, QuotaLimits, WindowState } from './quota.ts';
+import { decide, type QuotaWindows, standing } from './log.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding, WindowState } from './quota.ts';
 
 export interface Share {
   readonly limits: QuotaLimits;
@@ -25,13 +25,25 @@ function shareOf(state: WindowState, admitted: boolean, limit: number, processes
   return { ...state, limit, remaining: Math.max(0, Math.ceil(room / processes)) };
 }
 
-/** Decides on one more request by what the log holds, and adds it, once a process, if it is admitted. */
-export function decideShare(log: RunLog, clockMicros: number, { limits, windows, processes }: Share): QuotaDecision {
-  const shared = {
-    perMinute: inForce(limits.perMinute, processes),
-    perHour: inForce(limits.perHour, processes),
+function inForceOf({ limits, processes }: Share): QuotaLimits {
+  return { perMinute: inForce(limits.perMinute, processes), perHour: inForce(limits.perHour, processes) };
+}
+
+/** How the share stands by what the log holds, which is not changed. */
+export function shareStanding(log: RunLog, clockMicros: number, share: Share): QuotaStanding {
+  const { limits, windows, processes } = share;
+  const { nowMicros, minute, hour } = standing(log, clockMicros, inForceOf(share), windows);
+  return {
+    nowMicros,
+    minute: shareOf(minute, false, limits.perMinute, processes),
+    hour: shareOf(hour, false, limits.perHour, processes),
   };
-  const { decision, expired } = decide(log, clockMicros, shared, windows);
+}
+
+/** Decides on one more request by what the log holds, and adds it, once a process, if it is admitted. */
+export function decideShare(log: RunLog, clockMicros: number, share: Share): QuotaDecision {
+  const { limits, windows, processes } = share;
+  const { decision, expired } = decide(log, clockMicros, inForceOf(share), windows);
   if (decision.admitted) {
     log.dropOldest(expired);
     log.push(decision.nowMicros, processes);

@@ -5,7 +5,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { FallbackQuota, Unshared } from './fallback-quota.ts';
-import type { Quota, QuotaDecision, QuotaLimits } from './quota.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import type { Quota, QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 import type { SharedQuota } from './redis-quota.ts';
 
 export interface ResilientQuota extends Quota {
@@ -69,20 +70,42 @@ class SharedOrAlone implements ResilientQuota {
     return !this.#isAlone;
   }
 
-  async take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+  take(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaDecision> {
     const { shared, fallback } = this.#options;
     // Nobody is admitted to a full log, in reach or not: a refusal that is known goes on.
     if (this.#isAlone) return shared.recall(quotaId, limits) ?? fallback.take(quotaId, limits);
     // Sent on the same connection, a merge is done before the request is decided on.
-    void this.#share(quotaId);
+    if (fallback.hasUnshared(quotaId)) void this.#share(quotaId);
+    const taken = shared.take(quotaId, limits);
+    return taken instanceof Promise ? this.#decided(taken, quotaId, limits) : taken;
+  }
+
+  async #decided(taken: Promise<QuotaDecision>, quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
     try {
-      const decision = await shared.take(quotaId, limits);
+      const decision = await taken;
       this.#probeMs = this.#shortestProbeMs;
       this.#tellShared();
       return decision;
     } catch (error) {
       this.#goAlone(error);
-      return fallback.take(quotaId, limits);
+      return this.#options.fallback.take(quotaId, limits);
+    }
+  }
+
+  peek(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaStanding> {
+    const { shared, fallback } = this.#options;
+    if (this.#isAlone) return shared.recall(quotaId, limits) ?? fallback.peek(quotaId, limits);
+    return this.#peekShared(quotaId, limits);
+  }
+
+  /** One that gets no answer is no reason to go on alone: nothing was to be counted. */
+  async #peekShared(quotaId: string, limits: QuotaLimits): Promise<QuotaStanding> {
+    const { shared, fallback } = this.#options;
+    if (fallback.hasUnshared(quotaId)) void this.#share(quotaId);
+    try {
+      return await shared.peek(quotaId, limits);
+    } catch {
+      return fallback.peek(quotaId, limits);
     }
   }
 

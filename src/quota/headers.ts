@@ -3,10 +3,7 @@
  * `Retry-After` (RFC 9110, section 10.2.3), and `RateLimit-Policy` and `RateLimit` of the IETF draft
  * draft-ietf-httpapi-ratelimit-headers.
  */
-import type { QuotaDecision } from './quota.ts';
-
-/** Field names and values in turn, ready to send, always in the same order. */
-export type RateLimitFields = readonly string[];
+import type { QuotaStanding, WindowState } from './quota.ts';
 
 const MICROS_PER_SECOND = 1_000_000;
 
@@ -14,24 +11,35 @@ function secondsUp(micros: number): number {
   return Math.ceil(micros / MICROS_PER_SECOND);
 }
 
+/** The window's `Reset`: Unix seconds, rounded up, at which it is empty again if no more requests come. */
+export function resetSeconds({ emptyAtMicros }: WindowState): number {
+  return secondsUp(emptyAtMicros);
+}
+
+interface Refusable {
+  /** As in a decision; null also where none was asked for. */
+  readonly retryAtMicros: number | null;
+}
+
 /**
- * The headers of one decision. `Reset` is in Unix seconds, rounded up; `Retry-After`, only where the request was
- * refused, is in seconds, rounded up and at least 1. The active window is the one with less remaining; on a tie, the
- * minute. `t` of `RateLimit` is the seconds, rounded up, until the next request is given back.
+ * Adds the headers of one decision to `fields`: names and values in turn, always in the same order. `Reset` is in Unix
+ * seconds, rounded up; `Retry-After`, only where the request was refused, is in seconds, rounded up and at least 1. The
+ * active window is the one with less remaining; on a tie, the minute. `t` of `RateLimit` is the seconds, rounded up, until
+ * the next request is given back.
  */
-export function rateLimitFields(decision: QuotaDecision): RateLimitFields {
-  const { minute, hour, nowMicros, retryAtMicros } = decision;
+export function addRateLimitFields(fields: string[], told: QuotaStanding & Refusable): void {
+  const { minute, hour, nowMicros, retryAtMicros } = told;
   const isHourActive = hour.remaining < minute.remaining;
   const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);
   const hourFreeSeconds = secondsUp(hour.nextFreeAtMicros - nowMicros);
-  const fields = [
+  fields.push(
     'X-RateLimit-Limit',
     String(active.limit),
     'X-RateLimit-Remaining',
     String(active.remaining),
     'X-RateLimit-Reset',
-    String(secondsUp(active.emptyAtMicros)),
+    String(resetSeconds(active)),
     'X-RateLimit-Active-Window',
     isHourActive ? 'hour' : 'minute',
     'X-RateLimit-Minute-Limit',
@@ -39,20 +47,19 @@ export function rateLimitFields(decision: QuotaDecision): RateLimitFields {
     'X-RateLimit-Minute-Remaining',
     String(minute.remaining),
     'X-RateLimit-Minute-Reset',
-    String(secondsUp(minute.emptyAtMicros)),
+    String(resetSeconds(minute)),
     'X-RateLimit-Hour-Limit',
     String(hour.limit),
     'X-RateLimit-Hour-Remaining',
     String(hour.remaining),
     'X-RateLimit-Hour-Reset',
-    String(secondsUp(hour.emptyAtMicros)),
+    String(resetSeconds(hour)),
     'RateLimit-Policy',
     `"minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600`,
     'RateLimit',
     `"minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}`,
-  ];
+  );
   if (retryAtMicros !== null) {
     fields.push('Retry-After', String(Math.max(1, secondsUp(retryAtMicros - nowMicros))));
   }
-  return fields;
 }

@@ -5,7 +5,7 @@
  * Windows are closed: a request is in a window of length L until more than L has gone by. So no stretch of time of that
  * length, wherever it begins, ever holds more admitted requests than the limit, its two ends included.
  */
-import type { QuotaDecision, QuotaLimits, WindowState } from './quota.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding, WindowState } from './quota.ts';
 
 /** Times of admitted requests in Unix microseconds, never falling; index 0 is the oldest. */
 export interface AdmissionLog {
@@ -78,6 +78,23 @@ function stateOf(log: AdmissionLog, use: Use, nowMicros: number, admitted: boole
   };
 }
 
+function nowOf(log: AdmissionLog, clockMicros: number): number {
+  return log.length === 0 ? clockMicros : Math.max(clockMicros, log.at(log.length - 1));
+}
+
+/** How the windows stand, by the same clock and limits as `decide` without one more request. */
+export function standing(
+  log: AdmissionLog,
+  clockMicros: number,
+  limits: QuotaLimits,
+  windows: QuotaWindows = QUOTA_WINDOWS,
+): QuotaStanding {
+  const nowMicros = nowOf(log, clockMicros);
+  const minute = useOf(log, nowMicros, windows.minuteMicros, limits.perMinute);
+  const hour = useOf(log, nowMicros, windows.hourMicros, limits.perHour);
+  return { nowMicros, minute: stateOf(log, minute, nowMicros, false), hour: stateOf(log, hour, nowMicros, false) };
+}
+
 /**
  * Decides on one more request. It is admitted only where both windows have room, and then counts in both; a refused one
  * counts in neither. Now is the later of the clock and the newest entry, so a clock that goes back admits nothing extra.
@@ -90,7 +107,7 @@ export function decide(
   limits: QuotaLimits,
   windows: QuotaWindows = QUOTA_WINDOWS,
 ): LogVerdict {
-  const nowMicros = log.length === 0 ? clockMicros : Math.max(clockMicros, log.at(log.length - 1));
+  const nowMicros = nowOf(log, clockMicros);
   const minute = useOf(log, nowMicros, windows.minuteMicros, limits.perMinute);
   const hour = useOf(log, nowMicros, windows.hourMicros, limits.perHour);
   const admitted = minute.used < minute.limit && hour.used < hour.limit;

@@ -1,13 +1,15 @@
 /** The exact quota in this process's memory: what a gateway without Redis uses. */
 import type { Clock } from '../clock.ts';
-import { decide, QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
-import type { Quota, QuotaDecision, QuotaLimits } from './quota.ts';
+import { decide, QUOTA_WINDOWS, type QuotaWindows, standing } from './log.ts';
+import type { Quota, QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 import { RingLog } from './ring-log.ts';
 
 /** Idle logs dropped with one request. Each adds at most one, so two keep ahead of it and bound the work. */
 const DROPS_PER_REQUEST = 2;
 
 export interface MemoryQuota extends Quota {
+  take(quotaId: string, limits: QuotaLimits): QuotaDecision;
+  peek(quotaId: string, limits: QuotaLimits): QuotaStanding;
   /** How many logs are held: one for each quota used within the last hour, and those not yet dropped. */
   readonly logCount: number;
   /** How many admitted requests they hold together, at 8 to 32 bytes each. Goes through all logs. */
@@ -41,7 +43,7 @@ class LocalQuota implements MemoryQuota {
     return count;
   }
 
-  async take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+  take(quotaId: string, limits: QuotaLimits): QuotaDecision {
     const clockMicros = this.#clock.nowMicros();
     this.#dropIdle(clockMicros);
     const log = this.#logs.get(quotaId) ?? new RingLog();
@@ -52,6 +54,11 @@ class LocalQuota implements MemoryQuota {
     this.#logs.delete(quotaId);
     this.#logs.set(quotaId, log);
     return decision;
+  }
+
+  peek(quotaId: string, limits: QuotaLimits): QuotaStanding {
+    const log = this.#logs.get(quotaId) ?? new RingLog();
+    return standing(log, this.#clock.nowMicros(), limits, this.#windows);
   }
 
   #dropIdle(nowMicros: number): void {

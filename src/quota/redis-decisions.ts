@@ -1,6 +1,6 @@
 /** The answer to each request of one call, worked out of the call's reply: pure, and equal to what `decide` would say. */
 import type { QuotaWindows } from './log.ts';
-import type { QuotaDecision, QuotaLimits, WindowState } from './quota.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding, WindowState } from './quota.ts';
 import type { LogReply, RequestRun, RunOutcome } from './redis-log.ts';
 
 /** What both windows hold after some of the call's requests. */
@@ -38,6 +38,16 @@ function decisionOf(standing: Standing, limits: QuotaLimits, outcome: RunOutcome
       outcome === null
         ? null
         : Math.max(outcome.minuteRoomAtMicros ?? nowMicros, outcome.hourRoomAtMicros ?? nowMicros),
+  };
+}
+
+/** How the quota stood before any request of the call. */
+export function standingOf(reply: LogReply, limits: QuotaLimits, windows: QuotaWindows): QuotaStanding {
+  const before = { reply, windows, admitted: 0 };
+  return {
+    nowMicros: reply.nowMicros,
+    minute: stateOf(before, 'minute', limits.perMinute),
+    hour: stateOf(before, 'hour', limits.perHour),
   };
 }
 

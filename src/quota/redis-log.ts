@@ -2,14 +2,14 @@
  * The logs of quotas' admitted requests in Redis, decided on as `decide` does, by Redis's own clock, for all requests of
  * one call at once: first come, first admitted.
  */
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { quotaLogKey } from '../redis/keys.ts';
 import { runScript } from '../redis/script.ts';
 import type { QuotaWindows } from './log.ts';
 import type { QuotaLimits } from './quota.ts';
 import { TAKE } from './redis-log-script.ts';
 
-/** Requests that came one after another with the same limits. */
+/** Requests that came one after another with the same limits. None at all is a look: it changes nothing. */
 export interface RequestRun {
   readonly limits: QuotaLimits;
   readonly count: number;
@@ -109,7 +109,7 @@ export interface QuotaRequests {
  * on has an Error in its place. Sent once: where it rejects, it may have been done or not.
  */
 export async function takeFromLogs(
-  client: Redis,
+  client: RedisClient,
   quotas: readonly QuotaRequests[],
   windows: QuotaWindows,
 ): Promise<readonly (LogReply | Error)[]> {

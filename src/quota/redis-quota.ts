@@ -1,10 +1,13 @@
 /** The exact quota in Redis, for all processes together. */
-import type { Redis } from 'ioredis';
 import type { Clock } from '../clock.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import { isCluster, type RedisClient } from '../redis/client.ts';
+import { QUOTA_BUCKETS, quotaBucket } from '../redis/keys.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
-import type { QuotaDecision, QuotaLimits } from './quota.ts';
-import { decisionsOf } from './redis-decisions.ts';
-import { type LogReply, MOST_REQUESTS, type QuotaRequests, type RequestRun, takeFromLogs } from './redis-log.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
+import { decisionsOf, standingOf } from './redis-decisions.ts';
+import { type LogReply, takeFromLogs } from './redis-log.ts';
+import { type Asking, fail, QuotaLane } from './redis-quota-lane.ts';
 import { type CallTimes, RefusalMemory } from './redis-refusals.ts';
 
 /** A quota that can be out of reach. */
@@ -12,11 +15,13 @@ export interface SharedQuota {
   /** A refusal that is known to hold still, without asking; null where it has to be asked for. */
   recall(quotaId: string, limits: QuotaLimits): QuotaDecision | null;
   /** As `Quota.take`. Rejects where no answer came in time: the request may then have been counted or not. */
-  take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
+  take(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaDecision>;
+  /** As `Quota.peek`. Rejects where no answer came in time. */
+  peek(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaStanding>;
 }
 
 export interface RedisQuotaOptions {
-  readonly client: Redis;
+  readonly client: RedisClient;
   /** Measures time between a call and what is answered from its reply; the windows go by Redis's clock. */
   readonly clock: Clock;
   /** Other lengths than a minute and an hour, for tests. */
@@ -29,130 +34,58 @@ export interface RedisQuotaOptions {
 
 const ANSWER_WITHIN_MS = 80;
 
-/** Quotas decided on in one call: each takes Redis some 20 µs, in which it answers nobody else. */
-const MOST_LOGS = 64;
+/** One for all where all quotas can go together; on a Cluster one for each bucket. */
+type Lanes<T> = readonly [QuotaLane<T>, ...QuotaLane<T>[]];
 
-interface Waiting {
-  readonly limits: QuotaLimits;
-  readonly resolve: (decision: QuotaDecision) => void;
-  readonly reject: (reason: unknown) => void;
+function lanesOf<T>(client: RedisClient, open: () => QuotaLane<T>): Lanes<T> {
+  return [open(), ...Array.from({ length: isCluster(client) ? QUOTA_BUCKETS - 1 : 0 }, open)];
 }
 
-/** What one call asks of one quota. */
-interface Asking extends QuotaRequests {
-  readonly batch: readonly Waiting[];
-}
-
-function runsOf(batch: readonly Waiting[]): RequestRun[] {
-  const runs: { limits: QuotaLimits; count: number }[] = [];
-  for (const { limits } of batch) {
-    const last = runs.at(-1);
-    if (last?.limits.perMinute === limits.perMinute && last.limits.perHour === limits.perHour) last.count += 1;
-    else runs.push({ limits, count: 1 });
-  }
-  return runs;
-}
-
-/** All requests that wait, in calls of bounded size. */
-function callsOf(waiting: ReadonlyMap<string, readonly Waiting[]>): readonly (readonly Asking[])[] {
-  const calls: Asking[][] = [[]];
-  let requests = 0;
-  for (const [quotaId, all] of waiting) {
-    for (let from = 0; from < all.length; from += MOST_REQUESTS) {
-      const batch = all.length <= MOST_REQUESTS ? all : all.slice(from, from + MOST_REQUESTS);
-      if (calls.at(-1)?.length === MOST_LOGS || requests + batch.length > MOST_REQUESTS) {
-        calls.push([]);
-        requests = 0;
-      }
-      calls.at(-1)?.push({ quotaId, batch, runs: runsOf(batch) });
-      requests += batch.length;
-    }
-  }
-  return calls;
-}
-
-/**
- * Calls back after that time, and after all that had arrived by then was read: a process that was itself held up does
- * not take its own delay for that of Redis.
- */
-function deadline(delayMs: number, run: () => void): NodeJS.Timeout {
-  return setTimeout(() => setImmediate(run), delayMs);
+function laneOf<T>(lanes: Lanes<T>, quotaId: string): QuotaLane<T> {
+  const [first] = lanes;
+  return lanes.length === 1 ? first : (lanes[quotaBucket(quotaId)] ?? first);
 }
 
 class RedisQuota implements SharedQuota {
   readonly #options: RedisQuotaOptions;
   readonly #windows: QuotaWindows;
   readonly #refusals: RefusalMemory;
-  /** Requests for the next calls. */
-  #next = new Map<string, Waiting[]>();
-  /** When the first of them came. */
-  #nextSinceMicros = 0;
-  #isAsking = false;
+  readonly #requests: Lanes<QuotaDecision>;
+  /** Lanes of their own: that many ask how they stand holds no request up. */
+  readonly #looks: Lanes<QuotaStanding>;
 
   constructor(options: RedisQuotaOptions) {
+    const { client, clock, windows = QUOTA_WINDOWS, answerWithinMs = ANSWER_WITHIN_MS } = options;
     this.#options = options;
-    this.#windows = options.windows ?? QUOTA_WINDOWS;
-    this.#refusals = new RefusalMemory(options.clock, this.#windows);
+    this.#windows = windows;
+    this.#refusals = new RefusalMemory(clock, windows);
+    const common = { clock, answerWithinMs };
+    this.#requests = lanesOf(client, () => new QuotaLane({ ...common, call: (asked) => this.#call(asked) }));
+    this.#looks = lanesOf(client, () => new QuotaLane({ ...common, call: (asked) => this.#look(asked) }));
   }
 
   recall(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
     return this.#refusals.recall(quotaId, limits);
   }
 
-  async take(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    const refusal = this.recall(quotaId, limits);
-    if (refusal !== null) return refusal;
-    return new Promise((resolve, reject) => {
-      if (this.#next.size === 0) this.#begin();
-      const waiting = { limits, resolve, reject };
-      const batch = this.#next.get(quotaId);
-      if (batch === undefined) this.#next.set(quotaId, [waiting]);
-      else batch.push(waiting);
-    });
+  take(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaDecision> {
+    return this.recall(quotaId, limits) ?? laneOf(this.#requests, quotaId).ask(quotaId, limits);
   }
 
-  /**
-   * Requests of many connections are read in one turn, one after another: they are sent once all of them were. While
-   * calls are under way, what comes waits for their end and goes together: the more there is to do, the fewer the calls.
-   */
-  #begin(): void {
-    this.#nextSinceMicros = this.#options.clock.nowMicros();
-    if (!this.#isAsking) setImmediate(() => void this.#send());
+  peek(quotaId: string, limits: QuotaLimits): MaybePromise<QuotaStanding> {
+    return this.recall(quotaId, limits) ?? laneOf(this.#looks, quotaId).ask(quotaId, limits);
   }
 
-  async #send(): Promise<void> {
-    const { answerWithinMs = ANSWER_WITHIN_MS, clock } = this.#options;
-    this.#isAsking = true;
-    while (this.#next.size > 0) {
-      const waitedMs = (clock.nowMicros() - this.#nextSinceMicros) / 1000;
-      const calls = callsOf(this.#next);
-      this.#next = new Map();
-      const answers = calls.map((call) => this.#answer(call, Math.max(0, answerWithinMs - waitedMs)));
-      const areAnswered = await Promise.all(answers);
-      // Whoever came meanwhile has waited long enough to know that Redis doesn't answer.
-      if (areAnswered.includes(false)) this.#failNext(new Error(`No answer from Redis within ${answerWithinMs} ms.`));
-    }
-    this.#isAsking = false;
-  }
-
-  #failNext(reason: unknown): void {
-    for (const batch of this.#next.values()) fail(batch, reason);
-    this.#next = new Map();
-  }
-
-  /** Rejects never: its requests do. False where there was no answer. */
-  async #answer(asked: readonly Asking[], withinMs: number): Promise<boolean> {
-    const { promise: expiry, resolve: expire } = Promise.withResolvers<'expired'>();
-    const timer = deadline(withinMs, () => expire('expired'));
-    try {
-      const end = await Promise.race([this.#call(asked), expiry]);
-      if (end !== 'expired') return true;
-      throw new Error('No answer from Redis in time.');
-    } catch (error) {
-      for (const { batch } of asked) fail(batch, error);
-      return false;
-    } finally {
-      clearTimeout(timer);
+  async #look(asked: readonly Asking<QuotaStanding>[]): Promise<void> {
+    const looks = asked.map(({ quotaId, runs }) => ({
+      quotaId,
+      runs: runs.slice(0, 1).map(({ limits }) => ({ limits, count: 0 })),
+    }));
+    const replies = await takeFromLogs(this.#options.client, looks, this.#windows);
+    for (const [index, { batch }] of asked.entries()) {
+      const reply = replies[index] ?? new Error('The reply has no place for the log.');
+      if (reply instanceof Error) fail(batch, reply);
+      else for (const { limits, resolve } of batch) resolve(standingOf(reply, limits, this.#windows));
     }
   }
 
@@ -175,10 +108,6 @@ class RedisQuota implements SharedQuota {
     this.#options.onReply?.(quotaId, reply, times.receivedMicros);
     for (const [index, decision] of decisions.entries()) batch[index]?.resolve(decision);
   }
-}
-
-function fail(batch: readonly Waiting[], reason: unknown): void {
-  for (const { reject } of batch) reject(reason);
 }
 
 export function createRedisQuota(options: RedisQuotaOptions): SharedQuota {

@@ -17,6 +17,8 @@ export interface RedisSettings {
   /** `standalone`, `cluster` or `sentinel`. */
   readonly mode: string | null;
   readonly isReplica: boolean | null;
+  /** Of a primary, how many replicas follow it now. */
+  readonly replicas: number | null;
   /** Of the running server: two addresses with the same one lead to the same memory. */
   readonly runId: string | null;
   /** Such as `noeviction`. */
@@ -33,8 +35,11 @@ export interface RedisSettings {
 /** What is kept there: `both` where the response cache has no Redis of its own. */
 export type RedisUse = 'state' | 'cache' | 'both';
 
+/** What the address says that it is. */
+export type RedisKind = 'single' | 'cluster' | 'sentinel';
+
 export interface RedisFault {
-  readonly about: 'version' | 'mode' | 'memory' | 'persistence';
+  readonly about: 'version' | 'mode' | 'replicas' | 'memory' | 'persistence';
   /** `fail`: evalgate does not work there, or loses what it must keep. `warn`: it can be lived with. */
   readonly severity: 'fail' | 'warn';
   /** What is said of it, after a name: `may drop API keys ...`. */
@@ -44,16 +49,12 @@ export interface RedisFault {
 }
 
 /** What is wrong with it for that use; nothing where all is well or not told. */
-export function redisFaults(settings: RedisSettings, use: RedisUse): readonly RedisFault[] {
+export function redisFaults(settings: RedisSettings, use: RedisUse, kind: RedisKind = 'single'): readonly RedisFault[] {
   const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use);
   const persistence = use === 'cache' ? null : persistenceFault(settings);
-  return [versionFault(settings), modeFault(settings), memory, persistence].filter((fault) => fault !== null);
-}
-
-/** Why the address is not one that can be connected to; null where it is. */
-export function severalRedisFault(url: string): string | null {
-  if (/^rediss?:/i.test(url)) return null;
-  return 'this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster';
+  const replicas = use === 'cache' ? null : replicasFault(settings, kind);
+  const faults = [versionFault(settings), modeFault(settings, kind), replicas, memory, persistence];
+  return faults.filter((fault) => fault !== null);
 }
 
 function versionFault({ version }: RedisSettings): RedisFault | null {
@@ -69,13 +70,16 @@ function versionFault({ version }: RedisSettings): RedisFault | null {
   };
 }
 
-function modeFault({ mode, isReplica }: RedisSettings): RedisFault | null {
-  if (mode === 'cluster' || mode === 'sentinel') {
+function modeFault({ mode, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
+  if ((mode === 'cluster' && kind !== 'cluster') || mode === 'sentinel') {
     return {
       about: 'mode',
       severity: 'fail',
       finding: mode === 'cluster' ? 'is a node of a Cluster, and holds only some of the keys' : 'is a Sentinel',
-      remedy: 'Give the address of a Redis that stands alone, or of a primary with replicas.',
+      remedy:
+        mode === 'cluster'
+          ? 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).'
+          : 'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.',
     };
   }
   if (isReplica !== true) return null;
@@ -84,6 +88,17 @@ function modeFault({ mode, isReplica }: RedisSettings): RedisFault | null {
     severity: 'fail',
     finding: 'is a replica, and replicas refuse changes',
     remedy: 'Give the address of its primary.',
+  };
+}
+
+/** A single Redis need not have any; who runs a Cluster or Sentinels counts on them. */
+function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
+  if (kind === 'single' || isReplica === true || replicas === null || replicas > 0) return null;
+  return {
+    about: 'replicas',
+    severity: 'warn',
+    finding: 'has no replica that could take over: when it is gone, what it holds is out of reach until it is back',
+    remedy: 'Add a replica, or bring back the one that it had.',
   };
 }
 

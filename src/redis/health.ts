@@ -2,58 +2,58 @@
  * Whether a connection answers. A socket that stands says little: a frozen server keeps it open, and a network that went
  * away keeps it for minutes. So it is asked again and again.
  */
-import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
+import { sentinelFault } from './sentinels.ts';
+import { UpDown } from './up-down.ts';
 
-const PING_EVERY_MS = 250;
+export const ASK_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
-const DROP_AFTER_MS = 3000;
+export const DROP_AFTER_MS = 3000;
 
-interface HealthEvents {
-  readonly up: [];
-  readonly down: [reason: Error];
-}
+/** Whether a Redis answers. */
+export type LinkHealth = Pick<UpDown, 'isUp' | 'onUp' | 'onDown' | 'close'>;
 
-export class ConnectionHealth {
+export class ConnectionHealth implements LinkHealth {
   readonly #client: Redis;
-  readonly #events = new EventEmitter<HealthEvents>();
+  readonly #state = new UpDown();
   readonly #timer: NodeJS.Timeout;
-  /** Unknown until the first connection stands or fails. */
-  #state: 'unknown' | 'up' | 'down' = 'unknown';
   #lastError: Error = new Error('Redis did not answer yet.');
+  /** Of the Sentinel that was asked last. */
+  #sentinelError: Error | null = null;
   #isAsking = false;
   #answeredAtMs = 0;
 
   constructor(client: Redis) {
     this.#client = client;
-    this.#events.setMaxListeners(0);
     client.on('error', (error: Error) => {
-      this.#lastError = error;
+      this.#lastError = sentinelFault(error, this.#sentinelError);
+      // Sentinels that can't name the primary: there is nothing yet that could close.
+      if (client.status === 'connecting') this.#state.setDown(this.#lastError);
+    });
+    client.on('sentinelError', (error: Error) => {
+      this.#sentinelError = error;
     });
     client.on('ready', () => this.#answered());
-    client.on('close', () => this.#setDown(this.#lastError));
-    this.#timer = setInterval(() => void this.#ask(), PING_EVERY_MS).unref();
+    client.on('close', () => this.#state.setDown(this.#lastError));
+    this.#timer = setInterval(() => void this.#ask(), ASK_EVERY_MS).unref();
   }
 
   isUp(): boolean {
-    return this.#state === 'up';
+    return this.#state.isUp();
   }
 
   onUp(listener: () => void): () => void {
-    this.#events.on('up', listener);
-    return () => this.#events.off('up', listener);
+    return this.#state.onUp(listener);
   }
 
   onDown(listener: (reason: Error) => void): () => void {
-    this.#events.on('down', listener);
-    return () => this.#events.off('down', listener);
+    return this.#state.onDown(listener);
   }
 
   /** Ends the asking; listeners hear nothing more. */
   close(): void {
     clearInterval(this.#timer);
-    this.#events.removeAllListeners();
-    this.#state = 'down';
+    this.#state.close();
   }
 
   /** Rejects never. One question at a time; the command's own timeout bounds it. */
@@ -64,7 +64,7 @@ export class ConnectionHealth {
       await this.#client.ping();
       if (this.#client.status === 'ready') this.#answered();
     } catch (error) {
-      this.#setDown(error instanceof Error ? error : new Error(String(error)));
+      this.#state.setDown(error instanceof Error ? error : new Error(String(error)));
       const isReady = this.#client.status === 'ready';
       if (isReady && performance.now() - this.#answeredAtMs > DROP_AFTER_MS) this.#client.disconnect(true);
     } finally {
@@ -75,14 +75,6 @@ export class ConnectionHealth {
   #answered(): void {
     this.#answeredAtMs = performance.now();
     this.#lastError = new Error('The connection to Redis was closed.');
-    if (this.#state === 'up') return;
-    this.#state = 'up';
-    this.#events.emit('up');
-  }
-
-  #setDown(reason: Error): void {
-    if (this.#state === 'down') return;
-    this.#state = 'down';
-    this.#events.emit('down', reason);
+    this.#state.setUp();
   }
 }

@@ -16,14 +16,37 @@ export function taggedKey(tag: string, ...parts: readonly string[]): string {
   return [`${PREFIX}{${escaped(tag)}}`, ...parts.map(escaped)].join(':');
 }
 
+/**
+ * Quotas in one bucket share a slot, so that one script can decide on several. These tags' slots are a sixteenth of all
+ * slots apart, so that nodes with equal parts of the slots have equal parts of the buckets.
+ */
+const QUOTA_TAGS = [748, 658, 385, 295, 308, 218, 865, 975, 925, 87, 248, 358, 933, 823, 608, 718] as const;
+export const QUOTA_BUCKETS = QUOTA_TAGS.length;
+
+/** Which bucket the quota is in: from 0 up to `QUOTA_BUCKETS`. The same for all releases over one Redis. */
+export function quotaBucket(quotaId: string): number {
+  let hash = 0x81_1c_9d_c5;
+  for (let i = 0; i < quotaId.length; i += 1) hash = Math.imul(hash ^ quotaId.charCodeAt(i), 0x01_00_01_93);
+  return (hash ^ (hash >>> 16)) & (QUOTA_BUCKETS - 1);
+}
+
+function quotaKey(quotaId: string): string {
+  return `${PREFIX}{quota-${QUOTA_TAGS[quotaBucket(quotaId)]}}:${escaped(quotaId)}`;
+}
+
+/** A name in each bucket, in their order, to try out whether its node answers and what may be done there. */
+export function trialKeys(id: string): readonly string[] {
+  return QUOTA_TAGS.map((tag) => taggedKey(`quota-${tag}`, 'trial', id));
+}
+
 /** Times of a quota's admitted requests: a list, oldest first. */
 export function quotaLogKey(quotaId: string): string {
-  return taggedKey(`quota-${quotaId}`, 'log');
+  return `${quotaKey(quotaId)}:log`;
 }
 
 /** That a process's admissions of one outage were added to the log: set once, so that sending them again adds nothing. */
 export function quotaMergeKey(quotaId: string, mergeId: string): string {
-  return taggedKey(`quota-${quotaId}`, 'merged', mergeId);
+  return `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
 }
 
 /** What each gateway process that is alive tells of itself: a hash, by the process's id. */

@@ -1,6 +1,6 @@
 /** Lua scripts, sent by their digest: their text goes over the wire only where Redis doesn't know them yet. */
 import { createHash } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './client.ts';
 
 export interface RedisScript {
   readonly lua: string;
@@ -24,7 +24,11 @@ function isUnknownScript(error: unknown): boolean {
 }
 
 /** Runs it. The reply is whatever the script returns, to be checked by the caller. Rejects as any command does. */
-export async function runScript(client: Redis, script: RedisScript, { keys, args }: ScriptCall): Promise<unknown> {
+export async function runScript(
+  client: RedisClient,
+  script: RedisScript,
+  { keys, args }: ScriptCall,
+): Promise<unknown> {
   try {
     return await client.evalsha(script.sha, keys.length, ...keys, ...args);
   } catch (error) {
@@ -35,7 +39,7 @@ export async function runScript(client: Redis, script: RedisScript, { keys, args
 
 /** The same for scripts that return bytes: strings in the reply are Buffers. */
 export async function runScriptForBytes(
-  client: Redis,
+  client: RedisClient,
   script: RedisScript,
   { keys, args }: ScriptCall,
 ): Promise<unknown> {

@@ -1,9 +1,20 @@
 /** What a Redis is and how it is set, as far as it tells; at start a gateway warns of what does not suit it. */
+import { databaseOf, type RedisClient } from './client.ts';
 import { redisFaults, type RedisSettings, type RedisUse } from './faults.ts';
-import type { RedisLink } from './link.ts';
+import type { RedisLink, RedisServer } from './link.ts';
 
-/** Asks it. `CONFIG` is refused by most hosted Redis: what only that tells is null there. Rejects where `INFO` fails. */
-export async function readRedisSettings({ client }: Pick<RedisLink, 'client'>): Promise<RedisSettings> {
+export interface ServerSettings {
+  readonly server: RedisServer;
+  readonly settings: RedisSettings;
+}
+
+/** Asks each server. `CONFIG` is refused by most hosted Redis: what only that tells is null there. Rejects where `INFO` fails. */
+export function readAllSettings(link: Pick<RedisLink, 'servers'>): Promise<readonly ServerSettings[]> {
+  return Promise.all(link.servers().map(async (server) => ({ server, settings: await readRedisSettings(server) })));
+}
+
+/** Asks one server, as `readAllSettings` does. */
+export async function readRedisSettings({ client }: { readonly client: RedisClient }): Promise<RedisSettings> {
   const savePoints = await client.config('GET', 'save').then(valueOf, () => null);
   return settingsOf(await client.info(), savePoints);
 }
@@ -19,6 +30,7 @@ export function settingsOf(info: string, savePoints: string | null): RedisSettin
     version: text('redis_version'),
     mode: text('redis_mode'),
     isReplica: role === null ? null : role === 'slave',
+    replicas: numberOf(text('connected_slaves')),
     runId: text('run_id'),
     evictionPolicy: text('maxmemory_policy'),
     maxMemoryBytes: numberOf(text('maxmemory')),
@@ -41,11 +53,14 @@ export function warnOfRedisSettings(
 ): void {
   let hasLooked = false;
   const look = async (): Promise<void> => {
-    const settings = await readRedisSettings(link);
+    const found = await readAllSettings(link);
     if (hasLooked) return;
     hasLooked = true;
     end();
-    for (const { finding, remedy } of redisFaults(settings, use)) warn(`The Redis of REDIS_URL ${finding}. ${remedy}`);
+    for (const { server, settings } of found) {
+      const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
+      for (const { finding, remedy } of redisFaults(settings, use, link.kind)) warn(`${where} ${finding}. ${remedy}`);
+    }
   };
   const end = link.onUp(() => void look().catch(() => undefined));
   if (link.isUp()) look().catch(() => undefined);
@@ -57,7 +72,7 @@ export function warnOfRedisSettings(
  */
 export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
   const { client, role } = link;
-  const { db = 0 } = client.options;
+  const db = databaseOf(client);
   if (db === 0) return;
   let hasWarned = false;
   const look = async (): Promise<void> => {

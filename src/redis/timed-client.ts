@@ -1,5 +1,6 @@
 /** A client of Redis that tells how long each command took, as its caller saw it: its wait for this process included. */
-import { type Command, Redis, type RedisOptions } from 'ioredis';
+import { type Command, Redis } from 'ioredis';
+import type { ConnectionOptions } from './options.ts';
 
 /**
  * - `answered`: Redis did it
@@ -13,14 +14,11 @@ export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unse
 /** It is called for each command, so it must be cheap; and must not throw. */
 export type CommandListener = (outcome: CommandOutcome, seconds: number) => void;
 
-/** With replies in the form that ioredis gives by default. */
-type LegacyOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
-
 export class TimedRedis extends Redis {
   readonly #onCommand: CommandListener;
 
-  constructor(url: string, options: LegacyOptions, onCommand: CommandListener) {
-    super(url, options);
+  constructor(options: ConnectionOptions, onCommand: CommandListener) {
+    super(options);
     this.#onCommand = onCommand;
   }
 
@@ -29,21 +27,22 @@ export class TimedRedis extends Redis {
     const sent = super.sendCommand(command, ...more);
     // The connection's own first commands go out before it is ready; what could not be sent is settled by now.
     if (command.isSettled) this.#onCommand('unsent', 0);
-    else if (this.status === 'ready') this.#time(command);
+    else if (this.status === 'ready') timeCommand(command, this.#onCommand);
     return sent;
-  }
-
-  #time(command: Command): void {
-    const startedAtMs = performance.now();
-    const end = (outcome: CommandOutcome): void => this.#onCommand(outcome, (performance.now() - startedAtMs) / 1000);
-    command.promise.then(
-      () => end('answered'),
-      (error: unknown) => end(outcomeOf(error)),
-    );
   }
 }
 
 type SendOptions = Parameters<Redis['sendCommand']> extends [Command, ...infer More] ? More : never;
+
+/** Tells how a command that was sent just now ends. */
+export function timeCommand(command: Command, onCommand: CommandListener): void {
+  const startedAtMs = performance.now();
+  const end = (outcome: CommandOutcome): void => onCommand(outcome, (performance.now() - startedAtMs) / 1000);
+  command.promise.then(
+    () => end('answered'),
+    (error: unknown) => end(outcomeOf(error)),
+  );
+}
 
 function outcomeOf(error: unknown): CommandOutcome {
   if (!(error instanceof Error)) return 'lost';

@@ -3,6 +3,11 @@
 /** In ioredis' words: it has no code for it. */
 const UNSENT = "Stream isn't writeable and enableOfflineQueue options is false";
 
+/** Of a command that was never sent. */
+export function unsentError(): Error {
+  return new Error(UNSENT);
+}
+
 /** What failed came after a change that was sent, so it says nothing of whether the change was made. */
 class AfterChangeError extends Error {
   override readonly name = 'AfterChangeError';

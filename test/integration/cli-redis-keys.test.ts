@@ -233,13 +233,13 @@ const host = (): string => redis.url.replace('redis://', '');
 test.each([
   [
     'Sentinels',
-    () => 'redis+sentinel://127.0.0.1:26379/main',
-    'REDIS_URL: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster. Set REDIS_URL to a redis:// or rediss:// address.',
+    () => 'redis+sentinel://:s3cret@127.0.0.1:1/main?sentinelPassword=s3cret',
+    "REDIS_URL: the primary main of the Sentinels at 127.0.0.1:1 can't be used (no Sentinel answers: ",
   ],
   [
     'a Cluster',
-    () => 'redis+cluster://127.0.0.1:7000,127.0.0.1:7001',
-    'REDIS_URL: this version connects to one Redis (redis:// or rediss://), not to Sentinels or a Cluster. Set REDIS_URL to a redis:// or rediss:// address.',
+    () => 'redis+cluster://:s3cret@127.0.0.1:1,127.0.0.1:2',
+    "REDIS_URL: the Cluster at 127.0.0.1:1, 127.0.0.1:2 can't be used (",
   ],
   [
     'nothing there',

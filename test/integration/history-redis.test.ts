@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HistoryView } from '../../src/admin/history.ts';
 import { createRedisHistory } from '../../src/admin/redis-history.ts';
+import { hash32 } from '../../src/cache/hash.ts';
 import type { ReadReport } from '../../src/cache/hooks.ts';
 import { historyKey } from '../../src/redis/keys.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
@@ -37,7 +38,8 @@ interface Process {
 
 function open(self: string, store = 'test'): Process {
   const history = createRedisHistory({ link, store, self, clock, timers });
-  const rest = { class: 'list', key: 'key', tier: null, missReason: null, ageMs: null, durationMs: 1 } as const;
+  const asked = { class: 'list', key: 'key', keyHash: hash32('key') } as const;
+  const rest = { ...asked, tier: null, missReason: null, ageMs: null, durationMs: 1 } as const;
   return {
     read: (outcome) => history.hooks.onRead?.({ ...rest, outcome }),
     view: () => history.view(),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { hash32 } from '../../src/cache/classify.ts';
+import { hash32 } from '../../src/cache/hash.ts';
 import { AdjustableTimes } from '../../src/cache/times.ts';
 import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import { redisBoard, redisMessages } from '../../src/cache/what-if/redis-what-if.ts';

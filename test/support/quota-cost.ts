@@ -1,7 +1,7 @@
 /** What the quota's script costs Redis. */
-import type { Redis } from 'ioredis';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { takeFromLogs } from '../../src/quota/redis-log.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
 
 const ROUNDS = 15;
@@ -11,7 +11,7 @@ const QUOTA_ID = 'cost';
 const RUNS = [{ limits: { perMinute: 120, perHour: 3000 }, count: 1 }];
 
 /** Redis's CPU time of one call, microseconds, with that many requests of the last hour in the log: 1,000 at most. */
-export async function scriptMicros(client: Redis, entries: number): Promise<number> {
+export async function scriptMicros(client: RedisClient, entries: number): Promise<number> {
   const means: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await fill(client, entries);
@@ -24,7 +24,7 @@ export async function scriptMicros(client: Redis, entries: number): Promise<numb
   return Math.min(...means);
 }
 
-async function fill(client: Redis, entries: number): Promise<void> {
+async function fill(client: RedisClient, entries: number): Promise<void> {
   const key = quotaLogKey(QUOTA_ID);
   const now = Date.now() * 1000;
   await client.del(key);
@@ -32,7 +32,7 @@ async function fill(client: Redis, entries: number): Promise<void> {
 }
 
 /** All scripts run so far. */
-export async function scriptStats(client: Redis): Promise<{ readonly calls: number; readonly micros: number }> {
+export async function scriptStats(client: RedisClient): Promise<{ readonly calls: number; readonly micros: number }> {
   const stats = /cmdstat_evalsha:calls=(\d+),usec=(\d+)/.exec(await client.info('commandstats'));
   return { calls: Number(stats?.[1] ?? 0), micros: Number(stats?.[2] ?? 0) };
 }

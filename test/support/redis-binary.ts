@@ -23,6 +23,12 @@ async function isExecutable(path: string): Promise<boolean> {
   );
 }
 
+/** Null where there is none. */
+export async function findValkey(): Promise<string | null> {
+  const named = process.env['VALKEY_SERVER'] ?? '';
+  return named === '' ? onPath('valkey-server') : named;
+}
+
 async function onPath(name: string): Promise<string | null> {
   for (const directory of (process.env['PATH'] ?? '').split(delimiter)) {
     const path = join(directory, name);
@@ -86,8 +92,10 @@ async function debianServer(): Promise<ServerBinary | null> {
   }
 }
 
-/** Null where there is none. */
+/** That of `TEST_REDIS_SERVER`, where it is set. Null where there is none. */
 export async function findServer(): Promise<ServerBinary | null> {
+  const named = process.env['TEST_REDIS_SERVER'] ?? '';
+  if (named !== '') return { path: named, env: {} };
   for (const name of NAMES) {
     const path = await onPath(name);
     if (path !== null) return { path, env: {} };

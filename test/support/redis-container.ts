@@ -64,6 +64,7 @@ async function run(): Promise<TestRedis> {
   const url = `redis://${container.getHost()}:${container.getMappedPort(REDIS_PORT)}`;
   return {
     url,
+    servers: [url],
     pid: null,
     flush: () => withClient(url, async (client) => void (await client.flushall())),
     ...UNCONTROLLED,

@@ -70,7 +70,7 @@ async function hammer(task: HammerTask): Promise<HammerReport> {
   const decisions: QuotaDecision[] = [];
   const untilMs = task.startAtMs + task.durationMs;
   while (Date.now() < untilMs) {
-    const burst = Array.from({ length: random.integer(1, 12) }, () => quota.take('q', task.limits));
+    const burst = Array.from({ length: random.integer(1, 12) }, async () => await quota.take('q', task.limits));
     decisions.push(...(await Promise.all(burst)));
     const last = decisions.at(-1);
     if (last !== undefined) await waitAround(last, random);

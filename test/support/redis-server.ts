@@ -12,8 +12,9 @@ import type { ServerBinary } from './redis-binary.ts';
 const START_ATTEMPTS = 5;
 const START_TIMEOUT_MS = 10_000;
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
+/** Rejects where that port is taken; 0 is any free one. */
+export async function freePort(wanted = 0): Promise<number> {
+  const server = createServer().listen(wanted, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   server.close();
@@ -22,21 +23,31 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+export interface ServerOptions {
+  readonly isDurable?: boolean;
+  /** A port that is free; any where none is given. */
+  readonly port?: () => Promise<number>;
+  /** More options of the server. */
+  readonly more?: readonly string[];
+}
+
 class SpawnedRedis implements TestRedis {
   readonly url: string;
+  readonly servers: readonly string[];
   readonly #binary: ServerBinary;
   readonly #port: number;
   readonly #directory: string;
-  readonly #isDurable: boolean;
+  readonly #options: ServerOptions;
   #child: ChildProcess | null = null;
   readonly #killNow = (): void => void this.#child?.kill('SIGKILL');
 
-  constructor(binary: ServerBinary, port: number, { directory, isDurable }: { directory: string; isDurable: boolean }) {
-    this.#isDurable = isDurable;
+  constructor(binary: ServerBinary, { port, directory }: { port: number; directory: string }, options: ServerOptions) {
+    this.#options = options;
     this.#binary = binary;
     this.#port = port;
     this.#directory = directory;
     this.url = `redis://127.0.0.1:${port}`;
+    this.servers = [this.url];
     process.once('exit', this.#killNow);
   }
 
@@ -47,8 +58,9 @@ class SpawnedRedis implements TestRedis {
   /** Rejects where the port was taken meanwhile, or the server can't run. */
   async start(): Promise<void> {
     const options = ['--port', String(this.#port), '--bind', '127.0.0.1', '--save', ''];
-    const durability = this.#isDurable ? ['--appendonly', 'yes', '--appendfsync', 'no'] : ['--appendonly', 'no'];
-    const child = spawn(this.#binary.path, [...options, ...durability, '--dir', this.#directory], {
+    const { isDurable = false, more = [] } = this.#options;
+    const durability = isDurable ? ['--appendonly', 'yes', '--appendfsync', 'no'] : ['--appendonly', 'no'];
+    const child = spawn(this.#binary.path, [...options, ...durability, '--dir', this.#directory, ...more], {
       env: { ...process.env, ...this.#binary.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -110,10 +122,11 @@ class SpawnedRedis implements TestRedis {
 }
 
 /** Spawns it; another port is tried where one was taken between finding and using it. */
-export async function spawnServer(binary: ServerBinary, isDurable = false): Promise<TestRedis> {
+export async function spawnServer(binary: ServerBinary, options: ServerOptions = {}): Promise<TestRedis> {
   for (let attempt = 1; ; attempt += 1) {
     const directory = await mkdtemp(join(tmpdir(), 'evalgate-redis-'));
-    const server = new SpawnedRedis(binary, await freePort(), { directory, isDurable });
+    const port = await (options.port?.() ?? freePort());
+    const server = new SpawnedRedis(binary, { port, directory }, options);
     try {
       await server.start();
       return server;

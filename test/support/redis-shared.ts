@@ -41,6 +41,7 @@ export async function borrowShared(url: string): Promise<TestRedis> {
   }, RENEW_EVERY_MS).unref();
   return {
     url,
+    servers: [url],
     pid: null,
     flush: () => empty(client, owner),
     ...UNCONTROLLED,

@@ -1,11 +1,11 @@
 /** Asks a Redis all that the doctor wants to know, and tries what a gateway does there. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { channelName, taggedKey } from '../../redis/keys.ts';
+import { channelName, trialKeys } from '../../redis/keys.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import type { RedisSettings } from '../../redis/faults.ts';
 import { readRedisSettings } from '../../redis/settings.ts';
-import type { RedisLink } from '../../redis/link.ts';
+import type { RedisLink, RedisServer } from '../../redis/link.ts';
 import { redisReason } from '../redis.ts';
 
 export interface ClockReading {
@@ -15,12 +15,21 @@ export interface ClockReading {
   readonly answeredAtMs: number;
 }
 
-export interface RedisLook {
-  /** Median of the pings. */
-  readonly latencyMs: number;
+/** What one server told. */
+export interface ServerLook {
+  /** Host and port. */
+  readonly name: string;
   /** Null where it does not tell. */
   readonly settings: RedisSettings | null;
-  /** Null where it does not tell. */
+}
+
+export interface RedisLook {
+  readonly kind: RedisLink['kind'];
+  /** Median of the pings; of a Cluster that of its slowest primary. */
+  readonly latencyMs: number;
+  /** The one Redis, or each primary of a Cluster. */
+  readonly servers: readonly ServerLook[];
+  /** Of the one that is furthest off; null where none tells. */
   readonly clock: ClockReading | null;
   /** Why a gateway could not work there; null where it could. */
   readonly refusal: string | null;
@@ -51,10 +60,15 @@ return 1
 
 /** `link` is up. Rejects where Redis stops answering. */
 export async function lookAtRedis(link: RedisLink): Promise<RedisLook> {
+  const servers = link.servers();
+  // One after the other, so that they don't wait for each other.
+  const latenciesMs: number[] = [];
+  for (const server of servers) latenciesMs.push(await medianPingMs(server));
   return {
-    latencyMs: await medianPingMs(link),
-    settings: await readRedisSettings(link).catch(() => null),
-    clock: await readClock(link).catch(() => null),
+    kind: link.kind,
+    latencyMs: Math.max(...latenciesMs),
+    servers: await Promise.all(servers.map(lookAtServer)),
+    clock: furthestOff(await Promise.all(servers.map((server) => readClock(server).catch(() => null)))),
     // Last, since a refused write may cost the connection.
     refusal: await tryOut(link).then(
       () => null,
@@ -63,7 +77,17 @@ export async function lookAtRedis(link: RedisLink): Promise<RedisLook> {
   };
 }
 
-async function medianPingMs({ client }: RedisLink): Promise<number> {
+async function lookAtServer(server: RedisServer): Promise<ServerLook> {
+  return { name: server.name, settings: await readRedisSettings(server).catch(() => null) };
+}
+
+function furthestOff(readings: readonly (ClockReading | null)[]): ClockReading | null {
+  const off = ({ theirsMs, sentAtMs, answeredAtMs }: ClockReading): number =>
+    Math.abs((sentAtMs + answeredAtMs) / 2 - theirsMs);
+  return readings.filter((reading) => reading !== null).toSorted((a, b) => off(b) - off(a))[0] ?? null;
+}
+
+async function medianPingMs({ client }: RedisServer): Promise<number> {
   const took: number[] = [];
   for (let ping = 0; ping < PINGS; ping += 1) {
     const sentAtMs = performance.now();
@@ -73,7 +97,7 @@ async function medianPingMs({ client }: RedisLink): Promise<number> {
   return took.toSorted((a, b) => a - b)[Math.floor(PINGS / 2)] ?? 0;
 }
 
-async function readClock({ client }: RedisLink): Promise<ClockReading> {
+async function readClock({ client }: RedisServer): Promise<ClockReading> {
   const sentAtMs = Date.now();
   const [seconds, micros] = (await client.time()).map(Number);
   const answeredAtMs = Date.now();
@@ -87,9 +111,15 @@ async function tryOut(link: RedisLink): Promise<void> {
   const channel = channelName('doctor', id);
   await subscriberUp(link);
   const heard = Promise.withResolvers<void>();
-  const end = await link.subscriber.subscribe(channel, () => heard.resolve());
+  // On a Cluster at each of its nodes.
+  const keys = link.kind === 'cluster' ? trialKeys(id) : trialKeys(id).slice(0, 1);
+  let awaited = keys.length;
+  const end = await link.subscriber.subscribe(channel, () => {
+    awaited -= 1;
+    if (awaited === 0) heard.resolve();
+  });
   try {
-    await runScript(link.client, TRIAL, { keys: [taggedKey(`doctor-${id}`, 'trial')], args: [channel, TRIAL_TTL_MS] });
+    await Promise.all(keys.map((key) => runScript(link.client, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
     await within(heard.promise, 'a message that was published did not arrive');
   } finally {
     end();

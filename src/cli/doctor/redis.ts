@@ -1,10 +1,11 @@
 /** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
 import type { Config } from '../../config/config.ts';
-import { type RedisFault, redisFaults, type RedisSettings, type RedisUse } from '../../redis/faults.ts';
+import { type RedisFault, redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../redis/faults.ts';
 import type { RedisRole } from '../../redis/link.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
+import { checkTopology } from './redis-topology.ts';
 
 /** Every request waits for Redis once at least. */
 const SLOW_MS = 10;
@@ -34,18 +35,21 @@ interface Visit {
   readonly role: RedisRole;
   readonly look: RedisLook | null;
   readonly failure: Check | null;
+  /** Of what it consists, where it is of several parts. */
+  readonly topology: readonly Check[];
 }
 
 async function visit(role: RedisRole, url: string): Promise<Visit> {
   try {
     const link = await openAnsweringRedis({ role, url });
     try {
-      return { role, look: await lookAtRedis(link), failure: null };
+      const look = await lookAtRedis(link);
+      return { role, look, failure: null, topology: await checkTopology(settingOf(role), url, look) };
     } finally {
       await link.close();
     }
   } catch (error) {
-    return { role, look: null, failure: failureOf(error, settingOf(role)) };
+    return { role, look: null, failure: failureOf(error, settingOf(role)), topology: [] };
   }
 }
 
@@ -56,8 +60,12 @@ function failureOf(error: unknown, setting: string): Check {
 }
 
 function isSameServer(one: Visit, other: Visit): boolean {
-  const runId = one.look?.settings?.runId ?? null;
-  return runId !== null && runId === other.look?.settings?.runId;
+  const runIds = runIdsOf(one);
+  return runIdsOf(other).some((runId) => runIds.includes(runId));
+}
+
+function runIdsOf({ look }: Visit): readonly string[] {
+  return look?.servers.map(({ settings }) => settings?.runId ?? null).filter((runId) => runId !== null) ?? [];
 }
 
 function sameServer(): Check {
@@ -68,23 +76,36 @@ function sameServer(): Check {
   );
 }
 
-function checksOf({ role, look, failure }: Visit, use: RedisUse): readonly Check[] {
+function checksOf({ role, look, failure, topology }: Visit, use: RedisUse): readonly Check[] {
   if (look === null) return failure === null ? [] : [failure];
   const setting = settingOf(role);
   const checks = [
     checkLatency(look, role),
-    ...checkSettings(look.settings, role, use),
+    ...topology,
+    ...checkServers(look, role, use),
     checkRefusal(look.refusal, setting),
   ];
   return role === 'state' ? [...checks, checkRedisClock(look.clock)] : checks;
 }
 
-/** How long it takes to answer; `settings` for its version. */
-export function checkLatency(
-  { latencyMs, settings }: Pick<RedisLook, 'latencyMs' | 'settings'>,
-  role: RedisRole,
-): Check {
-  const version = settings?.version ?? null;
+/** What is true of all servers once, without their names; the rest with the name of its server. */
+function checkServers({ servers, kind }: RedisLook, role: RedisRole, use: RedisUse): readonly Check[] {
+  const setting = settingOf(role);
+  const found = servers.map(({ name, settings }) => ({ name, checks: checkSettings(settings, role, { use, kind }) }));
+  const isCommon = (check: Check): boolean =>
+    found.every(({ checks }) => checks.some(({ message }) => message === check.message));
+  const common = found[0]?.checks.filter(isCommon) ?? [];
+  const own = found.flatMap(({ name, checks }) =>
+    checks
+      .filter((check) => !isCommon(check))
+      .map((check) => ({ ...check, message: check.message.replace(setting, `${setting} (${name})`) })),
+  );
+  return [...own, ...common];
+}
+
+/** How long it takes to answer; `servers` for its version. */
+export function checkLatency({ latencyMs, servers }: Pick<RedisLook, 'latencyMs' | 'servers'>, role: RedisRole): Check {
+  const version = servers[0]?.settings?.version ?? null;
   const what = version === null ? 'answers' : `version ${version} answers`;
   const took = latencyMs < 10 ? latencyMs.toFixed(1) : latencyMs.toFixed(0);
   const message = `${settingOf(role)}: ${what} in ${took} ms (median of ${PINGS} pings)`;
@@ -96,13 +117,17 @@ export function checkLatency(
 }
 
 /** What is wrong with its settings, and a line for each of memory and persistence where that is well. */
-export function checkSettings(settings: RedisSettings | null, role: RedisRole, use: RedisUse): readonly Check[] {
+export function checkSettings(
+  settings: RedisSettings | null,
+  role: RedisRole,
+  { use, kind }: { readonly use: RedisUse; readonly kind: RedisKind },
+): readonly Check[] {
   const setting = settingOf(role);
   if (settings === null) {
     const message = `${setting}: it refuses INFO: version, eviction and persistence can't be told`;
     return [skipped('redis', message)];
   }
-  const faults = redisFaults(settings, use);
+  const faults = redisFaults(settings, use, kind);
   const isFaulty = (about: RedisFault['about']): boolean => faults.some((fault) => fault.about === about);
   const found = faults.map(({ severity, finding, remedy }) => {
     const message = `${setting}: ${finding}`;

@@ -3,7 +3,7 @@
  * end for every question. It shares nothing with the algorithm that it is there to judge.
  */
 import type { QuotaWindows } from '../../../src/quota/log.ts';
-import type { QuotaDecision, QuotaLimits, WindowState } from '../../../src/quota/quota.ts';
+import type { QuotaDecision, QuotaLimits, QuotaStanding, WindowState } from '../../../src/quota/quota.ts';
 
 export class QuotaOracle {
   readonly admitted: number[] = [];
@@ -25,6 +25,16 @@ export class QuotaOracle {
       minute: this.#state(nowMicros, this.#windows.minuteMicros, limits.perMinute),
       hour: this.#state(nowMicros, this.#windows.hourMicros, limits.perHour),
       retryAtMicros,
+    };
+  }
+
+  /** How both windows stand at that time. */
+  peek(clockMicros: number, limits: QuotaLimits): QuotaStanding {
+    const nowMicros = Math.max(clockMicros, ...this.admitted);
+    return {
+      nowMicros,
+      minute: this.#state(nowMicros, this.#windows.minuteMicros, limits.perMinute),
+      hour: this.#state(nowMicros, this.#windows.hourMicros, limits.perHour),
     };
   }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { QuotaWindows } from '../../../src/quota/log.ts';
-import type { Quota, QuotaDecision, QuotaLimits } from '../../../src/quota/quota.ts';
+import type { Quota, QuotaDecision, QuotaLimits, QuotaStanding } from '../../../src/quota/quota.ts';
 import { SeededRandom } from '../../support/random.ts';
 import { QuotaOracle } from './oracle.ts';
 
@@ -79,18 +79,75 @@ export function describeQuota(name: string, make: (windows: QuotaWindows) => Pro
 
     test('R1: of many requests at once exactly the limit is admitted, each told its own remainder', async () => {
       const limits = { perMinute: 20, perHour: 1000 };
-      const decisions = await Promise.all(Array.from({ length: 50 }, () => fixture.quota.take('q', limits)));
+      const decisions = await Promise.all(
+        Array.from({ length: 50 }, async () => await fixture.quota.take('q', limits)),
+      );
       expect(countAdmitted(decisions)).toBe(20);
       const remaining = decisions.filter((decision) => decision.admitted).map((decision) => decision.minute.remaining);
       expect(remaining.toSorted((a, b) => b - a)).toEqual(Array.from({ length: 20 }, (_, i) => 19 - i));
     });
 
+    test('a look tells how both windows stand, and changes nothing', async () => {
+      const limits = { perMinute: 3, perHour: 4 };
+      const look = async (by: QuotaLimits = limits): Promise<QuotaStanding> => {
+        const { nowMicros, minute, hour } = await fixture.quota.peek('q', by);
+        expect({ nowMicros, minute, hour }).toEqual(oracle.peek(nowMicros, by));
+        return { nowMicros, minute, hour };
+      };
+      const remaining: (readonly number[])[] = [];
+      const lookFiveTimes = async (): Promise<void> => {
+        for (let i = 0; i < 4; i += 1) await look();
+        const { minute, hour } = await look();
+        remaining.push([minute.remaining, hour.remaining]);
+      };
+      await lookFiveTimes();
+      await take(limits);
+      await lookFiveTimes();
+      await take(limits);
+      await take(limits);
+      await lookFiveTimes();
+      expect((await take(limits)).admitted).toBe(false);
+      await lookFiveTimes();
+      expect((await look({ perMinute: 2, perHour: 9 })).hour.remaining).toBe(6);
+      await fixture.pass(WINDOWS.minuteMicros + 1);
+      await lookFiveTimes();
+      expect((await take(limits)).admitted).toBe(true);
+      await lookFiveTimes();
+      await fixture.pass(WINDOWS.hourMicros + 1);
+      await lookFiveTimes();
+      expect(remaining).toEqual([
+        [3, 4],
+        [2, 3],
+        [0, 1],
+        [0, 1],
+        [3, 1],
+        [2, 0],
+        [3, 4],
+      ]);
+    });
+
+    test('looks among many requests at once hold none of them up and admit none', async () => {
+      const limits = { perMinute: 20, perHour: 1000 };
+      const looks: Promise<QuotaStanding>[] = [];
+      const decisions = await Promise.all(
+        Array.from({ length: 50 }, async (_, i) => {
+          looks.push(Promise.resolve(fixture.quota.peek('q', i % 2 === 0 ? limits : { perMinute: 5, perHour: 50 })));
+          return await fixture.quota.take('q', limits);
+        }),
+      );
+      expect(countAdmitted(decisions)).toBe(20);
+      const limitsTold = (await Promise.all(looks)).map(({ minute, hour }) => [minute.limit, hour.limit]);
+      expect(limitsTold).toEqual(looks.map((_, i) => (i % 2 === 0 ? [20, 1000] : [5, 50])));
+      const { minute, hour } = await fixture.quota.peek('q', limits);
+      expect([minute.remaining, hour.remaining]).toEqual([0, 980]);
+    });
+
     test('R1: quotas are apart from each other', async () => {
       const limits = { perMinute: 1, perHour: 1 };
       const ids = ['q', 'q1', 'Q', '', '__proto__', 'constructor'];
-      const first = await Promise.all(ids.map((id) => fixture.quota.take(id, limits)));
+      const first = await Promise.all(ids.map(async (id) => await fixture.quota.take(id, limits)));
       expect(countAdmitted(first)).toBe(ids.length);
-      const second = await Promise.all(ids.map((id) => fixture.quota.take(id, limits)));
+      const second = await Promise.all(ids.map(async (id) => await fixture.quota.take(id, limits)));
       expect(countAdmitted(second)).toBe(0);
     });
 

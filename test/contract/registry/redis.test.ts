@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createRedisKeyStore } from '../../../src/keys/redis-key-store.ts';
 import { openRedis } from '../../../src/redis/link.ts';
-import { startKeyFleet } from '../../support/key-fleet.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { linkUp } from '../../support/redis-link.ts';
-import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { describeRegistry } from './suite.ts';
+import { givenRedis, registryOn } from '../redis-harness.ts';
 
-let redis: TestRedis;
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = givenRedis();
 
-describeRegistry('Redis', async (clock) => {
-  await redis.flush();
-  return startKeyFleet({ url: redis.url, clock });
-});
+registryOn(redis, 'Redis');
 
 test('a registry for one command asks Redis each time and holds nothing', async () => {
-  await redis.flush();
-  const link = openRedis({ url: redis.url, role: 'state' });
+  await redis().flush();
+  const link = openRedis({ url: redis().url, role: 'state' });
   await linkUp(link);
   const store = createRedisKeyStore({ client: link.client, clock: new ManualClock() });
   const { key } = await store.create({

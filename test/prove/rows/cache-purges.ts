@@ -1,8 +1,7 @@
 /** How soon a purge is seen by every process of the fleet, also by those that don't hear of it, and also mid-fetch. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { type CacheWorld, withCacheWorld } from '../../support/cache-workers.ts';
-import { connectWhenUp } from '../../support/redis-client.ts';
+import { countSubscribers, cutSubscribers } from '../../support/redis-servers.ts';
 import { ms, percentile, type Row, scaled, type Scale, slackMs } from '../row.ts';
 
 const PROCESSES = 4;
@@ -15,12 +14,7 @@ const ID = 'purged';
 
 export async function run(scale: Scale): Promise<readonly Row[]> {
   return await withCacheWorld({ processes: PROCESSES, times: TIMES }, async (world) => {
-    const redis = await connectWhenUp(world.redis.url, 5000);
-    try {
-      return [await spread(world, scale), await cut(world, redis, scale), await duringFetch(world, scale)];
-    } finally {
-      redis.disconnect();
-    }
+    return [await spread(world, scale), await cut(world, scale), await duringFetch(world, scale)];
   });
 }
 
@@ -38,13 +32,13 @@ async function spread(world: CacheWorld, scale: Scale): Promise<Row> {
   };
 }
 
-async function cut(world: CacheWorld, redis: Redis, scale: Scale): Promise<Row> {
+async function cut(world: CacheWorld, scale: Scale): Promise<Row> {
   const rounds = scaled(scale, 50);
   const allowedMs = 1000 + slackMs(scale);
   let [longestMs, cuts] = [0, 0];
   for (let round = 0; round < rounds; round += 1) {
-    await allSubscribed(redis);
-    cuts += Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
+    await allSubscribed(world);
+    cuts += await cutSubscribers(world.redis);
     longestMs = Math.max(longestMs, ...(await purgeAndSee(world, `cut ${round}`, round)));
   }
   return {
@@ -56,11 +50,10 @@ async function cut(world: CacheWorld, redis: Redis, scale: Scale): Promise<Row> 
 }
 
 /** Until every connection that was cut is back. */
-async function allSubscribed(redis: Redis): Promise<void> {
+async function allSubscribed({ redis }: CacheWorld): Promise<void> {
   const untilMs = performance.now() + GIVE_UP_MS;
   for (;;) {
-    const list = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'));
-    const count = list.split('\n').filter((line) => line !== '').length;
+    const count = await countSubscribers(redis);
     if (count === CONNECTIONS) return;
     if (performance.now() > untilMs) throw new Error(`${count} connections for messages instead of ${CONNECTIONS}`);
     await sleep(10);

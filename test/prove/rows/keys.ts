@@ -1,6 +1,5 @@
 /** How soon a revocation is known to every process of the fleet, also to those that can't be told. */
 import { KeyWorkers, type RevocationSample } from '../../support/key-workers.ts';
-import { connectWhenUp } from '../../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { count, ms, percentile, type Row, scaled, type Scale, slackMs } from '../row.ts';
 
@@ -34,16 +33,11 @@ async function revocations(workers: KeyWorkers, scale: Scale): Promise<Row> {
   };
 }
 
-async function cuts(workers: KeyWorkers, { url }: TestRedis, scale: Scale): Promise<Row> {
+async function cuts(workers: KeyWorkers, redis: TestRedis, scale: Scale): Promise<Row> {
   const rounds = scaled(scale, 50);
   const allowedMs = 1000 + slackMs(scale);
-  const redis = await connectWhenUp(url, 5000);
   const samples: RevocationSample[] = [];
-  try {
-    for (let round = 0; round < rounds; round += 1) samples.push(await workers.revocationWhileCut(round, redis));
-  } finally {
-    redis.disconnect();
-  }
+  for (let round = 0; round < rounds; round += 1) samples.push(await workers.revocationWhileCut(round, redis));
   return {
     name: "revocation, subscribers' connections cut",
     bar: `${rounds} times: nobody lets the key in beyond ${ms(allowedMs)}`,

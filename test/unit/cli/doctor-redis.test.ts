@@ -21,14 +21,17 @@ test.each([
     'REDIS_CACHE_URL: version 7.2.4 answers in 300 ms (median of 11 pings); every request waits for it',
   ],
 ] as const)('latency of the %s Redis, %d ms: %s', (role, latencyMs, status, message) => {
-  expect(checkLatency({ latencyMs, settings: SOUND }, role)).toMatchObject({ status, message });
+  expect(checkLatency({ latencyMs, servers: [{ name: 'h:1', settings: SOUND }] }, role)).toMatchObject({
+    status,
+    message,
+  });
 });
 
 test('where INFO is refused nothing is made up', () => {
-  expect(checkLatency({ latencyMs: 1, settings: null }, 'state').message).toBe(
+  expect(checkLatency({ latencyMs: 1, servers: [{ name: 'h:1', settings: null }] }, 'state').message).toBe(
     'REDIS_URL: answers in 1.0 ms (median of 11 pings)',
   );
-  expect(checkSettings(null, 'cache', 'cache')).toEqual([
+  expect(checkSettings(null, 'cache', { use: 'cache', kind: 'single' })).toEqual([
     {
       name: 'redis',
       status: 'skipped',
@@ -39,7 +42,9 @@ test('where INFO is refused nothing is made up', () => {
 });
 
 const brief = (info: string, role: 'state' | 'cache' = 'state'): string[] =>
-  checkSettings(settingsOf(info, null), role, role).map(({ status, message }) => `${status} ${message}`);
+  checkSettings(settingsOf(info, null), role, { use: role, kind: 'single' }).map(
+    ({ status, message }) => `${status} ${message}`,
+  );
 
 test('what is well is told with the setting that makes it so, and what is not told as such', () => {
   expect(brief('maxmemory_policy:noeviction\naof_enabled:1')).toEqual([

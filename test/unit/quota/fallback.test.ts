@@ -2,6 +2,7 @@ import { beforeEach, afterEach, expect, test, vi } from 'vitest';
 import { FallbackQuota, type Unshared } from '../../../src/quota/fallback-quota.ts';
 import { createResilientQuota, type ResilientQuota } from '../../../src/quota/fallback.ts';
 import { createMemoryQuota } from '../../../src/quota/memory-quota.ts';
+import type { QuotaDecision, QuotaStanding } from '../../../src/quota/quota.ts';
 import type { SharedQuota } from '../../../src/quota/redis-quota.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -14,6 +15,7 @@ class RemovableQuota implements SharedQuota {
   readonly merged: { quotaId: string; mergeId: string; count: number }[] = [];
   readonly told: string[] = [];
   asked = 0;
+  looks = 0;
   probes = 0;
   isThere = true;
   isMergeable = true;
@@ -23,10 +25,10 @@ class RemovableQuota implements SharedQuota {
     return null;
   }
 
-  async take(quotaId: string): ReturnType<SharedQuota['take']> {
+  async take(quotaId: string): Promise<QuotaDecision> {
     this.asked += 1;
     if (!this.isThere) throw new Error('away');
-    const decision = await this.#log.take(quotaId, LIMITS);
+    const decision = this.#log.take(quotaId, LIMITS);
     const { minute, hour, admitted, nowMicros } = decision;
     const counted = admitted ? 1 : 0;
     const use = {
@@ -38,6 +40,12 @@ class RemovableQuota implements SharedQuota {
     };
     this.fallback.see(quotaId, use, nowMicros);
     return decision;
+  }
+
+  async peek(quotaId: string): Promise<QuotaStanding> {
+    this.looks += 1;
+    if (!this.isThere) throw new Error('away');
+    return this.#log.peek(quotaId, LIMITS);
   }
 
   async probe(): Promise<void> {
@@ -171,7 +179,11 @@ test('each merge has a name of its own', async () => {
 
 test('a log that can be reached but does not decide is asked less and less often', async () => {
   const failing = createResilientQuota({
-    shared: { recall: () => null, take: () => Promise.reject(new Error('out of memory')) },
+    shared: {
+      recall: () => null,
+      take: () => Promise.reject(new Error('out of memory')),
+      peek: () => Promise.reject(new Error('out of memory')),
+    },
     fallback: shared.fallback,
     probe: () => shared.probe(),
     merge: async () => {},
@@ -185,18 +197,64 @@ test('a log that can be reached but does not decide is asked less and less often
   failing.close();
 });
 
-test('a refusal that is known to hold is given again without the shared log', async () => {
+test('a refusal that is known to hold is given again at once, whether the shared log is there or not', async () => {
   const refused = { ...(await quota.take('q', LIMITS)), admitted: false };
   const knowing = createResilientQuota({
-    shared: { recall: () => refused, take: () => Promise.reject(new Error('away')) },
+    shared: {
+      recall: (quotaId) => (quotaId === 'q' ? refused : null),
+      take: (quotaId) => (quotaId === 'q' ? refused : Promise.reject(new Error('away'))),
+      peek: () => Promise.reject(new Error('away')),
+    },
     fallback: shared.fallback,
     probe: () => Promise.reject(new Error('away')),
     merge: async () => {},
   });
+  expect(knowing.take('q', LIMITS)).toBe(refused);
+  expect(knowing.isShared()).toBe(true);
   await knowing.take('other', LIMITS);
   expect(knowing.isShared()).toBe(false);
-  expect(await knowing.take('q', LIMITS)).toBe(refused);
+  expect(knowing.take('q', LIMITS)).toBe(refused);
+  expect(knowing.peek('q', LIMITS)).toBe(refused);
   knowing.close();
+});
+
+async function remaining(): Promise<readonly number[]> {
+  const { minute, hour } = await quota.peek('q', LIMITS);
+  return [minute.limit, minute.remaining, hour.limit, hour.remaining];
+}
+
+test('a look asks the shared log, and without it tells what is left of the share; no look is reason to go on alone', async () => {
+  expect(await admittedOf(2)).toBe(2);
+  expect(await remaining()).toEqual([6, 4, 100, 98]);
+  shared.isThere = false;
+  // What two processes have left, as far as this one knows.
+  expect(await remaining()).toEqual([6, 2, 100, 49]);
+  expect([shared.looks, quota.isShared(), shared.told]).toEqual([2, true, []]);
+  expect(await admittedOf(1)).toBe(1);
+  expect(quota.isShared()).toBe(false);
+  for (let i = 0; i < 20; i += 1) expect(await remaining()).toEqual([6, 1, 100, 48]);
+  expect(shared.looks).toBe(2);
+  expect(await admittedOf(5)).toBe(1);
+  expect(await remaining()).toEqual([6, 0, 100, 47]);
+});
+
+test('what a look finds of a quota that was never used leaves nothing behind', async () => {
+  shared.isThere = false;
+  expect(await remaining()).toEqual([6, 3, 100, 50]);
+  expect(shared.fallback.logCount).toBe(0);
+});
+
+test('what was admitted alone is in the shared log before a look at it', async () => {
+  await admittedOf(1);
+  shared.isThere = false;
+  await admittedOf(1);
+  shared.isThere = true;
+  shared.isMergeable = false;
+  await vi.advanceTimersByTimeAsync(200);
+  shared.isMergeable = true;
+  await vi.advanceTimersByTimeAsync(5000);
+  await remaining();
+  expect(shared.merged).toMatchObject([{ quotaId: 'q', count: 1 }]);
 });
 
 test('once closed it asks no more whether the shared log is back', async () => {

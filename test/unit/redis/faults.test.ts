@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { redisFaults, type RedisSettings, type RedisUse, severalRedisFault } from '../../../src/redis/faults.ts';
+import { redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../../src/redis/faults.ts';
 import { settingsOf } from '../../../src/redis/settings.ts';
 
 const SOUND: RedisSettings = {
   version: '7.0.15',
   mode: 'standalone',
   isReplica: false,
+  replicas: 0,
   runId: 'r1',
   evictionPolicy: 'noeviction',
   maxMemoryBytes: 0,
@@ -18,6 +19,7 @@ const UNTOLD: RedisSettings = {
   version: null,
   mode: null,
   isReplica: null,
+  replicas: null,
   runId: null,
   evictionPolicy: null,
   maxMemoryBytes: null,
@@ -58,8 +60,11 @@ test.each([
 });
 
 test.each([
-  [{ mode: 'cluster' }, 'Give the address of a Redis that stands alone, or of a primary with replicas.'],
-  [{ mode: 'sentinel' }, 'Give the address of a Redis that stands alone, or of a primary with replicas.'],
+  [{ mode: 'cluster' }, 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).'],
+  [
+    { mode: 'sentinel' },
+    'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.',
+  ],
   [{ isReplica: true }, 'Give the address of its primary.'],
 ])('%j is nothing to connect to', (changed, remedy) => {
   expect(faults(changed)).toEqual([`fail mode: ${remedy}`]);
@@ -132,12 +137,14 @@ test('INFO is read as Redis writes it', () => {
     'aof_last_write_status:err',
     '# Replication',
     'role:slave',
+    'connected_slaves:2',
     'executable:/usr/bin/a:b',
   ].join('\r\n');
   expect(settingsOf(info, '')).toEqual({
     version: '7.0.15',
     mode: 'standalone',
     isReplica: true,
+    replicas: 2,
     runId: 'abc',
     evictionPolicy: 'allkeys-lfu',
     maxMemoryBytes: 456,
@@ -149,9 +156,16 @@ test('INFO is read as Redis writes it', () => {
   expect(settingsOf('', null)).toEqual(UNTOLD);
 });
 
-test('Sentinels and Clusters are refused in words', () => {
-  expect(severalRedisFault('REDISS://h')).toBeNull();
-  expect(severalRedisFault('redis://h:1/2')).toBeNull();
-  expect(severalRedisFault('redis+sentinel://h:1/name')).toContain('not to Sentinels or a Cluster');
-  expect(severalRedisFault('redis+cluster://h:1,i:2')).toContain('not to Sentinels or a Cluster');
+const found = (changed: Partial<RedisSettings>, kind: RedisKind, use: RedisUse = 'state'): string[] =>
+  redisFaults({ ...SOUND, ...changed }, use, kind).map(({ severity, about }) => `${severity} ${about}`);
+
+test('a node of a Cluster is right where a Cluster is meant, and a primary there should have a replica', () => {
+  expect(found({ mode: 'cluster', replicas: 1 }, 'cluster')).toEqual([]);
+  expect(found({ mode: 'cluster', replicas: 0 }, 'cluster')).toEqual(['warn replicas']);
+  expect(found({ replicas: 0 }, 'sentinel')).toEqual(['warn replicas']);
+  expect(found({ replicas: null }, 'sentinel')).toEqual([]);
+  expect(found({ mode: 'cluster' }, 'sentinel')).toContain('fail mode');
+  // What is lost of the cache is asked of the store again.
+  const cache = { maxMemoryBytes: 1000, evictionPolicy: 'allkeys-lru' };
+  expect(found({ ...cache, mode: 'cluster', replicas: 0 }, 'cluster', 'cache')).toEqual([]);
 });

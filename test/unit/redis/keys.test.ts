@@ -3,15 +3,18 @@ import { expect, test } from 'vitest';
 import {
   CacheNames,
   channelName,
+  QUOTA_BUCKETS,
+  quotaBucket,
   quotaLogKey,
   quotaMergeKey,
   registryKey,
   taggedKey,
+  trialKeys,
 } from '../../../src/redis/keys.ts';
 
 test('names begin with the prefix and carry one hash tag', () => {
-  expect(quotaLogKey('key_1')).toBe('evalgate:{quota-key_1}:log');
-  expect(quotaMergeKey('key_1', 'm')).toBe('evalgate:{quota-key_1}:merged:m');
+  expect(quotaLogKey('key_1')).toMatch(/^evalgate:\{quota-\d+\}:key_1:log$/);
+  expect(quotaMergeKey('key_1', 'm')).toBe(quotaLogKey('key_1').replace(/log$/, 'merged:m'));
   expect(registryKey('id', 'a')).toBe('evalgate:{keys}:id:a');
   expect(new CacheNames('s1').of('abc', 'lease')).toBe('evalgate:{cache-s1-abc}:lease');
   expect(channelName('keys')).toBe('evalgate:channel:keys');
@@ -29,4 +32,24 @@ test('no two ids share a name, whatever they are made of, and none breaks out of
     }),
     { numRuns: 2000 },
   );
+});
+
+/** The hash tag of a name. */
+const tagOf = (name: string): string => /\{(.*)\}/.exec(name)?.[1] ?? '';
+
+test('quotas of one bucket have one hash tag, those of different buckets different ones, and no two share a log', () => {
+  const ids = Array.from({ length: 4000 }, (_, i) => `key_${i}`);
+  const counts = new Map<number, number>();
+  for (const id of ids) counts.set(quotaBucket(id), (counts.get(quotaBucket(id)) ?? 0) + 1);
+  expect([...counts.keys()].toSorted((a, b) => a - b)).toEqual(Array.from({ length: QUOTA_BUCKETS }, (_, i) => i));
+  // A fair share is 250.
+  expect(Math.min(...counts.values())).toBeGreaterThan(180);
+  expect(Math.max(...counts.values())).toBeLessThan(320);
+  expect(new Set(ids.map((id) => tagOf(quotaLogKey(id)))).size).toBe(QUOTA_BUCKETS);
+  for (const id of ids)
+    expect(tagOf(quotaLogKey(id))).toBe(
+      tagOf(quotaLogKey(ids.find((other) => quotaBucket(other) === quotaBucket(id)) ?? '')),
+    );
+  expect(new Set(ids.map(quotaLogKey)).size).toBe(ids.length);
+  expect(new Set(trialKeys('x').map(tagOf))).toEqual(new Set(ids.map((id) => tagOf(quotaLogKey(id)))));
 });

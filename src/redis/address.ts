@@ -1,0 +1,173 @@
+/**
+ * Where a Redis is, as one address tells it: a Redis that stands alone, a Cluster by some of its nodes, or a primary that
+ * Sentinels know by name. Pure.
+ */
+export interface RedisNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Credentials {
+  readonly username: string | null;
+  readonly password: string | null;
+}
+
+/** Names of PEM files, and the name that the certificates must be of where it is not the host's. */
+export interface TlsNames {
+  readonly caFile: string | null;
+  readonly certFile: string | null;
+  readonly keyFile: string | null;
+  readonly serverName: string | null;
+}
+
+export interface RedisAddress {
+  readonly kind: 'single' | 'cluster' | 'sentinel';
+  /** The Redis itself, some nodes of a Cluster, or the Sentinels. */
+  readonly nodes: readonly [RedisNode, ...RedisNode[]];
+  /** By what name the Sentinels know the primary; empty where there are none. */
+  readonly primary: string;
+  readonly db: number;
+  /** For Redis itself. */
+  readonly credentials: Credentials;
+  /** For the Sentinels. */
+  readonly sentinelCredentials: Credentials;
+  /** Null for connections that are not encrypted. */
+  readonly tls: TlsNames | null;
+  /** The version of IP; 0 for either. */
+  readonly family: 0 | 4 | 6;
+}
+
+/** An address that can't be used. The message says why and holds nothing of it: an address can hold a password. */
+export class RedisAddressError extends TypeError {
+  override readonly name = 'RedisAddressError';
+}
+
+export const ADDRESS_FORMS =
+  'redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary (rediss for TLS)';
+
+const FORM = /^(rediss?)(?:\+(cluster|sentinel))?:\/\/(?:([^@/\s]*)@)?([^@/?\s]+)(?:\/([^?\s]*))?(?:\?(\S*))?$/i;
+const NODE = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i;
+const DATABASE = /^\d{0,9}$/;
+const REDIS_PORT = 6379;
+const SENTINEL_PORT = 26_379;
+const MAX_PORT = 65_535;
+
+const TLS_OPTIONS = ['tlsCaFile', 'tlsCertFile', 'tlsKeyFile', 'tlsServerName'] as const;
+const SENTINEL_OPTIONS = ['sentinelUsername', 'sentinelPassword'] as const;
+
+/** Throws RedisAddressError. */
+export function parseRedisAddress(url: string): RedisAddress {
+  const [, scheme = '', kindName = 'single', userInfo = '', hosts, path = '', query = ''] = FORM.exec(url) ?? [];
+  if (hosts === undefined) throw new RedisAddressError(`it is none of ${ADDRESS_FORMS}`);
+  const kind = kindOf(kindName.toLowerCase());
+  const isTls = scheme.toLowerCase() === 'rediss';
+  const options = parseOptions(query, { kind, isTls });
+  const option = (name: string): string | null => options.get(name) ?? null;
+  const [name, database, ...rest] = kind === 'sentinel' ? path.split('/') : ['', path];
+  if (rest.length > 0) throw new RedisAddressError('what follows the name of the primary is its database, and no more');
+  return {
+    kind,
+    nodes: parseNodes(hosts, kind),
+    primary: parsePrimary(name ?? '', kind),
+    db: parseDatabase(database ?? '', kind),
+    credentials: parseCredentials(userInfo),
+    sentinelCredentials: { username: option('sentinelUsername'), password: option('sentinelPassword') },
+    tls: isTls
+      ? {
+          caFile: option('tlsCaFile'),
+          certFile: option('tlsCertFile'),
+          keyFile: option('tlsKeyFile'),
+          serverName: option('tlsServerName'),
+        }
+      : null,
+    family: parseFamily(option('family')),
+  };
+}
+
+/** For people and logs: hosts and ports, and nothing that is secret. */
+export function describeAddress({ kind, nodes, primary }: RedisAddress): string {
+  const hosts = nodes.map(describeNode).join(', ');
+  if (kind === 'cluster') return `the Cluster at ${hosts}`;
+  return kind === 'sentinel' ? `the primary ${primary} of the Sentinels at ${hosts}` : `Redis at ${hosts}`;
+}
+
+export function describeNode({ host, port }: RedisNode): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+type Kind = RedisAddress['kind'];
+
+function kindOf(name: string): Kind {
+  return name === 'cluster' || name === 'sentinel' ? name : 'single';
+}
+
+function parseNodes(hosts: string, kind: Kind): RedisAddress['nodes'] {
+  const [first, ...more] = hosts.split(',').map((text) => parseNode(text, kind));
+  if (first === undefined) throw new RedisAddressError('it names no host');
+  if (kind === 'single' && more.length > 0) {
+    throw new RedisAddressError(
+      'it names several hosts: a Cluster begins with redis+cluster://, Sentinels with redis+sentinel://',
+    );
+  }
+  return [first, ...more];
+}
+
+function parseNode(text: string, kind: Kind): RedisNode {
+  const [, host, port = String(kind === 'sentinel' ? SENTINEL_PORT : REDIS_PORT)] = NODE.exec(text) ?? [];
+  if (host === undefined) throw new RedisAddressError('a host in it is neither a name nor an IP address');
+  if (Number(port) > MAX_PORT) throw new RedisAddressError(`a port is at most ${MAX_PORT}`);
+  return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
+}
+
+function parsePrimary(name: string, kind: Kind): string {
+  if (kind === 'sentinel' && name === '') {
+    throw new RedisAddressError('it lacks the name of the primary: redis+sentinel://host:port,host:port/primary');
+  }
+  return decoded(name);
+}
+
+function parseDatabase(text: string, kind: Kind): number {
+  if (!DATABASE.test(text)) throw new RedisAddressError('its database is no number');
+  if (kind === 'cluster' && Number(text) !== 0) throw new RedisAddressError('a Cluster has database 0 alone');
+  return Number(text);
+}
+
+function parseCredentials(userInfo: string): Credentials {
+  const colon = userInfo.indexOf(':');
+  const [user, password] = colon < 0 ? [userInfo, ''] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
+  return { username: decoded(user) || null, password: decoded(password) || null };
+}
+
+function parseFamily(text: string | null): 0 | 4 | 6 {
+  if (text === null || text === '0') return 0;
+  if (text === '4') return 4;
+  if (text === '6') return 6;
+  throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
+}
+
+function parseOptions(query: string, about: { kind: Kind; isTls: boolean }): ReadonlyMap<string, string> {
+  const known: readonly string[] = [
+    'family',
+    ...(about.isTls ? TLS_OPTIONS : []),
+    ...(about.kind === 'sentinel' ? SENTINEL_OPTIONS : []),
+  ];
+  const options = new Map<string, string>();
+  for (const part of query.split('&').filter((text) => text !== '')) {
+    const equals = part.indexOf('=');
+    const name = decoded(equals < 0 ? part : part.slice(0, equals));
+    if (!known.includes(name)) {
+      const which = /^[A-Za-z]{1,40}$/.test(name) ? name : 'of another name';
+      throw new RedisAddressError(`it has no option ${which}: there are ${known.join(', ')}`);
+    }
+    options.set(name, equals < 0 ? '' : decoded(part.slice(equals + 1)));
+  }
+  return options;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new RedisAddressError('it has a percent sign that begins no code: write %25 for it');
+  }
+}

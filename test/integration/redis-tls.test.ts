@@ -1,0 +1,103 @@
+/** Redis behind TLS, with an authority of its own: read from a file that the address names, and demanded. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { createServer, type Server } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { RedisAddressError } from '../../src/redis/address.ts';
+import { openRedis } from '../../src/redis/link.ts';
+import { linkUp } from '../support/redis-link.ts';
+import { findServer } from '../support/redis-binary.ts';
+import { freePort, spawnServer } from '../support/redis-server.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { makeTlsFiles, type TlsFiles } from '../support/tls-files.ts';
+import { evalgate } from '../unit/cli/support.ts';
+
+// Without openssl there is nothing to make an authority with.
+const files = await makeTlsFiles();
+
+let redis: TestRedis;
+let front: Server | null = null;
+let secure: TestRedis | null = null;
+let url: string;
+
+/** By the server itself. False where it was made without. */
+async function startOwnTls({ ca, cert, key }: TlsFiles): Promise<boolean> {
+  const [binary, port] = [await findServer(), await freePort()];
+  if (binary === null) return false;
+  const more = ['--tls-port', String(port), '--tls-cert-file', cert, '--tls-key-file', key];
+  secure = await spawnServer(binary, { more: [...more, '--tls-ca-cert-file', ca, '--tls-auth-clients', 'no'] }).catch(
+    () => null,
+  );
+  url = `rediss://127.0.0.1:${port}`;
+  return secure !== null;
+}
+
+beforeAll(async () => {
+  if (files === null) return;
+  redis = await startRedis();
+  if (await startOwnTls(files)) return;
+  const { hostname, port } = new URL(redis.url);
+  front = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, (socket) => {
+    const plain = connect(Number(port), hostname);
+    socket.on('error', () => plain.destroy()).pipe(plain);
+    plain.on('error', () => socket.destroy()).pipe(socket);
+  }).listen(0, '127.0.0.1');
+  await once(front, 'listening');
+  const address = front.address();
+  url = `rediss://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+});
+afterAll(async () => {
+  if (files === null) return;
+  front?.close();
+  await secure?.close();
+  await redis.close();
+  await files.remove();
+});
+
+const reportSchema = z.object({
+  checks: z.array(
+    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
+  ),
+});
+
+async function doctor(REDIS_URL: string) {
+  const { stdout } = await evalgate(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env: { REDIS_URL } });
+  return reportSchema.parse(JSON.parse(stdout)).checks.filter(({ name }) => name === 'redis');
+}
+
+describe.skipIf(files === null)('behind TLS', () => {
+  test('commands and messages go by TLS where the address names the authority', async () => {
+    const link = openRedis({ url: `${url}?tlsCaFile=${encodeURIComponent(files?.ca ?? '')}`, role: 'state' });
+    onTestFinished(() => link.close());
+    await linkUp(link);
+    const heard = new Promise<string>((resolve) => void link.subscriber.listen('news', resolve));
+    if (!link.subscriber.isUp()) await new Promise<void>((resolve) => void link.subscriber.onUp(resolve));
+    await link.client.set('secret', '1');
+    expect(await link.client.get('secret')).toBe('1');
+    await link.client.publish('news', 'one');
+    expect(await heard).toBe('one');
+  });
+
+  test('an authority that is not named is not trusted, and the doctor says where to name it', async () => {
+    const [check] = await doctor(url);
+    expect(check).toMatchObject({
+      status: 'fail',
+      advice:
+        'Name a file with the certificate of its authority: ?tlsCaFile=/path/ca.pem at the end of REDIS_URL, or in NODE_EXTRA_CA_CERTS.',
+    });
+    expect(check?.message).toMatch(
+      /^REDIS_URL: Redis at 127\.0\.0\.1:\d+ can't be used \((?:UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN)\)$/,
+    );
+    const [named] = await doctor(`${url}?tlsCaFile=${files?.ca}`);
+    expect(named?.status).toBe('ok');
+  });
+});
+
+const openWithoutFile = () => openRedis({ url: 'rediss://h?tlsCaFile=/none/such.pem', role: 'state' });
+
+test('a file that is not there is told with its option, and not with its path', () => {
+  expect(openWithoutFile).toThrow(RedisAddressError);
+  expect(openWithoutFile).toThrow("the file of its option tlsCaFile can't be read (ENOENT)");
+});
