@@ -13,7 +13,7 @@ if (problem === null) {
   // What is cached is bounded; let what the collector leaves lying about beside it be so too. Collecting more often costs
   // little: what lives long is hardly more than the cache. The young generation's size can only be set on the command
   // line, as `npm start` and the container do.
-  setFlagsFromString('--heap-growing-percent=10');
+  setFlagsFromString('--heap-growing-percent=25');
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {

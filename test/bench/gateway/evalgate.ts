@@ -53,7 +53,7 @@ export async function startEvalgate({
   await writeFile(configFile, file ?? '{}\n');
   const { child, pid, stop } = launch({
     core,
-    command: [process.execPath, '--max-semi-space-size=4', LAUNCHER, 'serve', '--json'],
+    command: [process.execPath, '--max-semi-space-size=8', LAUNCHER, 'serve', '--json'],
     env: {
       CONFIG_FILE: configFile,
       PORT: '0',
