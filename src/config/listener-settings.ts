@@ -51,8 +51,8 @@ export const adminSettings = z.strictObject({
     does: 'The admin listener answers only to these tokens; the name of a token goes into the audit.',
   }),
   allowedHosts: setting(hostNames(), {
-    env: null,
+    env: 'ADMIN_ALLOWED_HOSTS',
     initial: [],
-    does: 'Names, besides loopback ones, by which the admin listener may be addressed. Add the name under which operators reach it.',
+    does: 'Names and addresses, besides loopback ones, by which the admin listener may be addressed. Add those under which operators and Prometheus reach it.',
   }),
 });
