@@ -1,5 +1,6 @@
 /** Kinds of settings that name machines: hosts, networks, addresses of services. */
 import { isIP } from 'node:net';
+import { parseRedisAddress, RedisAddressError } from '../redis/address.ts';
 import { type Kind, list, textSchema, ValueProblem } from './kinds.ts';
 
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
@@ -63,26 +64,21 @@ function parseHttpUrl(text: string): string | null {
   return url.href.replace(/\/+$/, '');
 }
 
-const HOST_AND_PORT = String.raw`(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?`;
-const ONE_REDIS = new RegExp(String.raw`^rediss?://(?:[^@/\s]*@)?${HOST_AND_PORT}(?:/\d*)?(?:\?\S*)?$`, 'i');
-const SEVERAL_REDIS = new RegExp(
-  String.raw`^redis\+(?:sentinel|cluster)://(?:[^@/\s]*@)?${HOST_AND_PORT}(?:,${HOST_AND_PORT})*(?:/[^\s?]*)?(?:\?\S*)?$`,
-  'i',
-);
-
-const PORTS = /:(\d{1,5})(?=[,/?]|$)/g;
-const MAX_PORT = 65_535;
-
-function isRedisUrl(text: string): boolean {
-  if (!ONE_REDIS.test(text) && !SEVERAL_REDIS.test(text)) return false;
-  const hosts = text.slice(text.lastIndexOf('@') + 1);
-  return [...hosts.matchAll(PORTS)].every(([, port]) => Number(port) <= MAX_PORT);
-}
-
 /** Address of a Redis, of its Sentinels or of a Cluster's nodes. It can hold a password. */
 export function redisUrl(): Kind<string> {
   return {
-    schema: textSchema((text) => (isRedisUrl(text) ? text : null)),
-    allowed: 'redis://[user:password@]host[:port][/db], or rediss:// (TLS)',
+    schema: textSchema(checkedRedisUrl),
+    allowed:
+      'redis://[user:password@]host[:port][/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary[/db]; rediss for TLS',
   };
+}
+
+function checkedRedisUrl(text: string): string {
+  try {
+    parseRedisAddress(text);
+    return text;
+  } catch (error) {
+    if (error instanceof RedisAddressError) throw new ValueProblem(error.message);
+    throw error;
+  }
 }

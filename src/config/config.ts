@@ -15,7 +15,7 @@ export function configOf(settings: Settings): Config {
   return deepFreeze(shape(settings));
 }
 
-function shape({ server, admin, redis, upstream, keys, rateLimit, cache, log }: Settings) {
+function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, log }: Settings) {
   const { list, evaluation, transcript, scorecard, rubric, dealInsights, notFound } = cache.classes;
   return {
     server: {
@@ -48,6 +48,7 @@ function shape({ server, admin, redis, upstream, keys, rateLimit, cache, log }: 
     },
     keys: { source: keys.source, graceMs: keys.grace },
     rateLimit: { perMinute: rateLimit.perMinute, perHour: rateLimit.perHour },
+    api: { deprecations: api.deprecations },
     cache: {
       memoryBytes: cache.memory,
       classes: {

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { redisUrl } from './addresses.ts';
 import { cacheSettings } from './cache-settings.ts';
+import { deprecations } from './deprecations.ts';
 import { duration, limit, oneOf } from './kinds.ts';
 import { adminSettings, serverSettings } from './listener-settings.ts';
 import { DAY, secret, setting } from './setting.ts';
@@ -18,7 +19,7 @@ export const configSchema = z.strictObject({
   redis: z.strictObject({
     url: secret(redisUrl(), {
       env: 'REDIS_URL',
-      does: 'Redis for keys, quotas and what several processes share; without it all of that is in the memory of one process. This version refuses Sentinels and Clusters.',
+      does: 'Redis for keys, quotas and what several processes share; without it all of that is in the memory of one process. A Redis, a Cluster, or the primary that Sentinels name.',
     }),
     cacheUrl: secret(redisUrl(), {
       env: 'REDIS_CACHE_URL',
@@ -48,6 +49,13 @@ export const configSchema = z.strictObject({
       env: 'RATE_LIMIT_PER_HOUR',
       initial: 3000,
       does: 'Requests that a key may make in any 3600 s, where it has no limit of its own.',
+    }),
+  }),
+  api: z.strictObject({
+    deprecations: setting(deprecations(), {
+      env: null,
+      initial: [],
+      does: 'Surfaces and operations whose answers say that they are going to end, and when. See [versions](versions.md).',
     }),
   }),
   cache: cacheSettings,

@@ -1,11 +1,15 @@
 /** Which endpoint an address is of. */
 import { Router } from '@koa/router';
 import { LRUCache } from 'lru-cache';
+import type { Fields } from './answer.ts';
 import type { Context, Match, Route } from './state.ts';
 import type { EndpointRoute } from './surface.ts';
 
 /** Finds the endpoint of a path, and the parameters in it; null where there is none. */
 export type PathMatcher<E> = (pathname: string) => PathMatch<E> | null;
+
+/** What the answers of an operation say of its deprecation. */
+export type NoticesOf = (surface: Route['surface'], name: EndpointRoute['name']) => Fields;
 
 export interface PathMatch<E> {
   readonly endpoint: E;
@@ -16,10 +20,14 @@ export interface PathMatch<E> {
 export function pathMatcher<E extends EndpointRoute>(
   surface: Route['surface'],
   endpoints: readonly E[],
+  noticesOf: NoticesOf = () => [],
 ): PathMatcher<E> {
   const router = new Router({ prefix: `/${surface}`, strict: true, sensitive: true });
   const routes = new Map(
-    endpoints.map((endpoint) => [endpoint.name, { endpoint, route: routeFor(surface, endpoint) }]),
+    endpoints.map((endpoint): readonly [string, { endpoint: E; route: Route }] => [
+      endpoint.name,
+      { endpoint, route: routeFor(surface, endpoint, noticesOf(surface, endpoint.name)) },
+    ]),
   );
   // Only asked which path is whose; nothing is ever served by it.
   for (const { name, path } of endpoints) router.get(name, path, () => undefined);
@@ -31,10 +39,10 @@ export function pathMatcher<E extends EndpointRoute>(
   };
 }
 
-export function routeFor(surface: Route['surface'], endpoint: EndpointRoute): Route {
-  const { name, forbidden, notFound } = endpoint;
+export function routeFor(surface: Route['surface'], endpoint: EndpointRoute, notices: Fields = []): Route {
+  const { name, forbidden, notFound, isCounted = true } = endpoint;
   const template = `/${surface}${endpoint.path.replaceAll(/:(\w+)/g, '{$1}')}`;
-  return { surface, name, template, forbidden, notFound };
+  return { surface, name, template, forbidden, notFound, isCounted, notices };
 }
 
 /** Addresses that are remembered; the least recently used goes first. */

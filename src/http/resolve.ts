@@ -55,6 +55,12 @@ export function createResolver(): Resolve {
 
 function resolved(match: PathMatch<EndpointRoute>, query: string, viewer: readonly string[] | null): Resolved {
   const { endpoint, route, parameters } = match;
+  if (endpoint.asks === null) {
+    return {
+      kind: 'refused',
+      message: `${route.template} is answered by the gateway itself: nothing of it is cached.`,
+    };
+  }
   try {
     const asked = endpoint.asks(viewOf({ route, parameters, query, viewer }));
     const workspaceIds = workspacesOf(asked, viewer);

@@ -2,6 +2,8 @@
 import type Koa from 'koa';
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
+import type { QuotaStanding } from '../quota/quota.ts';
+import type { Fields } from './answer.ts';
 
 /** One endpoint, as the log, the metrics and the error texts know it. */
 export interface Route {
@@ -14,6 +16,10 @@ export interface Route {
   readonly forbidden: string;
   /** The one text of every 404 here, so that another workspace's resource can't be told from none. */
   readonly notFound: string;
+  /** Whether a request to it costs its key anything; where not, it is only told how its quota stands. */
+  readonly isCounted: boolean;
+  /** What all its answers say of its deprecation; most often nothing. */
+  readonly notices: Fields;
 }
 
 /** What an address was found to be. The same object for all requests of that address, as long as it is remembered. */
@@ -34,6 +40,8 @@ export interface RequestState {
   match: Match | null;
   /** Set once the caller is known to hold an active key. */
   key: ApiKey | null;
+  /** How its quota stands, where the request isn't counted. */
+  standing: QuotaStanding | null;
   /** The key that was given, active or not, as the log names it; null where it is none that was ever issued. */
   keyId: string | null;
   /** How the read was answered; null where none was made. */

@@ -84,7 +84,7 @@ test('requests of one turn that go by different limits are each decided by their
   const narrow = { perMinute: 2, perHour: 1000 };
   const wide = { perMinute: 4, perHour: 1000 };
   const decisions = await Promise.all(
-    [narrow, narrow, narrow, wide, wide, wide].map((limits) => quota.take('mixed', limits)),
+    [narrow, narrow, narrow, wide, wide, wide].map(async (limits) => await quota.take('mixed', limits)),
   );
   expect(decisions.map(({ admitted, minute }) => [admitted, minute.remaining])).toEqual([
     [true, 1],
@@ -99,6 +99,6 @@ test('requests of one turn that go by different limits are each decided by their
 test('more requests of one turn than fit into one call are all decided on', async () => {
   const quota = createRedisQuota({ client: link.client, clock: systemClock });
   const limits = { perMinute: 1700, perHour: 100_000 };
-  const decisions = await Promise.all(Array.from({ length: 2500 }, () => quota.take('many', limits)));
+  const decisions = await Promise.all(Array.from({ length: 2500 }, async () => await quota.take('many', limits)));
   expect(decisions.filter((decision) => decision.admitted).length).toBe(1700);
 });

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type QuotaWindows, QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
-import { decisionsOf } from '../../src/quota/redis-decisions.ts';
+import { decisionsOf, standingOf } from '../../src/quota/redis-decisions.ts';
 import { type LogReply, MOST_REQUESTS, type RequestRun, takeFromLogs } from '../../src/quota/redis-log.ts';
 import { mergeIntoLog } from '../../src/quota/redis-merge.ts';
 import { RefusalMemory } from '../../src/quota/redis-refusals.ts';
@@ -109,6 +109,24 @@ test('R1, R2: the script decides on any log and any batch as the oracle does, an
     { numRuns: sized(10_000) },
   );
 }, 300_000);
+
+test('a look at any log tells how both windows stand as the oracle does, and leaves the log and its expiry alone', async () => {
+  await fc.assert(
+    fc.asyncProperty(traceArbitrary, limitsArbitrary, async ({ windows, gaps, isAhead }, limits) => {
+      const newest = Date.now() * 1000 + (isAhead ? AHEAD_MICROS : -gaps.length);
+      const log = gaps.reduceRight<number[]>((times, gap) => [(times[0] ?? newest) - gap, ...times], []);
+      await fill(log);
+      const reply = await takeFromLog([{ limits, count: 0 }], windows);
+      const oracle = new QuotaOracle(windows);
+      oracle.admitted.push(...log);
+      expect(standingOf(reply, limits, windows)).toEqual(oracle.peek(reply.nowMicros, limits));
+      expect(await entries()).toEqual(log);
+      // -1: it has none, -2: there is no log.
+      expect(await link.client.pttl(KEY)).toBe(log.length === 0 ? -2 : -1);
+    }),
+    { numRuns: sized(2000) },
+  );
+}, 60_000);
 
 test('R2: what the script tells with a refusal is enough to go on refusing as the oracle does', async () => {
   const waits = fc.array(fc.nat(400), { minLength: 1, maxLength: 10 });

@@ -194,7 +194,7 @@ describe('documentFor', () => {
     const part = documentFor(document, surface);
     const partSchemas = new DocumentSchemas(part);
     const paths = partSchemas.keysAt(['paths']);
-    expect(paths).toHaveLength(5);
+    expect(paths).toHaveLength(6);
     expect(paths.every((path) => path.startsWith(prefix))).toBe(true);
     expect(part.tags?.map((tag) => tag.name)).toEqual(tags);
     expect(partSchemas.keysAt(['components', 'securitySchemes'])).toHaveLength(1);

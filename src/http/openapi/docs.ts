@@ -1,15 +1,16 @@
 /** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
-import { readFileSync } from 'node:fs';
+import { accessSync, readFileSync } from 'node:fs';
 import { type Answer, replaceField } from '../answer.ts';
 import { methodNotAllowed } from '../layers/no-endpoint.ts';
 import type { Context } from '../state.ts';
 import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
+import type { MaybePromise } from '../../maybe-promise.ts';
 import type { OpenApiDocument } from './document.ts';
 import { StaticFile } from './static-file.ts';
 
 export interface DocsOptions {
   /** The document as it stands now. It is written out once for each object that this returns. */
-  readonly document: () => OpenApiDocument;
+  readonly document: () => MaybePromise<OpenApiDocument>;
 }
 
 /** Kept by anyone, but asked about at each use. */
@@ -26,15 +27,15 @@ const TYPES = {
 export function createDocs(options: DocsOptions): (ctx: Context) => Promise<Answer | null> {
   const written = new WeakMap<OpenApiDocument, StaticFile>();
   const pages = docsFiles();
-  const fileAt = (path: string): StaticFile | undefined => {
-    if (path !== '/openapi.json') return pages.get(path);
-    const document = options.document();
+  const fileAt = async (path: string): Promise<StaticFile | undefined> => {
+    if (path !== '/openapi.json') return pages.get(path)?.();
+    const document = await options.document();
     const file = written.get(document) ?? documentFile(document);
     written.set(document, file);
     return file;
   };
   return async (ctx) => {
-    const file = fileAt(ctx.path);
+    const file = await fileAt(ctx.path);
     if (file === undefined) return null;
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx.method);
     if (ctx.path !== '/openapi.json') replaceField(ctx, 'Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
@@ -43,10 +44,11 @@ export function createDocs(options: DocsOptions): (ctx: Context) => Promise<Answ
 }
 
 function documentFile(document: OpenApiDocument): StaticFile {
-  return textFile(JSON.stringify(document), 'application/json; charset=utf-8');
+  return textFile(JSON.stringify(document), 'application/json; charset=utf-8')();
 }
 
-function docsFiles(): ReadonlyMap<string, StaticFile> {
+/** Read when they are first asked for: most processes never are. */
+function docsFiles(): ReadonlyMap<string, () => StaticFile> {
   return new Map([
     ['/docs', textFile(DOCS_PAGE, TYPES.html)],
     ['/docs/page.css', textFile(DOCS_STYLE, TYPES.css)],
@@ -57,11 +59,23 @@ function docsFiles(): ReadonlyMap<string, StaticFile> {
   ]);
 }
 
-function textFile(text: string, type: string): StaticFile {
-  return new StaticFile({ bytes: Buffer.from(text), type, cacheControl: REVALIDATE, isCompressible: true });
+function textFile(text: string, type: string): () => StaticFile {
+  return once(() => {
+    const bytes = Buffer.from(text);
+    return new StaticFile({ bytes, type, cacheControl: REVALIDATE, isCompressible: true });
+  });
 }
 
-function packageFile(url: string, type: string): StaticFile {
-  const bytes = readFileSync(new URL(url));
-  return new StaticFile({ bytes, type, cacheControl: ONE_HOUR, isCompressible: type !== 'image/png' });
+function packageFile(url: string, type: string): () => StaticFile {
+  const file = new URL(url);
+  accessSync(file);
+  return once(() => {
+    const bytes = readFileSync(file);
+    return new StaticFile({ bytes, type, cacheControl: ONE_HOUR, isCompressible: type !== 'image/png' });
+  });
+}
+
+function once(make: () => StaticFile): () => StaticFile {
+  let made: StaticFile | null = null;
+  return () => (made ??= make());
 }

@@ -1,9 +1,10 @@
 /** Builds the OpenAPI 3.1 document of the public API from the schemas of its bodies. */
 import { createDocument, type ZodOpenApiOverride } from 'zod-openapi';
+import type { Deprecation } from '../../domain/operations.ts';
 import { headerComponents } from './headers.ts';
 import { type DocumentedLimits, infoOf, securitySchemes, TAGS } from './info.ts';
-import { paths } from './operations.ts';
 import { parameterComponents } from './parameters.ts';
+import { pathsWith } from './paths.ts';
 import { responseComponents } from './responses.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -13,6 +14,8 @@ export interface DocumentOptions {
   readonly limits: DocumentedLimits;
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */
   readonly serverUrl?: string;
+  /** What the answers announce; nothing by default. */
+  readonly deprecations?: readonly Deprecation[];
 }
 
 /** The document for both surfaces. */
@@ -23,7 +26,7 @@ export function buildOpenApiDocument(options: DocumentOptions): OpenApiDocument 
       info: infoOf(options.limits),
       servers: [{ url: options.serverUrl ?? '/', description: 'This gateway' }],
       tags: [TAGS.v1, TAGS.v2],
-      paths,
+      paths: pathsWith(options.deprecations ?? []),
       components: {
         headers: { ...headerComponents },
         parameters: { ...parameterComponents },

@@ -3,6 +3,7 @@ import { toCall } from '../../domain/call.ts';
 import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
 import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
+import { toOwnKeyBody } from '../../domain/own-key.ts';
 import { toReport } from '../../domain/report.ts';
 import { toRubricBody } from '../../domain/rubric.ts';
 import { toScoredCardView } from '../../domain/scored-card.ts';
@@ -74,6 +75,20 @@ const scoredCard: ScoredCardRecord = {
 
 const page = { items: [evaluation], total: 1 };
 
+const ownKey = toOwnKeyBody(
+  {
+    keyId: 'key_8sK2dQmV4xTz',
+    name: 'nightly export',
+    scopes: ['reports.read', 'calls.read'],
+    workspaceIds: [EXAMPLE_WORKSPACE_ID],
+    expiresAtMs: Date.UTC(2027, 0, 1),
+  },
+  {
+    minute: { limit: 120, remaining: 117, reset: 1_772_600_827 },
+    hour: { limit: 3000, remaining: 2875, reset: 1_772_604_367 },
+  },
+);
+
 /** One example body a route, by the route's operationId. */
 export const bodyExamples = {
   listReports: toReportsPage(page, 1),
@@ -106,4 +121,6 @@ export const bodyExamples = {
     name: SCORECARD_NAME,
     rubric: { sections: [{ title: 'Opening', weight: 0.25, levels: ['missing', 'partly', 'fully'] }] },
   }),
+  getWorkspaceKey: ownKey,
+  getCallsKey: ownKey,
 } as const;

@@ -23,6 +23,25 @@ const always: Readonly<Record<string, Header>> = {
   },
 };
 
+const ofDeprecated: Readonly<Record<string, Header>> = {
+  Deprecation: {
+    description:
+      'Only where the operation is deprecated, or will be: since when (RFC 9745), as an `@` and a Unix time in seconds.',
+    schema: { type: 'string', pattern: '^@[0-9]+$' },
+    example: '@1798761600',
+  },
+  Sunset: {
+    description: 'Only where that is settled: from when the operation may be gone (RFC 8594).',
+    schema: { type: 'string' },
+    example: 'Sat, 01 Jan 2028 00:00:00 GMT',
+  },
+  Link: {
+    description: 'Only where the operation is deprecated: where people can read what to do.',
+    schema: { type: 'string', pattern: '^<[^>]+>; rel="deprecation"$' },
+    example: '<https://docs.example/v1>; rel="deprecation"',
+  },
+};
+
 const caching: Readonly<Record<string, Header>> = {
   ETag: {
     description: 'Names these bytes in this coding. Send it as `If-None-Match` to get a 304 while nothing has changed.',
@@ -95,7 +114,7 @@ const particular: Readonly<Record<string, Header>> = {
     example: 'br',
   },
   'Cache-Control-NoStore': {
-    description: 'An error is not to be kept.',
+    description: 'The response is not to be kept.',
     required: true,
     schema: { type: 'string', const: 'no-store' },
     example: 'no-store',
@@ -131,11 +150,12 @@ export const headerComponents: Readonly<Record<string, Header>> = {
   ...required(caching),
   ...required(counted),
   ...Object.fromEntries(Object.entries(counted).map(([name, header]) => [`${name}-IfCounted`, header])),
+  ...ofDeprecated,
   ...particular,
 };
 
-/** On every response. */
-export const alwaysHeaders = references(always);
+/** On every response, or on every one of a deprecated operation. */
+export const alwaysHeaders = { ...references(always), ...references(ofDeprecated) };
 /** On what was read: 200 and 304. */
 export const cachingHeaders = references(caching);
 /** On every response to a request that counted against a key. */

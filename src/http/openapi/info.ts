@@ -68,12 +68,15 @@ Send an API key with every request: \`Authorization: Bearer <API key>\`. A key h
 - **404**: what belongs to another workspace looks the same as what does not exist.
 
 ## Rate limits
-Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it was given limits of its own. Every request with an active key counts, whatever its outcome, on both surfaces together. A request that is refused with 429 counts in neither window.
+Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it was given limits of its own. Every request with an active key counts, whatever its outcome, on both surfaces together. A request that is refused with 429 counts in neither window, and neither do those to \`GET /v1/key\` and \`GET /v2/key\`, which tell what a key may read and what is left of its quota.
 
 Responses to counted requests carry the \`X-RateLimit-*\` headers for both windows and for the active one, which is the one with fewer requests left (\`minute\` where both have the same), and \`RateLimit\` and \`RateLimit-Policy\` of the IETF draft. \`Remaining\` is after this request. \`Reset\` is when the window would be empty again if no more requests came. On a 429, \`Retry-After\` is the earliest time at which one more request is admitted.
 
 ## Caching
 Answers come from a cache where it has them. \`Age\` tells how old the data is and \`Cache-Status\` how the answer came about. \`Cache-Control: private, max-age=...\` tells how long a copy may be kept, and \`ETag\` with \`If-None-Match\` saves sending what has not changed: 304. Requests cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
+
+## Versions
+What is going to end says so on every answer: \`Deprecation\` (RFC 9745) since when, \`Sunset\` (RFC 8594) from when it may be gone, \`Link\` where to read more.
 
 ## Errors
 Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. Every response carries \`X-Request-Id\`; name it when you ask about a request.`;

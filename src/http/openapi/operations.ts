@@ -1,22 +1,21 @@
-/** The ten operations of the public API. */
+/** The operations of the public API. */
 import type { ZodType } from 'zod';
-import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
 import { callBodySchema } from '../../domain/call.ts';
 import { dealInsightsBodySchema } from '../../domain/deal-insights.ts';
+import { ownKeyBodySchema } from '../../domain/own-key.ts';
 import { callsPageSchema, reportsPageSchema } from '../../domain/pages.ts';
 import { reportBodySchema } from '../../domain/report.ts';
 import { rubricBodySchema } from '../../domain/rubric.ts';
 import { scoredCardViewSchema } from '../../domain/scored-card.ts';
 import { callTranscriptSchema, reportTranscriptSchema } from '../../domain/transcript.ts';
-import { bodyExamples } from './examples.ts';
-import { CALLS_KEY, TAGS, WORKSPACE_KEY } from './info.ts';
-import { parameterReferences } from './parameters.ts';
-import { type FailureStatus, responsesOf, type Surface } from './responses.ts';
+import type { bodyExamples } from './examples.ts';
+import type { FailureStatus } from './responses.ts';
 
-interface Operation {
+export interface Operation {
   readonly id: keyof typeof bodyExamples;
   readonly path: string;
-  readonly scope: string;
+  /** Null where any active key may ask. */
+  readonly scope: string | null;
   readonly summary: string;
   readonly description: string;
   readonly pathParameters: readonly string[];
@@ -48,9 +47,22 @@ const callRead = {
   statuses: [400, 401, 403, 404, 429, 500],
 } as const;
 
+const ownKey = {
+  scope: null,
+  pathParameters: [],
+  queryParameters: [],
+  statuses: [400, 401, 403, 500],
+  summary: 'Get the key in use',
+  body: ownKeyBodySchema,
+  success: 'The key, and how its quota stands.',
+} as const;
+const OWN_KEY =
+  'The API key that the request is made with: its scopes, workspaces and expiry, and both windows of its quota. It costs nothing: the request counts in neither window, and is answered also where the quota is used up.';
+
 const NO_PARAMETERS = 'It takes no query parameters; any is refused with 400.';
 
-const operations: readonly Operation[] = [
+/** In the order in which they are described. */
+export const operations: readonly Operation[] = [
   {
     ...reportList,
     id: 'listReports',
@@ -97,6 +109,12 @@ const operations: readonly Operation[] = [
     description: 'The whole transcript as the store holds it. 404 until it is there.',
     body: reportTranscriptSchema,
     success: 'The transcript.',
+  },
+  {
+    ...ownKey,
+    id: 'getWorkspaceKey',
+    path: '/v1/key',
+    description: OWN_KEY,
   },
   {
     id: 'listCalls',
@@ -151,40 +169,10 @@ const operations: readonly Operation[] = [
     body: rubricBodySchema,
     success: 'The rubric.',
   },
+  {
+    ...ownKey,
+    id: 'getCallsKey',
+    path: '/v2/key',
+    description: `${OWN_KEY} ${NO_PARAMETERS}`,
+  },
 ];
-
-/** The paths of the document, each with its one operation. */
-export const paths: ZodOpenApiPathsObject = Object.fromEntries(
-  operations.map((operation) => [operation.path, { get: toOperationObject(operation) }]),
-);
-
-/** Which surface a path of the document belongs to. */
-export function surfaceOfPath(path: string): Surface {
-  return path.startsWith('/v1/') ? 'v1' : 'v2';
-}
-
-function toOperationObject(operation: Operation): ZodOpenApiOperationObject {
-  const surface = surfaceOfPath(operation.path);
-  return {
-    operationId: operation.id,
-    tags: [TAGS[surface].name],
-    summary: operation.summary,
-    description: `${operation.description}\n\nScope: \`${operation.scope}\`.`,
-    security: [{ [surface === 'v1' ? WORKSPACE_KEY : CALLS_KEY]: [] }],
-    'x-required-scope': operation.scope,
-    parameters: parameterReferences(
-      ...operation.pathParameters,
-      ...operation.queryParameters,
-      'IfNoneMatch',
-      'RequestId',
-    ),
-    responses: responsesOf({
-      surface,
-      isReportList: operation.id === 'listReports',
-      body: operation.body,
-      example: bodyExamples[operation.id],
-      description: operation.success,
-      statuses: operation.statuses,
-    }),
-  };
-}

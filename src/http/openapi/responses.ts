@@ -24,7 +24,8 @@ interface Failure {
 
 const failures: Readonly<Record<FailureStatus | 405, Failure>> = {
   400: {
-    description: 'A query parameter breaks its rule. The message names the parameter and the rule.',
+    description:
+      'A query parameter breaks its rule, or the address is too long. The message names the parameter and the rule.',
     headers: countedHeaders,
     message: 'The query parameter search is too long.',
   },
@@ -75,23 +76,23 @@ export interface ResponseParts {
   readonly example: object;
   readonly description: string;
   readonly statuses: readonly FailureStatus[];
+  /** Whether it is read through the cache, and so has validators and a 304. */
+  readonly isCached: boolean;
 }
 
-/** All responses of an operation: 200, 304, 405 and the failures it documents. */
+const readHeaders: Headers = { ...cachingHeaders, 'Content-Encoding': headerReference('Content-Encoding') };
+const notKept: Headers = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
+
+/** All responses of an operation: 200, 304 where it is cached, 405 and the failures it documents. */
 export function responsesOf(parts: ResponseParts): ZodOpenApiResponsesObject {
   const statuses: readonly (FailureStatus | 405)[] = [...parts.statuses, 405];
   return {
     200: {
       description: parts.description,
-      headers: {
-        ...alwaysHeaders,
-        ...cachingHeaders,
-        'Content-Encoding': headerReference('Content-Encoding'),
-        ...countedHeaders,
-      },
+      headers: { ...alwaysHeaders, ...(parts.isCached ? readHeaders : notKept), ...countedHeaders },
       content: { 'application/json': { schema: parts.body, example: parts.example } },
     },
-    304: responseReference('NotModified'),
+    ...(parts.isCached ? { 304: responseReference('NotModified') } : {}),
     ...Object.fromEntries(statuses.map((status) => [status, responseReference(failureName(status, parts))] as const)),
   };
 }
@@ -102,7 +103,7 @@ export const responseComponents: Readonly<Record<string, ZodOpenApiResponseObjec
     description: 'The copy that `If-None-Match` names still holds. There is no body.',
     headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
   },
-  ...failureComponents('Report', [401, 403, 404, 405, 429, 500], (message) => ({
+  ...failureComponents('Report', [400, 401, 403, 404, 405, 429, 500], (message) => ({
     schema: reportErrorSchema,
     example: { error: message },
   })),
@@ -124,12 +125,11 @@ function failureComponents(
   return Object.fromEntries(
     statuses.map((status) => {
       const { description, headers, message } = failures[status];
-      const noStore = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
       return [
         `${prefix}Error${status}`,
         {
           description,
-          headers: { ...alwaysHeaders, ...noStore, ...headers },
+          headers: { ...alwaysHeaders, ...notKept, ...headers },
           content: { 'application/json': mediaOf(message) },
         },
       ];

@@ -1,7 +1,7 @@
 /** Cuts the document of one surface out of the whole. */
 import type { OpenApiDocument } from './document.ts';
 import { TAGS } from './info.ts';
-import { surfaceOfPath } from './operations.ts';
+import { surfaceOfPath } from './paths.ts';
 import type { Surface } from './responses.ts';
 
 type Components = NonNullable<OpenApiDocument['components']>;

@@ -102,8 +102,8 @@ test('openapi prints the whole document, with the limits of the configuration', 
   const document = documentSchema.parse(JSON.parse(stdout));
   expect(document.openapi).toMatch(/^3\.1\./);
   expect(document.info.description).toContain('77 requests in any 60 seconds');
-  expect(Object.keys(document.paths).filter((path) => path.startsWith('/v1/'))).toHaveLength(5);
-  expect(Object.keys(document.paths).filter((path) => path.startsWith('/v2/'))).toHaveLength(5);
+  expect(Object.keys(document.paths).filter((path) => path.startsWith('/v1/'))).toHaveLength(6);
+  expect(Object.keys(document.paths).filter((path) => path.startsWith('/v2/'))).toHaveLength(6);
 });
 
 test.each(['v1', 'v2'] as const)(
@@ -112,7 +112,7 @@ test.each(['v1', 'v2'] as const)(
     const { stdout } = await evalgate(['openapi', surface]);
     const document = documentSchema.parse(JSON.parse(stdout));
     expect(Object.keys(document.paths).every((path) => path.startsWith(`/${surface}/`))).toBe(true);
-    expect(Object.keys(document.paths)).toHaveLength(5);
+    expect(Object.keys(document.paths)).toHaveLength(6);
     const { securitySchemes = {}, ...components } = document.components;
     expect(Object.keys(securitySchemes)).toHaveLength(1);
     const defined = Object.entries(components).flatMap(([kind, members]) =>

@@ -73,6 +73,7 @@ test('C1 and R1: without file and environment the times of every cache class and
     },
     keys: { source: 'registry', graceMs: 10 * minute },
     rateLimit: { perMinute: 120, perHour: 3000 },
+    api: { deprecations: [] },
     cache: {
       memoryBytes: 64_000_000,
       classes: {

@@ -18,7 +18,7 @@ test('all faults are listed at once, each as it was written, with what was given
   expect(loadFaulty).toThrow(
     [
       'The configuration has 7 faults:',
-      '  sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, cache, log',
+      '  sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, log',
       '  server.prot (my.yaml): there is no such setting; did you mean "port"?; allowed: host, port, trustedProxies, drainDelay, maxConnections, maxInFlight, workers',
       '  cache (my.yaml): it is a section, and one value was given; allowed: a section with any of memory, classes',
       '  PORT: given "65536"; allowed: an integer from 0 to 65535 (0 takes any free port)',
