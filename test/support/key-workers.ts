@@ -1,7 +1,8 @@
 /** Gateway processes' key registries, as child processes over one Redis: how long they let revoked keys in. */
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { createdSchema, type KeyCommand, refusedSchema, revokedSchema, statusSchema } from './key-commands.ts';
+import { cutSubscribers } from './redis-servers.ts';
+import type { TestRedis } from './redis.ts';
 import { WorkerProcess } from './worker-calls.ts';
 
 const WORKER = join(import.meta.dirname, 'key-worker.ts');
@@ -36,10 +37,10 @@ export class KeyWorkers {
   }
 
   /** The same while all connections for messages are cut. Rejects where there was not one a process to cut. */
-  async revocationWhileCut(index: number, redis: Redis): Promise<RevocationSample> {
+  async revocationWhileCut(index: number, redis: TestRedis): Promise<RevocationSample> {
     return this.#revoke(index, async () => {
-      const cuts = await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-      if (cuts !== this.#workers.length) throw new Error(`${String(cuts)} connections were cut.`);
+      const cuts = await cutSubscribers(redis);
+      if (cuts !== this.#workers.length) throw new Error(`${cuts} connections were cut.`);
     });
   }
 

@@ -1,7 +1,7 @@
 /** Whether the what-if curves of a fleet are those of one process that sees all reads, and what that costs. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hash32 } from '../../../src/cache/classify.ts';
+import { hash32 } from '../../../src/cache/hash.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
 import { adviceOf } from '../../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../../src/cache/what-if/model.ts';

@@ -1,5 +1,5 @@
 /** The traces that the what-if model is judged by. */
-import { hash32 } from '../../../src/cache/classify.ts';
+import { hash32 } from '../../../src/cache/hash.ts';
 import { singleKey } from '../../../src/cache/cache-key.ts';
 import type { CacheTimes } from '../../../src/cache/times.ts';
 import type { ReplayClass } from '../../support/cache-replay.ts';

@@ -2,7 +2,7 @@
  * What the what-if model predicts against what the real read-through cache does: each trace is replayed through the cache
  * once for the model to watch, and then once with each of the other times that the model has spoken of.
  */
-import { hash32 } from '../../../src/cache/classify.ts';
+import { hash32 } from '../../../src/cache/hash.ts';
 import { adviceOf } from '../../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../../src/cache/what-if/model.ts';
 import { localWhatIf } from '../../../src/cache/what-if/what-if.ts';
