@@ -2,9 +2,11 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Source maps and type declarations are of no use at run time and are over a third of what is installed.
+# Source maps, TypeScript and bundles of packages that offer others are of no use at run time and are nearly half of what
+# is installed.
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
-  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+  && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \
+    -o -path '*/swagger-ui-dist/swagger-ui-es-bundle*' -o -path '*/swagger-ui-dist/swagger-ui.js' \) -delete
 COPY LICENSE ./
 COPY config ./config
 COPY src ./src
@@ -13,14 +15,17 @@ COPY src ./src
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
-RUN node --eval "import('/app/src/run-worker.ts').then(() => import('/app/src/supervise.ts'))" && node src/cli/evalgate.js openapi > /dev/null
+RUN node --eval "import('/app/src/run-worker.ts').then(() => import('/app/src/supervise.ts'))" \
+  && node src/cli/evalgate.js openapi > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 
 FROM node:24-slim
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache HOST=0.0.0.0
 WORKDIR /app
+# For commands in a container that runs: docker exec CONTAINER evalgate fleet
 RUN ln -s /app/src/cli/evalgate.js /usr/local/bin/evalgate
+# What changes least comes first. All of it is root's and can't be written by the user that runs it.
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/config ./config
@@ -28,7 +33,9 @@ COPY --from=build /app/src ./src
 COPY --from=build /app/.compile-cache ./.compile-cache
 # In numbers, since orchestrators that refuse root can't look a name up. It is the user "node" of the base image.
 USER 1000:1000
-EXPOSE 8080
+EXPOSE 8080 8081
+# Says no while starting and draining alone, as for balancers. Compose and Swarm go by it; Kubernetes has probes instead.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT || 8081}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "src/cli/evalgate.js", "serve"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/src/cli/evalgate.js"]
+CMD ["serve"]

@@ -9,6 +9,7 @@ import type { Row, Scale } from './row.ts';
 import { run as cacheFlights } from './rows/cache-flights.ts';
 import { run as cacheLeaders } from './rows/cache-leaders.ts';
 import { run as cachePurges } from './rows/cache-purges.ts';
+import { run as containers } from './rows/containers.ts';
 import { run as faultsEvil } from './rows/faults-evil.ts';
 import { run as faultsInputs } from './rows/faults-inputs.ts';
 import { run as faultsRedis } from './rows/faults-redis.ts';
@@ -18,7 +19,9 @@ import { run as faultsStore } from './rows/faults-store.ts';
 import { run as guard } from './rows/guard.ts';
 import { run as isolation } from './rows/isolation.ts';
 import { run as keys } from './rows/keys.ts';
+import { run as observability } from './rows/observability.ts';
 import { run as quota } from './rows/quota.ts';
+import { run as redisTopologies } from './rows/redis-topologies.ts';
 import { run as restarts } from './rows/restarts.ts';
 import { run as soak } from './rows/soak.ts';
 import { run as times } from './rows/times.ts';
@@ -40,11 +43,16 @@ const BARS: Readonly<Record<string, (scale: Scale) => Promise<readonly Row[]>>> 
   'faults-evil': faultsEvil,
   'faults-slow-clients': faultsSlowClients,
   'faults-inputs': faultsInputs,
+  'redis-topologies': redisTopologies,
   restarts,
   times,
   transcripts,
   'what-if': whatIf,
   'what-if-fleet': whatIfFleet,
+  // Wants a Prometheus on the PATH.
+  observability,
+  // Wants docker with Compose, and a daemon.
+  containers,
   // The longest by far.
   soak,
 };
