@@ -51,7 +51,8 @@ test('its ports are the defaults, and the API is reached from outside', () => {
 });
 
 test('without arguments it serves, with them it is the command line', () => {
-  expect(instructions(image, 'ENTRYPOINT').map(argumentsOf)).toEqual([['node', '/app/src/cli/evalgate.js']]);
+  const command = ['node', '--max-semi-space-size=8', '/app/src/cli/evalgate.js'];
+  expect(instructions(image, 'ENTRYPOINT').map(argumentsOf)).toEqual([command]);
   expect(instructions(image, 'CMD').map(argumentsOf)).toEqual([['serve']]);
 });
 
