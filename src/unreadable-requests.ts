@@ -8,8 +8,8 @@ export type ErrorBody = (message: string, address: string | null) => object;
 
 /** What has happened on a connection so far. */
 interface Connection {
-  /** Responses that are still to be sent. */
-  readonly pending: Set<ServerResponse>;
+  /** Responses that are still to be sent, in order. */
+  readonly pending: ServerResponse[];
   wasAnswered: boolean;
 }
 
@@ -44,20 +44,22 @@ export class UnreadableRequests {
   /** Keeps account of a response, so that nothing is written into or after it, until the returned function is called. */
   watch(socket: Duplex, response: ServerResponse): () => void {
     const connection = this.#connections.get(socket) ?? this.#begin(socket);
-    connection.pending.add(response);
+    const { pending } = connection;
+    pending.push(response);
     return () => {
-      connection.pending.delete(response);
+      const index = pending.indexOf(response);
+      if (index !== -1) pending.splice(index, 1);
       connection.wasAnswered = true;
     };
   }
 
   #begin(socket: Duplex): Connection {
-    const connection = { pending: new Set<ServerResponse>(), wasAnswered: false };
+    const connection: Connection = { pending: [], wasAnswered: false };
     this.#connections.set(socket, connection);
     // Node tells the response that was being sent of its end, but none of those that waited behind it.
     socket.once('close', () => {
       process.nextTick(() => {
-        for (const response of connection.pending) response.emit('close');
+        for (const response of [...connection.pending]) response.emit('close');
       });
     });
     return connection;
@@ -66,7 +68,7 @@ export class UnreadableRequests {
   /** For Node's `clientError`. A request before it on the connection still gets its answer, and then the connection ends. */
   answer(error: ClientError, socket: Duplex): void {
     const connection = this.#connections.get(socket);
-    const [last] = [...(connection?.pending ?? [])].toReversed();
+    const last = connection?.pending.at(-1);
     // Where the last request has arrived whole, the fault is in what follows it; else it is in that request itself.
     if (last?.req.complete === true) {
       last.once('close', () => socket.destroy());
