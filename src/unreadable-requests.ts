@@ -59,7 +59,7 @@ export class UnreadableRequests {
     // Node tells the response that was being sent of its end, but none of those that waited behind it.
     socket.once('close', () => {
       process.nextTick(() => {
-        for (const response of [...connection.pending]) response.emit('close');
+        for (const response of connection.pending.splice(0)) response.emit('close');
       });
     });
     return connection;
