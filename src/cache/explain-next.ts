@@ -60,7 +60,9 @@ function refresh({ maintenance, flight, shared, isKnownForeign }: Facts): {
   if (isKnownForeign) return { isBegun: false, text: 'starts no refresh' };
   if (maintenance !== null) return { isBegun: false, text: `starts no refresh, because ${paused(maintenance)}` };
   if (flight.sinceMs !== null) return { isBegun: false, text: 'leaves the refresh to the one that is under way' };
-  if (flight.hasJustFailed) return { isBegun: false, text: 'starts no refresh, because the last one has just failed' };
+  if (flight.hasJustFailed || (shared.state === 'asked' && shared.hasJustFailed)) {
+    return { isBegun: false, text: 'starts no refresh, because the last one has just failed' };
+  }
   if (shared.state === 'asked' && shared.leaseLeftMs !== null) {
     return { isBegun: false, text: 'waits behind for the refresh that another process has under way' };
   }

@@ -270,6 +270,6 @@ test.each([
       expect([calls <= 1, done]).toEqual([true, told]);
       expect(failed && next.store !== 'waited-for').toBe(next.from === null);
     }),
-    { numRuns: 120 },
+    { numRuns: 120, examples: [[['read', 'a longer while', 'store fails', 'read elsewhere'], OWN]] },
   );
 });
