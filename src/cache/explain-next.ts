@@ -1,6 +1,6 @@
 /** What the next read of a question would do, in one plain sentence. Pure. It follows the read-through step by step. */
 import type { Copy, Explanation } from './explain.ts';
-import { isServedAtOnce, isServedOnError } from './held.ts';
+import { isReplacedBy, isServedAtOnce, isServedOnError } from './held.ts';
 import type { MissReason } from './hooks.ts';
 import { isKept } from './times.ts';
 
@@ -41,7 +41,7 @@ function visible(copy: Copy | null, from: Placed['from']): Placed | null {
 
 function newer(local: Placed | null, shared: Placed | null): Placed | null {
   if (local === null || shared === null) return shared ?? local;
-  return shared.copy.ageMs < local.copy.ageMs ? shared : local;
+  return isReplacedBy(local.copy, shared.copy) ? shared : local;
 }
 
 function atOnce(held: Placed, facts: Facts): NextRead {
@@ -65,6 +65,10 @@ function refresh({ maintenance, flight, shared, isKnownForeign }: Facts): {
   }
   if (shared.state === 'asked' && shared.leaseLeftMs !== null) {
     return { isBegun: false, text: 'waits behind for the refresh that another process has under way' };
+  }
+  const held = visible(shared.state === 'asked' ? shared.copy : null, 'redis');
+  if (held?.copy.usability === 'fresh') {
+    return { isBegun: false, text: 'takes over the fresh copy that another process has stored in Redis' };
   }
   return { isBegun: true, text: 'starts one refresh behind' };
 }
