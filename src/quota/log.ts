@@ -78,8 +78,14 @@ function stateOf(log: AdmissionLog, use: Use, nowMicros: number, admitted: boole
   };
 }
 
-function nowOf(log: AdmissionLog, clockMicros: number): number {
-  return log.length === 0 ? clockMicros : Math.max(clockMicros, log.at(log.length - 1));
+/** Both windows at the later of the clock and the newest entry. */
+function usesOf(log: AdmissionLog, clockMicros: number, limits: QuotaLimits, windows: QuotaWindows) {
+  const nowMicros = log.length === 0 ? clockMicros : Math.max(clockMicros, log.at(log.length - 1));
+  return {
+    nowMicros,
+    minute: useOf(log, nowMicros, windows.minuteMicros, limits.perMinute),
+    hour: useOf(log, nowMicros, windows.hourMicros, limits.perHour),
+  };
 }
 
 /** How the windows stand, by the same clock and limits as `decide` without one more request. */
@@ -89,9 +95,7 @@ export function standing(
   limits: QuotaLimits,
   windows: QuotaWindows = QUOTA_WINDOWS,
 ): QuotaStanding {
-  const nowMicros = nowOf(log, clockMicros);
-  const minute = useOf(log, nowMicros, windows.minuteMicros, limits.perMinute);
-  const hour = useOf(log, nowMicros, windows.hourMicros, limits.perHour);
+  const { nowMicros, minute, hour } = usesOf(log, clockMicros, limits, windows);
   return { nowMicros, minute: stateOf(log, minute, nowMicros, false), hour: stateOf(log, hour, nowMicros, false) };
 }
 
@@ -107,9 +111,7 @@ export function decide(
   limits: QuotaLimits,
   windows: QuotaWindows = QUOTA_WINDOWS,
 ): LogVerdict {
-  const nowMicros = nowOf(log, clockMicros);
-  const minute = useOf(log, nowMicros, windows.minuteMicros, limits.perMinute);
-  const hour = useOf(log, nowMicros, windows.hourMicros, limits.perHour);
+  const { nowMicros, minute, hour } = usesOf(log, clockMicros, limits, windows);
   const admitted = minute.used < minute.limit && hour.used < hour.limit;
   return {
     decision: {

@@ -1,7 +1,6 @@
 /** A headless Chromium: the one that is named or installed, else the one that comes as a package. */
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
+import { programOnPath } from '../support/programs.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -21,18 +20,8 @@ export async function launchChromium(): Promise<Browser> {
 async function findChromium(): Promise<string> {
   const named = process.env['CHROMIUM_PATH'];
   if (named !== undefined && named !== '') return named;
-  const folders = (process.env['PATH'] ?? '').split(delimiter);
-  const installed = folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(isExecutable);
+  const installed = NAMES.map(programOnPath).find((path) => path !== null);
   return installed ?? packaged();
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /**
