@@ -1,4 +1,5 @@
 /** The store's six questions as values: what the cache needs to know of each, so that it treats them all alike. */
+import { LRUCache } from 'lru-cache';
 import type {
   DealInsightsRecord,
   EvaluationPage,
@@ -13,6 +14,9 @@ import { listKey, normaliseQuery, singleKey } from './cache-key.ts';
 import { hash32 } from './hash.ts';
 import type { CacheRead, EvaluationReader, ReadContext } from './reader.ts';
 import { evaluationTags, listTags, partTags, rubricTags, type Tag } from './tags.ts';
+
+/** Remembered of each kind; each takes about a kilobyte. */
+const MOST_QUESTIONS = 256;
 
 export interface Question<T> {
   readonly kind: ResourceKind;
@@ -120,12 +124,31 @@ export function readerOf(
     lists.set(query, question);
     return question;
   };
+  const about = {
+    evaluation: remembered(evaluationQuestion),
+    transcript: remembered(transcriptQuestion),
+    scorecard: remembered(scorecardQuestion),
+    dealInsights: remembered(dealInsightsQuestion),
+    rubric: remembered(rubricQuestion),
+  };
   return {
     list: (query, context) => read(listQuestionOf(query), context),
-    evaluation: (id, context) => read(evaluationQuestion(id), context),
-    transcript: (id, context) => read(transcriptQuestion(id), context),
-    scorecard: (id, context) => read(scorecardQuestion(id), context),
-    dealInsights: (id, context) => read(dealInsightsQuestion(id), context),
-    rubric: (id, context) => read(rubricQuestion(id), context),
+    evaluation: (id, context) => read(about.evaluation(id), context),
+    transcript: (id, context) => read(about.transcript(id), context),
+    scorecard: (id, context) => read(about.scorecard(id), context),
+    dealInsights: (id, context) => read(about.dealInsights(id), context),
+    rubric: (id, context) => read(about.rubric(id), context),
+  };
+}
+
+/** The questions about the ids that were asked for last: what is read often is read about the same few. */
+function remembered<T>(make: (id: string) => Question<T>): (id: string) => Question<T> {
+  const known = new LRUCache<string, Question<T>>({ max: MOST_QUESTIONS });
+  return (id) => {
+    const earlier = known.get(id);
+    if (earlier !== undefined) return earlier;
+    const question = make(id);
+    known.set(id, question);
+    return question;
   };
 }

@@ -65,15 +65,25 @@ export class ReadExchange {
   }
 
   #send(): void {
-    const { self } = this.#options;
+    const { self, model } = this.#options;
     if (this.#reads.size === 0) return;
     const owners = this.#currentOwners();
-    const byOwner = owners.ids.map((): KeyRead[] => []);
-    for (const read of this.#reads.take()) byOwner[owners.of(read.keyHash)]?.push(read);
-    for (const [index, id] of owners.ids.entries()) {
-      const owned = byOwner[index] ?? [];
-      if (id === self) this.#follow(owned);
-      else if (owned.length > 0) this.#tell(id, owned);
+    const own = owners.ids.indexOf(self);
+    const ofOthers = new Map<number, KeyRead[]>();
+    this.#reads.drain((cacheClass, keyHash, atMs) => {
+      const owner = owners.of(keyHash);
+      if (owner === own) {
+        model.read(cacheClass, keyHash, atMs);
+        return;
+      }
+      const read = { class: cacheClass, keyHash, atMs };
+      const reads = ofOthers.get(owner);
+      if (reads === undefined) ofOthers.set(owner, [read]);
+      else reads.push(read);
+    });
+    for (const [owner, reads] of ofOthers) {
+      const id = owners.ids[owner];
+      if (id !== undefined) this.#tell(id, reads);
     }
   }
 

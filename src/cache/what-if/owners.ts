@@ -19,8 +19,8 @@ export class Owners {
   of(keyHash: number): number {
     let best = 0;
     let most = -1;
-    for (const [index, seed] of this.#seeds.entries()) {
-      const weight = mix32(seed ^ keyHash);
+    for (let index = 0; index < this.#seeds.length; index += 1) {
+      const weight = mix32((this.#seeds[index] ?? 0) ^ keyHash);
       if (weight > most) {
         most = weight;
         best = index;

@@ -12,6 +12,9 @@ export interface KeyRead {
   readonly atMs: number;
 }
 
+/** A read's class, the hash of its key, and its time. */
+type ReadParts = readonly [cacheClass: CacheClass, keyHash: number, atMs: number];
+
 const VERSION = 1;
 const HEADER_BYTES = 1;
 const READ_BYTES = 7;
@@ -51,17 +54,14 @@ export class ReadBuffer {
     this.#size += 1;
   }
 
-  /** All of them, in the order in which they came; none is left. */
-  take(): readonly KeyRead[] {
-    const reads: KeyRead[] = [];
-    for (let index = 0; index < this.#size; index += 1) {
-      const cacheClass = CACHE_CLASSES[this.#classes[index] ?? -1];
-      const [keyHash, atMs] = [this.#keyHashes[index], this.#timesMs[index]];
-      if (cacheClass !== undefined && keyHash !== undefined && atMs !== undefined)
-        reads.push({ class: cacheClass, keyHash, atMs });
-    }
+  /** Hands out all of them, in the order in which they came; none is left. */
+  drain(visit: (...read: ReadParts) => void): void {
+    const size = this.#size;
     this.#size = 0;
-    return reads;
+    for (let index = 0; index < size; index += 1) {
+      const cacheClass = CACHE_CLASSES[this.#classes[index] ?? -1];
+      if (cacheClass !== undefined) visit(cacheClass, this.#keyHashes[index] ?? 0, this.#timesMs[index] ?? 0);
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import { addRateLimitFields } from '../../quota/headers.ts';
 import type { Quota, QuotaLimits, QuotaStanding, WindowName } from '../../quota/quota.ts';
 import { type MaybePromise, whenThere } from '../../maybe-promise.ts';
 import type { Answer } from '../answer.ts';
-import type { Context, RequestState } from '../state.ts';
+import type { Context, RequestState, Route } from '../state.ts';
 import { failureAnswer } from './render-errors.ts';
 
 export interface QuotaOptions {
@@ -46,7 +46,15 @@ function showQuota(state: RequestState, peeked: MaybePromise<QuotaStanding>): Ma
   });
 }
 
+/** Made once for an endpoint: all its refusals read alike, and a client that hammers is to cost as little as can be. */
+const refusals = new WeakMap<Route, Answer>();
+
 /** What a request over the limit is answered with. */
 export function refused(ctx: Context): Answer {
-  return failureAnswer(ctx, { status: 429, message: REFUSED });
+  const { match } = ctx.state;
+  const known = match === null ? undefined : refusals.get(match.route);
+  if (known !== undefined) return known;
+  const made = failureAnswer(ctx, { status: 429, message: REFUSED });
+  if (match !== null) refusals.set(match.route, made);
+  return made;
 }

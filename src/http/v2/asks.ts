@@ -16,6 +16,8 @@ export interface CallsAsked extends ListAsked {
 
 export interface CallTranscriptAsked extends SingleAsked<'transcript'> {
   readonly page: CallTranscriptQuery;
+  /** Names the page among all those of a transcript. */
+  readonly form: string;
 }
 
 export const askCalls: Asks<CallsAsked> = (view) => {
@@ -33,8 +35,10 @@ function workspacesFor(view: RequestView, narrowedTo: string | null): readonly s
 }
 
 export const askCallTranscript: Asks<CallTranscriptAsked> = (view) => {
-  const page = parseCallTranscriptQuery(view.query());
-  return { kind: 'transcript', id: idOf(view, 'callId'), workspaceIds: null, page };
+  const query = parseCallTranscriptQuery(view.query());
+  const { page, pageSize, maxChars, raw } = query;
+  const form = `${page} ${pageSize} ${maxChars} ${raw}`;
+  return { kind: 'transcript', id: idOf(view, 'callId'), workspaceIds: null, page: query, form };
 };
 
 /** These take no parameters. */

@@ -52,12 +52,11 @@ export function createGetCallTranscript(reader: EvaluationReader, transcripts: T
   const asked = asker(askCallTranscript);
   const forms = new PageForms();
   return (ctx) => {
-    const { id, page: query } = asked(ctx);
+    const { id, page: query, form: name } = asked(ctx);
     const context = readContextOf(ctx);
     return whileThere(ctx, reader.transcript(id, context), (read) => {
       const record = visibleRecord(ctx, read.entry, (candidate) => isOneOf(candidate, context.workspaceIds));
-      const { page, pageSize, maxChars, raw } = query;
-      const form = forms.of(read.entry, `${page} ${pageSize} ${maxChars} ${raw}`, async () => {
+      const form = forms.of(read.entry, name, async () => {
         const pager = await transcripts.pagerOf(read.entry, record);
         throwIfGone(ctx);
         const { isFormatSupported } = pager;
