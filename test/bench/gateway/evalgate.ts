@@ -55,6 +55,7 @@ export async function startEvalgate({
     core,
     command: [process.execPath, '--max-semi-space-size=8', LAUNCHER, 'serve', '--json'],
     env: {
+      MALLOC_ARENA_MAX: '1',
       CONFIG_FILE: configFile,
       PORT: '0',
       ADMIN_PORT: '0',
@@ -72,6 +73,7 @@ export async function startEvalgate({
     url: publicUrl,
     adminUrl,
     pid,
+    processes: Number(env?.['WORKERS'] ?? 1),
     stop: async () => {
       await stop();
       await rm(folder, { recursive: true, force: true });

@@ -35,7 +35,8 @@ export interface Loaded extends z.output<typeof loadedSchema> {
 }
 
 const DRIVER = fileURLToPath(new URL('../peers/load.js', import.meta.url));
-const CONNECTIONS = 32;
+/** Unless a load has others. */
+export const CONNECTIONS = 32;
 
 /** Rejects where a request got no answer. Which statuses came is for the caller to look at. */
 export async function load(server: Server, options: LoadOptions): Promise<Loaded> {

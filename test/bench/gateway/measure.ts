@@ -41,7 +41,8 @@ export async function measureInTurn(
   warm: WeakSet<Server>,
 ): Promise<readonly Measured[]> {
   for (const subject of subjects) {
-    await once(subject, warm.has(subject.server) ? KNOWN_SERVER_SECONDS : WARM_UP_SECONDS);
+    const { processes = 1 } = subject.server;
+    await once(subject, warm.has(subject.server) ? KNOWN_SERVER_SECONDS : WARM_UP_SECONDS * processes);
     warm.add(subject.server);
   }
   const all = new Map<string, Loaded[]>(subjects.map(({ name }) => [name, []]));

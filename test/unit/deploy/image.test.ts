@@ -56,6 +56,16 @@ test('without arguments it serves, with them it is the command line', () => {
   expect(instructions(image, 'CMD').map(argumentsOf)).toEqual([['serve']]);
 });
 
+test('its memory is bounded as that of npm start is', () => {
+  const { scripts } = z
+    .object({ scripts: z.object({ start: z.string() }) })
+    .parse(JSON.parse(readText('package.json')));
+  const [settings = ''] = /MALLOC_ARENA_MAX=\d+/.exec(scripts.start) ?? [];
+  expect(settings).toBe('MALLOC_ARENA_MAX=1');
+  expect(instructions(image, 'ENV').join(' ').split(' ')).toContain(settings);
+  expect(scripts.start).toContain(instructions(image, 'ENTRYPOINT').map(argumentsOf)[0]?.[1]);
+});
+
 test('its health check says yes of a gateway that is ready, and no where there is none', async () => {
   const [, check = ''] = /HEALTHCHECK .*? CMD (\[.*\])$/m.exec(dockerfile) ?? [];
   const [program, ...args] = argumentsOf(check);
