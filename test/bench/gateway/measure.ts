@@ -28,7 +28,7 @@ export interface Effort {
 }
 
 /** Until V8 has compiled what is hot, and compiled it again where it first guessed wrong. */
-const WARM_UP_SECONDS = 12;
+const WARM_UP_SECONDS = 20;
 const KNOWN_SERVER_SECONDS = 2;
 
 /**
