@@ -20,20 +20,25 @@ const MOST_CALLS_OF_A_PAGE = 100;
 /** Calls that a page has in common with those before it. */
 const OVERLAP = 10;
 const MOST_TRIES = 6;
+/** Of a call that was missing from the list: what can't be told now is asked again with the next whole list. */
+const MOST_TRIES_IF_GONE = 2;
 const MOST_BREAKS = 20;
 
 /** What is kept from run to run. */
 export function newState() {
-  return { calls: {}, pages: {}, lastRunMs: null, lastFullMs: null };
+  return { workspaceId: null, calls: {}, pages: {}, lastRunMs: null, lastFullMs: null };
 }
 
 /**
- * Brings `state` up to date and tells of each change by `emit({ change: 'new' | 'changed' | 'gone', call })`.
- * `now` and `sleep` are for tests.
+ * Brings `state` up to date and tells of each change by `emit({ change: 'new' | 'changed' | 'gone', call })`. Where it
+ * throws, `state` holds what was told of until then: keep it, or the next run tells of that again. `now` and `sleep` are
+ * for tests.
  */
 export async function syncCalls({ url, key, workspaceId, state, emit, isFull, now = Date.now, sleep = wait }) {
-  const api = new Api({ url, key, now, sleep });
+  const api = new Api({ url: url.replace(/\/+$/, ''), key, now, sleep });
+  checkState(state, workspaceId.toLowerCase());
   await checkKey(api, workspaceId);
+  state.workspaceId = workspaceId.toLowerCase();
   const startedMs = now();
   const { lastRunMs, lastFullMs } = state;
   const isWhole = isFull || lastRunMs === null || lastFullMs === null || startedMs - lastFullMs >= FULL_EVERY_MS;
@@ -46,9 +51,16 @@ export async function syncCalls({ url, key, workspaceId, state, emit, isFull, no
   return { isWhole, calls: seen.size, requests: api.requests };
 }
 
+/** The calls of another workspace would be asked for one by one, as missing. */
+function checkState(state, workspaceId) {
+  const before = state.workspaceId ?? workspaceId;
+  if (before !== workspaceId) throw new Error(`the state is of the workspace ${before}, not of ${workspaceId}`);
+}
+
 /** Costs none of the quota, and says at once what would else be a 403 later on. */
 async function checkKey(api, workspaceId) {
-  const { key } = (await api.get('/v2/key')).body;
+  const { key } = (await api.read('/v2/key')).body;
+  if (key === undefined) throw new Error('/v2/key was answered with something else: is this the address of evalgate?');
   if (!key.scopes.includes('calls.read')) throw new Error(`the key ${key.id} lacks the scope calls.read`);
   if (!key.workspace_ids.includes(workspaceId.toLowerCase())) {
     throw new Error(`the key ${key.id} may not see the workspace ${workspaceId}`);
@@ -104,11 +116,19 @@ export function pageAt(place) {
 /** Calls that were not among those read: gone, or being evaluated anew. Their own addresses say so before they are dropped. */
 async function askForMissing(api, copy, seen) {
   for (const id of copy.ids()) {
-    if (seen.has(id)) continue;
-    const { status } = await api.get(`/v2/calls/${id}`);
-    if (status === 404) copy.drop(id);
+    if (!seen.has(id) && (await isGone(api, id))) copy.drop(id);
   }
   copy.forgetOldPages();
+}
+
+/** One that the store has in a form that can't be published is left out of the list and fails by itself: it is not gone. */
+async function isGone(api, id) {
+  try {
+    return (await api.get(`/v2/calls/${id}`, { mostTries: MOST_TRIES_IF_GONE })).status === 404;
+  } catch (error) {
+    if (error.cause?.status >= 500) return false;
+    throw error;
+  }
 }
 
 /** The calls and pages of the state. */
@@ -129,8 +149,7 @@ class Copy {
   /** A page that is the same as last time is not sent again. */
   async page(api, path) {
     const { pages } = this.#state;
-    const answer = await api.get(path, pages[path]?.etag);
-    if (answer.status === 404) throw new Error(`${path} was answered with 404: is this the address of evalgate?`);
+    const answer = await api.read(path, pages[path]?.etag);
     if (answer.status === 200) pages[path] = { etag: answer.etag, body: answer.body };
     this.#used.add(path);
     return { ...answer, body: pages[path].body };
@@ -170,43 +189,59 @@ class Api {
     return this.#options.sleep(ms);
   }
 
-  /** A 200, 304 or 404. `asOfMs`: when the gateway had it from the store; `freshForMs`: for how long it asks no more. */
-  async get(path, etag) {
+  /** As `get`, of what is always there. */
+  async read(path, etag) {
+    const answer = await this.get(path, { etag });
+    if (answer.status === 404) throw new Error(`${path} was answered with 404: is this the address of evalgate?`);
+    return answer;
+  }
+
+  /**
+   * A 200, 304 or 404. `asOfMs`: when the gateway had it from the store; `freshForMs`: for how long it asks no more. Throws
+   * an Error for any other answer in the end; its `cause.status` is that of the last one, null where there was none.
+   */
+  async get(path, { etag, mostTries = MOST_TRIES } = {}) {
     for (let tries = 1; ; tries += 1) {
-      const { response, reason } = await this.#ask(path, etag);
-      if (response !== null && [200, 304, 404].includes(response.status)) return this.#read(response);
-      const isFull = response?.status === 429;
-      const isPassing = response === null || response.status >= 500;
-      if (!isFull && (!isPassing || tries === MOST_TRIES)) throw new Error(`${path}: ${reason}`);
-      // Retry-After is exact with a 429: the next request is admitted then, if nobody else uses the key.
-      const seconds = Number(response?.headers.get('retry-after') ?? 2 ** tries);
-      await this.sleep(seconds * 1000);
+      const { status, headers, body, atMs, reason } = await this.#ask(path, etag);
+      if (reason === null) return { status, body, etag: headers.get('etag'), ...timesOf(headers, atMs) };
+      const isFull = status === 429;
+      const isPassing = status === null || status >= 500;
+      if (!isFull && (!isPassing || tries === mostTries)) throw new Error(`${path}: ${reason}`, { cause: { status } });
+      await this.sleep(this.#retryAfterMs(headers?.get('retry-after') ?? null) ?? 1000 * 2 ** tries);
       if (isFull) tries = 0;
     }
   }
 
+  /** `reason` is null for an answer that can be used. */
   async #ask(path, etag) {
     const { url, key } = this.#options;
-    const headers = { authorization: `Bearer ${key}`, ...(etag === undefined ? {} : { 'if-none-match': etag }) };
+    const sent = { authorization: `Bearer ${key}`, ...(etag === undefined ? {} : { 'if-none-match': etag }) };
     this.requests += 1;
     try {
-      const response = await fetch(`${url}${path}`, { headers });
-      const isError = response.status >= 400 && response.status !== 404;
-      return { response, reason: isError ? `${response.status} ${await response.text()}` : '' };
+      const response = await fetch(`${url}${path}`, { headers: sent });
+      const { status, headers } = response;
+      const atMs = this.#options.now();
+      // Read here: a connection may break off in the middle of an answer.
+      const text = await response.text();
+      if (![200, 304, 404].includes(status)) return { status, headers, reason: `${status} ${text}` };
+      return { status, headers, body: status === 200 ? JSON.parse(text) : null, atMs, reason: null };
     } catch (error) {
-      return { response: null, reason: String(error) };
+      return { status: null, headers: null, reason: String(error) };
     }
   }
 
-  async #read(response) {
-    const { headers, status } = response;
-    const ageSeconds = Number(headers.get('age') ?? 0);
-    const maxAgeSeconds = Number(/max-age=(\d+)/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0);
-    const asOfMs = this.#options.now() - ageSeconds * 1000;
-    const freshForMs = Math.max(0, maxAgeSeconds - ageSeconds) * 1000;
-    const body = status === 304 ? null : await response.json();
-    return { status, body, etag: headers.get('etag'), asOfMs, freshForMs };
+  /** Exact with a 429 of evalgate: the next request is admitted then, if nobody else uses the key. Others may give a date. */
+  #retryAfterMs(value) {
+    if (value === null) return null;
+    const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - this.#options.now();
+    return Number.isNaN(ms) ? null : Math.max(0, ms);
   }
+}
+
+function timesOf(headers, atMs) {
+  const ageSeconds = Number(headers.get('age') ?? 0);
+  const maxAgeSeconds = Number(/max-age=(\d+)/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0);
+  return { asOfMs: atMs - ageSeconds * 1000, freshForMs: Math.max(0, maxAgeSeconds - ageSeconds) * 1000 };
 }
 
 async function readState(file) {
@@ -232,10 +267,14 @@ async function main() {
     throw new Error('usage: EVALGATE_KEY=... node sync-calls.js --workspace UUID --state FILE [--full]');
   }
   const state = await readState(file);
-  const done = await syncCalls({ url, key, workspaceId, state, emit: print, isFull });
-  // Written whole or not at all.
-  await writeFile(`${file}.new`, JSON.stringify(state));
-  await rename(`${file}.new`, file);
+  let done;
+  try {
+    done = await syncCalls({ url, key, workspaceId, state, emit: print, isFull });
+  } finally {
+    // Also of a run that failed: what it told of must not be told of again. Written whole or not at all.
+    await writeFile(`${file}.new`, JSON.stringify(state));
+    await rename(`${file}.new`, file);
+  }
   process.stderr.write(`${done.isWhole ? 'all' : 'recent'}: ${done.calls} calls in ${done.requests} requests\n`);
 }
 

@@ -45,7 +45,7 @@ export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<R
   } catch (error) {
     await link.close();
     const reason = redisReason(error);
-    throw fail(`${describeAddress(address)} can't be used (${reason})`, accessAdvice(reason, setting));
+    throw fail(`${describeAddress(address)} can't be used (${reason})`, accessAdvice(reason, setting, address));
   }
 }
 
@@ -90,14 +90,18 @@ export function redisReason(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
 }
 
-function accessAdvice(reason: string, setting: string): string {
+function accessAdvice(reason: string, setting: string, { kind, tls }: Parsed): string {
   if (/^(?:NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/.test(reason)) {
-    return `Give a user and password that it takes in ${setting}: redis://user:password@host:port.`;
+    return `Give a user and password that it takes in ${setting}: ${schemeOf(kind)}://user:password@host:port.`;
   }
-  if (/CERT|SIGNATURE/.test(reason)) {
-    return `Name a file with the certificate of its authority: ?tlsCaFile=/path/ca.pem at the end of ${setting}, or in NODE_EXTRA_CA_CERTS.`;
-  }
+  if (/CERT|SIGNATURE/.test(reason)) return certificateAdvice(reason, setting, (tls?.caFile ?? null) !== null);
   if (/cluster support disabled/.test(reason)) return `It is no Cluster: begin ${setting} with redis:// or rediss://.`;
+  if (/unknown command 'cluster'/i.test(reason)) {
+    return `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
+  }
+  if (/unknown command 'sentinel'/i.test(reason)) {
+    return `It is a Redis and no Sentinel: give the Sentinels' hosts and ports in ${setting} (26379 unless set), or begin it with redis:// where there are none.`;
+  }
   if (/no primary of that name/.test(reason)) {
     return `Give the name after "sentinel monitor" in their configuration at the end of ${setting}: redis+sentinel://host:port,host:port/name.`;
   }
@@ -106,4 +110,20 @@ function accessAdvice(reason: string, setting: string): string {
   }
   if (/DB index/.test(reason)) return `Give another database number in ${setting}, or raise "databases" there.`;
   return `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
+}
+
+function schemeOf(kind: Parsed['kind']): string {
+  return kind === 'single' ? 'redis' : `redis+${kind}`;
+}
+
+/** `reason`: the code of Node's error. */
+function certificateAdvice(reason: string, setting: string, isAuthorityNamed: boolean): string {
+  if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `Its certificate is of another name than the host in ${setting}: give a host that it is of, or that name as ?tlsServerName=name at the end.`;
+  }
+  if (/EXPIRED|NOT_YET_VALID/.test(reason)) return 'Renew its certificate, or set the clock of this machine right.';
+  if (isAuthorityNamed) {
+    return `The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of ${setting}.`;
+  }
+  return `Name a file with the certificate of its authority: ?tlsCaFile=/path/ca.pem at the end of ${setting}, or in NODE_EXTRA_CA_CERTS.`;
 }

@@ -50,8 +50,11 @@ function timeOf(text: string): number {
 /** As it can stand in a header. */
 function linkOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new ValueProblem(`${JSON.stringify(text)} is no http or https address`);
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new ValueProblem('the address after "see" is shown to everybody and may hold no user name and password');
   }
   return url.href;
 }

@@ -23,6 +23,10 @@ const UNANSWERED_AFTER_MS = 100;
 /** Just cut off or just back, a process misses one at most. */
 const MAX_UNHEARD = 2;
 const MAX_AWAITED_BEATS = 8;
+/** After so many that were answered and not heard, and again after as many, the connection for messages is made anew. */
+const RENEW_AFTER_UNHEARD = 8;
+/** Refusals of whatever is asked: a Cluster without most of its primaries, a Redis that reads its data or lost its primary. */
+const REFUSES_ALL = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN)\b/;
 
 const BEAT = defineScript(`
 redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
@@ -127,6 +131,7 @@ export class RedisFeed {
     // Now and not with the answer, which may come just before what it answers is heard.
     if (this.#lastNumber > 0) this.#options.onBeat(this.trust());
     if (this.#unheard >= MAX_UNHEARD) this.#options.onDeaf();
+    if (this.#unheard % RENEW_AFTER_UNHEARD === RENEW_AFTER_UNHEARD - 1) this.#options.link.subscriber.renew();
     this.#unheard += 1;
     const startedAtMs = performance.now();
     this.#beatingSinceMs = startedAtMs;
@@ -137,8 +142,8 @@ export class RedisFeed {
       });
       this.#doesRedisAnswer = true;
     } catch (error) {
-      // A Redis that refuses a beat can still be asked.
-      this.#doesRedisAnswer = error instanceof Error && error.name === 'ReplyError';
+      // A Redis that refuses a beat can still be asked, unless it is that it can't be.
+      this.#doesRedisAnswer = error instanceof Error && error.name === 'ReplyError' && !REFUSES_ALL.test(error.message);
       this.#unheard = 0;
     }
     this.#beatingSinceMs = null;

@@ -72,14 +72,7 @@ export function parseRedisAddress(url: string): RedisAddress {
     db: parseDatabase(database ?? '', kind),
     credentials: parseCredentials(userInfo),
     sentinelCredentials: { username: option('sentinelUsername'), password: option('sentinelPassword') },
-    tls: isTls
-      ? {
-          caFile: option('tlsCaFile'),
-          certFile: option('tlsCertFile'),
-          keyFile: option('tlsKeyFile'),
-          serverName: option('tlsServerName'),
-        }
-      : null,
+    tls: isTls ? parseTls(option) : null,
     family: parseFamily(option('family')),
   };
 }
@@ -136,6 +129,15 @@ function parseCredentials(userInfo: string): Credentials {
   const colon = userInfo.indexOf(':');
   const [user, password] = colon < 0 ? [userInfo, ''] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
   return { username: decoded(user) || null, password: decoded(password) || null };
+}
+
+function parseTls(option: (name: string) => string | null): TlsNames {
+  const [certFile, keyFile] = [option('tlsCertFile'), option('tlsKeyFile')];
+  // One without the other would be left out without a word.
+  if ((certFile === null) !== (keyFile === null)) {
+    throw new RedisAddressError('its options tlsCertFile and tlsKeyFile go together');
+  }
+  return { caFile: option('tlsCaFile'), certFile, keyFile, serverName: option('tlsServerName') };
 }
 
 function parseFamily(text: string | null): 0 | 4 | 6 {

@@ -10,6 +10,8 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
 /** A Sentinel, or a node that is asked who has which slots. The next one is asked then. */
 const ASK_TIMEOUT_MS = 500;
+/** The same where somebody waits for a command: a busy machine is not to be taken for one that is down. */
+const PATIENT_ASK_TIMEOUT_MS = 1500;
 /** Between two tries of a command whose keys are just moving from one node to another. */
 const MOVING_RETRY_MS = 10;
 /** What nobody noticed otherwise, such as that an idle primary has become a replica. */
@@ -53,13 +55,29 @@ function commonOptions({ credentials, tls, family }: RedisAddress, { name, comma
 export function redisOptions(address: RedisAddress, about: ConnectionAbout): ConnectionOptions {
   return {
     ...commonOptions(address, about),
-    ...(address.kind === 'sentinel' ? sentinelOptions(address) : { ...address.nodes[0] }),
+    ...(address.kind === 'sentinel' ? sentinelOptions(address, about) : { ...address.nodes[0] }),
     db: address.db,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     retryStrategy: retryDelayMs,
     // After a failover the old primary refuses writes: the new one is found by connecting again.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  };
+}
+
+/** Of a connection for a question or two to one node, or one Sentinel, of the address; to be connected by hand, once. */
+export function askOptions(address: RedisAddress, node: RedisAddress['nodes'][number]): ConnectionOptions {
+  const { credentials, sentinelCredentials, kind } = address;
+  return {
+    ...commonOptions(
+      { ...address, credentials: kind === 'sentinel' ? sentinelCredentials : credentials },
+      { name: 'evalgate-doctor', commandTimeoutMs: PATIENT_ASK_TIMEOUT_MS },
+    ),
+    ...node,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: 0,
+    lazyConnect: true,
+    retryStrategy: () => null,
   };
 }
 
@@ -94,14 +112,21 @@ export function clusterOptions(address: RedisAddress, about: ConnectionAbout) {
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: MOVING_RETRY_MS,
-    slotsRefreshTimeout: ASK_TIMEOUT_MS,
+    slotsRefreshTimeout: askTimeoutMs(about),
     slotsRefreshInterval: SLOTS_REFRESH_MS,
     // Names stay names: certificates are checked by them.
     dnsLookup: (host, callback) => callback(null, host),
   } satisfies ClusterOptions;
 }
 
-function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddress): ConnectionOptions {
+function askTimeoutMs({ commandTimeoutMs }: ConnectionAbout): number {
+  return commandTimeoutMs > PATIENT_ASK_TIMEOUT_MS ? PATIENT_ASK_TIMEOUT_MS : ASK_TIMEOUT_MS;
+}
+
+function sentinelOptions(
+  { nodes, primary, sentinelCredentials, tls }: RedisAddress,
+  about: ConnectionAbout,
+): ConnectionOptions {
   const { username, password } = sentinelCredentials;
   const encryption = tlsOptions(tls);
   return {
@@ -110,7 +135,7 @@ function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddr
     ...(username === null ? {} : { sentinelUsername: username }),
     ...(password === null ? {} : { sentinelPassword: password }),
     ...(encryption === undefined ? {} : { sentinelTLS: encryption, enableTLSForSentinelMode: true }),
-    sentinelCommandTimeout: ASK_TIMEOUT_MS,
+    sentinelCommandTimeout: askTimeoutMs(about),
     sentinelRetryStrategy: retryDelayMs,
     // The address names them all; what they call each other may be out of reach from here.
     updateSentinels: false,

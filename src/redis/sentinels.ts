@@ -1,7 +1,7 @@
 /** What Sentinels say of the primary. */
 import { Redis } from 'ioredis';
 import { describeNode, type RedisAddress, type RedisNode } from './address.ts';
-import { watchOptions } from './options.ts';
+import { askOptions } from './options.ts';
 
 export interface SentinelAnswer {
   /** Host and port of the Sentinel. */
@@ -12,23 +12,21 @@ export interface SentinelAnswer {
 
 /** Asks each Sentinel of the address. Never rejects. */
 export function askSentinels(address: RedisAddress): Promise<readonly SentinelAnswer[]> {
-  return Promise.all(address.nodes.map((node) => askOne(address, node)));
+  return Promise.all(
+    address.nodes.map(async (node) => {
+      const primary = await askForPrimary(address, node).catch(() => null);
+      return { name: describeNode(node), primary };
+    }),
+  );
 }
 
-async function askOne(address: RedisAddress, node: RedisNode): Promise<SentinelAnswer> {
-  const name = describeNode(node);
-  const client = new Redis({
-    ...watchOptions(address, node, 'evalgate-doctor'),
-    lazyConnect: true,
-    retryStrategy: () => null,
-  });
+async function askForPrimary(address: RedisAddress, node: RedisNode): Promise<string | null> {
+  const client = new Redis(askOptions(address, node));
   client.on('error', () => undefined);
   try {
     await client.connect();
     const reply: unknown = await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', address.primary);
-    return { name, primary: Array.isArray(reply) ? reply.map(String).join(':') : null };
-  } catch {
-    return { name, primary: null };
+    return Array.isArray(reply) ? reply.map(String).join(':') : null;
   } finally {
     client.disconnect();
   }

@@ -69,6 +69,14 @@ export class RedisSubscriber {
     return () => this.#unlisten(channel, listener);
   }
 
+  /**
+   * Drops the connection, which comes back by itself: for when messages don't arrive although it stands. Behind a name that
+   * has moved on it may lead to a server that is none of ours any more.
+   */
+  renew(): void {
+    if (this.#isUp) this.#client.disconnect(true);
+  }
+
   close(): void {
     this.#health.close();
     this.#listeners.clear();

@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { RedisRegistry } from '../../src/keys/redis-registry.ts';
+import { systemClock } from '../../src/clock.ts';
+import { createRedisRegistry, type RedisRegistry } from '../../src/keys/redis-registry.ts';
+import { openRedis } from '../../src/redis/link.ts';
 import { hears, type KeyFleet, NEW_KEY, startKeyFleet, until } from '../support/key-fleet.ts';
 import { MessagesProxy } from '../support/messages-proxy.ts';
+import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const NEVER_STALE_BEYOND_MS = 1000;
@@ -65,6 +68,23 @@ test('C8: a subscription that stands but delivers nothing is noticed within a se
   expect(registry.peek(key.hash)?.status).toBe('revoked');
   await Promise.all(fleets.splice(0).map((fleet) => fleet.close()));
   await proxy.close();
+});
+
+test('where messages come from another server than answers do, the connection for them is made anew', async () => {
+  const other = await startRedis({ controls: true });
+  const [asked, heard] = [redis, other].map(({ url }) => openRedis({ url, role: 'state' }));
+  if (asked === undefined || heard === undefined) throw new RangeError('There are two.');
+  await Promise.all([linkUp(asked), linkUp(heard)]);
+  let renewals = 0;
+  heard.subscriber.onDown(() => (renewals += 1));
+  const link = { ...asked, subscriber: heard.subscriber };
+  const registry = createRedisRegistry({ link, clock: systemClock, graceMs: 60_000 });
+  await until(() => registry.trust() === 'deaf', 5000);
+  await until(() => renewals > 0, 10_000);
+  await until(() => heard.subscriber.isUp(), 5000);
+  expect([asked.isUp(), heard.isUp()]).toEqual([true, true]);
+  await registry.close();
+  await Promise.all([asked.close(), heard.close(), other.close()]);
 });
 
 test('C8: a change made while a process could not reach Redis is known to it before it trusts its memory', async () => {

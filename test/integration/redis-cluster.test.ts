@@ -112,6 +112,28 @@ test('the doctor looks at every primary, and names the one that is set otherwise
   expect(plain).toContain('fail REDIS_URL: is a node of a Cluster, and holds only some of the keys');
 });
 
+test('where a Cluster does not serve all of its slots, keys count as not to be asked, and the doctor says what is missing', async () => {
+  const fleet = await startKeyFleet({ url: cluster.url, size: 1 });
+  onTestFinished(() => fleet.close());
+  const [registry] = fleet.registries;
+  await vi.waitFor(() => expect(registry?.trust()).toBe('heard'), 5000);
+  // Another one than that of the keys, whose node then knows that it is not whole.
+  const slot = await withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', 'another'));
+  const tell = (what: 'ADDSLOTS' | 'DELSLOTS', nodes: readonly { readonly url: string }[]) =>
+    Promise.all(nodes.map(({ url }) => withClient(url, (client) => client.call('CLUSTER', what, slot))));
+  const owner = await cluster.ownerOf(slot);
+  await tell('DELSLOTS', cluster.primaries);
+  try {
+    await vi.waitFor(() => expect(registry?.trust()).toBe('offline'), 10_000);
+    const [failure, view] = await doctor({ REDIS_URL: cluster.url });
+    expect(failure).toMatch(/^fail REDIS_URL: the Cluster at .* can't be used \(/);
+    expect(view).toMatch(/^warn REDIS_URL: as 127\.0\.0\.1:\d+ sees it, 1 of 16384 slots belong to no node$/);
+  } finally {
+    await tell('ADDSLOTS', [owner]);
+  }
+  await vi.waitFor(() => expect(registry?.trust()).toBe('heard'), 10_000);
+});
+
 test('a primary that dies: down at once, up with its replica, messages arrive again, and nothing is done twice', async () => {
   const link = await open();
   const fleet = await startKeyFleet({ url: cluster.url, size: 2 });

@@ -37,13 +37,37 @@ async function doctor(url: string): Promise<readonly string[]> {
 }
 
 test('the doctor asks the Sentinels, and says what is wrong with a name or a password', async () => {
-  expect(await doctor(group.url)).toContain('ok REDIS_URL: 3 of 3 Sentinels name the same primary');
+  const { host } = new URL((await group.primary()).url);
+  expect(await doctor(group.url)).toContain(`ok REDIS_URL: 3 of 3 Sentinels name the same primary, ${host}`);
   const [unknown] = await doctor(group.url.replace(/\/main$/, '/other'));
   expect(unknown).toMatch(
     /^fail REDIS_URL: the primary other of the Sentinels at .* can't be used \(the Sentinels know no primary of that name\)$/,
   );
   const [refused] = await doctor(group.url.replace('://', '://someone:s3cret@'));
   expect(refused).toMatch(/^fail REDIS_URL: the primary main of the Sentinels at [\d.:, ]* can't be used \(WRONGPASS/);
+});
+
+test('of a primary that the Sentinels name and that does not answer, the doctor says which one it is', async () => {
+  const url = group.url.replace(/\/main$/, '/gone');
+  const hosts = group.url.replace(/^.*:\/\/|\/main$/g, '').split(',');
+  const each = (...words: readonly string[]) =>
+    Promise.all(hosts.map((host) => withClient(`redis://${host}`, (client) => client.call('SENTINEL', [...words]))));
+  await each('MONITOR', 'gone', '127.0.0.1', '1', '2');
+  try {
+    const [failure, named] = await doctor(url);
+    expect(failure).toMatch(/^fail REDIS_URL: the primary gone of the Sentinels at .* can't be used \(ECONNREFUSED\)$/);
+    expect(named).toBe('ok REDIS_URL: 3 of 3 Sentinels name the same primary, 127.0.0.1:1');
+  } finally {
+    await each('REMOVE', 'gone');
+  }
+});
+
+test('what is no Sentinel is told as such', async () => {
+  const { host } = new URL(group.servers[0] ?? '');
+  const { stdout } = await evalgate(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], {
+    env: { REDIS_URL: `redis+sentinel://${host}/main` },
+  });
+  expect(stdout).toContain('It is a Redis and no Sentinel: ');
 });
 
 test('Redis and its Sentinels each have a password of their own in the address', async () => {

@@ -67,6 +67,10 @@ async function doctor(REDIS_URL: string) {
   return reportSchema.parse(JSON.parse(stdout)).checks.filter(({ name }) => name === 'redis');
 }
 
+function opening(options: string) {
+  return () => openRedis({ url: `rediss://h?${options}`, role: 'state' });
+}
+
 describe.skipIf(files === null)('behind TLS', () => {
   test('commands and messages go by TLS where the address names the authority', async () => {
     const link = openRedis({ url: `${url}?tlsCaFile=${encodeURIComponent(files?.ca ?? '')}`, role: 'state' });
@@ -93,9 +97,31 @@ describe.skipIf(files === null)('behind TLS', () => {
     const [named] = await doctor(`${url}?tlsCaFile=${files?.ca}`);
     expect(named?.status).toBe('ok');
   });
+
+  test('an authority that is another one, and a certificate of another name, are told apart', async () => {
+    const others = await makeTlsFiles();
+    onTestFinished(async () => others?.remove());
+    const [wrong] = await doctor(`${url}?tlsCaFile=${others?.ca}`);
+    expect(wrong?.advice).toBe(
+      'The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of REDIS_URL.',
+    );
+    const [renamed] = await doctor(`${url}?tlsCaFile=${files?.ca}&tlsServerName=other.internal`);
+    expect(renamed?.advice).toBe(
+      'Its certificate is of another name than the host in REDIS_URL: give a host that it is of, or that name as ?tlsServerName=name at the end.',
+    );
+  });
+
+  test('files that hold something else are told with their options', () => {
+    expect(opening(`tlsCaFile=${files?.key}`)).toThrow(
+      'the file of its option tlsCaFile holds no certificate in PEM form',
+    );
+    expect(opening(`tlsCertFile=${files?.ca}&tlsKeyFile=${files?.key}`)).toThrow(
+      'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form',
+    );
+  });
 });
 
-const openWithoutFile = () => openRedis({ url: 'rediss://h?tlsCaFile=/none/such.pem', role: 'state' });
+const openWithoutFile = opening('tlsCaFile=/none/such.pem');
 
 test('a file that is not there is told with its option, and not with its path', () => {
   expect(openWithoutFile).toThrow(RedisAddressError);

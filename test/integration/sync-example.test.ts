@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +13,7 @@ import { z } from 'zod';
 import { toCall } from '../../src/domain/call.ts';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { SeededRandom } from '../support/random.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 
@@ -26,6 +28,7 @@ const callSchema = z.looseObject({ id: z.string() });
 const changeSchema = z.object({ change: z.enum(['new', 'changed', 'gone']), call: callSchema });
 const stateSchema = z.object({ calls: z.record(z.string(), z.object({ call: callSchema })) });
 const resultSchema = z.object({ isWhole: z.boolean(), requests: z.number() });
+const failedSchema = z.object({ stdout: z.string(), stderr: z.string() });
 type Change = z.output<typeof changeSchema>;
 type Result = z.output<typeof resultSchema>;
 
@@ -109,8 +112,7 @@ class World {
         this.waits.push(ms);
         this.gateway.clock.advance(ms);
         this.onWait();
-        // What is renewed behind an answer takes its time.
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        await this.renewed();
       },
     });
     return resultSchema.parse(done);
@@ -129,10 +131,19 @@ class World {
     return this.changes.filter((one) => one.change === change).map(({ call }) => call.id);
   }
 
+  /** Resolves once what is renewed behind answers has come to its end. */
+  async renewed(): Promise<void> {
+    const isAtRest = async (): Promise<boolean> => {
+      const { text } = await this.gateway.admin('GET', '/metrics');
+      return /^evalgate_store_calls_in_flight 0$/m.test(text);
+    };
+    while (!(await isAtRest())) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+
   /** Another consumer reads, and the refresh behind its answer comes to its end. */
   async readByOther(path: string): Promise<string[]> {
     const { json } = await this.gateway.get(path, { key: this.key });
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await this.renewed();
     return z
       .object({ calls: z.array(callSchema) })
       .parse(json)
@@ -350,6 +361,29 @@ describe('what comes to a consumer', () => {
     expect(world.changes).toMatchObject([{ change: 'gone', call: { id } }]);
   });
 
+  test('a call whose record can no longer be published is kept, and does not keep the others back', async () => {
+    world.addMany(120, world.nowMs - MINUTE, MINUTE);
+    await world.sync();
+    const [{ _id: id } = anEvaluation()] = world.records;
+    world.gateway.store.evaluations.set(id, { ...world.record(id), title: 5 });
+    world.changes.length = 0;
+    // Longer than any copy of it is served.
+    world.gateway.clock.advance(26 * HOUR);
+    world.add(world.nowMs);
+    await world.sync(true);
+    expect(world.changes).toMatchObject([{ change: 'new' }]);
+    expect(Object.keys(world.copy())).toHaveLength(121);
+    expect(world.copy()[id]).toMatchObject({ id });
+  });
+
+  test('a state of another workspace is refused before anything is read', async () => {
+    const other = '33333333-3333-4333-8333-333333333333';
+    world.key = await world.gateway.issueKey({ workspaceIds: [WORKSPACE_A, other] });
+    world.state = { ...world.state, workspaceId: other };
+    await expect(world.sync()).rejects.toThrow(`the state is of the workspace ${other}, not of ${WORKSPACE_A}`);
+    expect(world.gateway.store.calls()).toBe(0);
+  });
+
   test('a list that is used up, and a store that fails, are waited for as long as the answers say', async () => {
     world.addMany(400, world.nowMs - MINUTE, MINUTE);
     world.key = await world.gateway.issueKey({ scopes: ['calls.read'], perMinute: 2, perHour: 100_000 });
@@ -390,6 +424,39 @@ test('each page has ten calls in common with what came before it, and reaches on
   expect(pages).toBe(125);
 });
 
+/** Answers as the gateway would, but for one page: that one is answered by what the test hands in. */
+function answering(total: number, second: RequestListener) {
+  const calls = callsNamed('c', total);
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://gateway.invalid');
+    const [page, size] = [Number(searchParams.get('page')), Number(searchParams.get('pageSize'))];
+    if (page > 1) {
+      second(request, response);
+      return;
+    }
+    const own = { key: { id: 'k', scopes: ['calls.read'], workspace_ids: [WORKSPACE_A] } };
+    const list = { calls: calls.slice(0, size), pagination: { total_count: total } };
+    const body = pathname === '/v2/key' ? own : pathname === '/v2/calls' ? list : null;
+    response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json', etag: '"e"' });
+    response.end(JSON.stringify(body ?? { error: { message: 'There is no such address in this API.' } }));
+  });
+  const lastPage: RequestListener = (_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ calls: calls.slice(90), pagination: { total_count: total } }));
+  };
+  return { server, asked, lastPage };
+}
+
+function refuse(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(403).end('{"error":"no longer"}');
+}
+
+function linesOf(stdout: string): number {
+  return stdout.split('\n').length - 1;
+}
+
 describe('as a program', () => {
   let folder: string;
   beforeAll(async () => {
@@ -416,6 +483,66 @@ describe('as a program', () => {
     await expect(run('--state', file)).rejects.toMatchObject({
       code: 1,
       stderr: 'usage: EVALGATE_KEY=... node sync-calls.js --workspace UUID --state FILE [--full]\n',
+    });
+  });
+
+  /** Against a server that answers the second page so; its address may be followed by something. */
+  async function runAgainst(second: RequestListener, file: string, { suffix = '' } = {}) {
+    const { server, asked, lastPage } = answering(130, (request, response) => {
+      if (asked.filter((path) => path.includes('page=2')).length === 1) second(request, response);
+      else lastPage(request, response);
+    });
+    const running = await listenOnLoopback(server);
+    try {
+      const env = { ...process.env, EVALGATE_URL: `${running.url}${suffix}`, EVALGATE_KEY: 'evg_x' };
+      const args = [EXAMPLE, '--workspace', WORKSPACE_A, '--state', join(folder, file)];
+      return await promisify(execFile)(process.execPath, args, { env }).catch((error: unknown) =>
+        failedSchema.parse(error),
+      );
+    } finally {
+      await running.close();
+    }
+  }
+
+  test('a run that fails half-way has told of what it read: the next one does not tell of it again', async () => {
+    const first = await runAgainst(refuse, 'half.json');
+    expect([linesOf(first.stdout), first.stderr]).toEqual([
+      100,
+      `/v2/calls?workspaceId=${WORKSPACE_A}&page=2&pageSize=90: 403 {"error":"no longer"}\n`,
+    ]);
+    const second = await runAgainst(refuse, 'half.json');
+    expect(linesOf(second.stdout)).toBe(0);
+    const third = await runAgainst(
+      (_request, response) => void response.writeHead(503, { 'retry-after': '0' }).end(),
+      'half.json',
+    );
+    expect([linesOf(third.stdout), third.stderr]).toEqual([30, 'all: 130 calls in 4 requests\n']);
+  });
+
+  test('an answer that breaks off is asked for again', async () => {
+    const { stdout, stderr } = await runAgainst((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '9000' });
+      response.write('{"calls":', () => response.destroy());
+    }, 'broken.json');
+    expect([linesOf(stdout), stderr]).toEqual([130, 'all: 130 calls in 4 requests\n']);
+  });
+
+  test('a time to try again that is given as a date is waited for as well', async () => {
+    const sentMs = Date.now();
+    const date = new Date(sentMs + 2000).toUTCString();
+    const { stdout } = await runAgainst(
+      (_request, response) => void response.writeHead(429, { 'retry-after': date }).end(),
+      'date.json',
+    );
+    expect(linesOf(stdout)).toBe(130);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date));
+  });
+
+  test('an address may end with a slash, and one that is not evalgate’s is told as such', async () => {
+    expect((await runAgainst(refuse, 'slash.json', { suffix: '/' })).stderr).toContain('page=2&pageSize=90: 403');
+    expect(await runAgainst(refuse, 'wrong.json', { suffix: '/elsewhere' })).toMatchObject({
+      stdout: '',
+      stderr: '/v2/key was answered with 404: is this the address of evalgate?\n',
     });
   });
 });

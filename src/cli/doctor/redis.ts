@@ -5,7 +5,7 @@ import type { RedisRole } from '../../redis/link.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
-import { checkTopology } from './redis-topology.ts';
+import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 
 /** Every request waits for Redis once at least. */
 const SLOW_MS = 10;
@@ -49,7 +49,8 @@ async function visit(role: RedisRole, url: string): Promise<Visit> {
       await link.close();
     }
   } catch (error) {
-    return { role, look: null, failure: failureOf(error, settingOf(role)), topology: [] };
+    const setting = settingOf(role);
+    return { role, look: null, failure: failureOf(error, setting), topology: await checkBrokenTopology(setting, url) };
   }
 }
 
@@ -77,7 +78,7 @@ function sameServer(): Check {
 }
 
 function checksOf({ role, look, failure, topology }: Visit, use: RedisUse): readonly Check[] {
-  if (look === null) return failure === null ? [] : [failure];
+  if (look === null) return failure === null ? [] : [failure, ...topology];
   const setting = settingOf(role);
   const checks = [
     checkLatency(look, role),

@@ -96,6 +96,11 @@ function everyCommand(command: Command, visit: (command: Command) => void): void
   for (const inner of command.commands) everyCommand(inner, visit);
 }
 
+test('redis-cli is never given REDIS_URL as it is: it takes no Sentinels, no Cluster and no options', () => {
+  expect(runbook.match(/redis-cli -u \S+/g)?.length).toBeGreaterThan(5);
+  expect(runbook).not.toMatch(/redis-cli -u "?\$\{?REDIS_URL/);
+});
+
 test('every path of the admin listener that the runbook names answers', async () => {
   const paths = new Set([...runbook.matchAll(/\$ADMIN(\/[a-z/]*[a-z])/g)].map(([, path = '']) => path));
   expect([...paths].toSorted()).toEqual(['/api/audit', '/api/config', '/readyz']);

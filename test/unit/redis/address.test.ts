@@ -81,6 +81,8 @@ test.each([
   ['redis://a?tlsCaFile=x', /no option tlsCaFile: there are family$/],
   ['rediss://a?commandTimeout=1', /no option commandTimeout: there are family, tlsCaFile/],
   ['redis://a?s3cret%3D', /no option of another name/],
+  ['rediss://a?tlsCertFile=cert.pem', /its options tlsCertFile and tlsKeyFile go together/],
+  ['rediss+sentinel://a/main?tlsKeyFile=key.pem', /its options tlsCertFile and tlsKeyFile go together/],
   ['redis://:100%@a', /write %25/],
 ])('%s is refused with the reason', (url, reason) => {
   expect(() => parseRedisAddress(url)).toThrow(RedisAddressError);
