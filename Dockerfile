@@ -15,7 +15,7 @@ COPY src ./src
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
-RUN node --eval "import('/app/src/run-worker.ts').then(() => import('/app/src/supervise.ts'))" \
+RUN node --eval "import('/app/src/run-worker.ts').then(() => import('/app/src/supervise.ts')).then(() => import('/app/src/tracing/start.ts'))" \
   && node src/cli/evalgate.js openapi > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache

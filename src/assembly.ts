@@ -27,6 +27,7 @@ import type { Observer } from './observer.ts';
 import type { SharedState } from './shared-state.ts';
 import { metricsOfAll, readinessOfAll } from './siblings.ts';
 import type { StoreSource } from './store-source.ts';
+import type { Tracing } from './tracing/tracing.ts';
 
 /** What a gateway is made of; made once, when it starts. */
 export interface Parts {
@@ -44,6 +45,7 @@ export interface Parts {
   readonly logger: Logger;
   /** The other workers of this gateway; null where it is one process. */
   readonly siblings: Siblings | null;
+  readonly tracing: Tracing;
 }
 
 /** What changes while it runs. */
@@ -57,7 +59,7 @@ export interface Running {
 const FLIGHT_MARGIN_MS = 5000;
 
 export function assembleReader(parts: Parts): CachingReader {
-  const { source, shared, memory, times, clock, observer, watch, loaded } = parts;
+  const { source, shared, memory, times, clock, observer, watch, loaded, tracing } = parts;
   return createReadThrough({
     store: source.store,
     memory,
@@ -65,17 +67,18 @@ export function assembleReader(parts: Parts): CachingReader {
     purges: shared.purges,
     times,
     clock,
-    hooks: combineHooks(combineHooks(observer.cache, shared.insight.hooks), watch.hooks),
+    hooks: tracing.cache(combineHooks(combineHooks(observer.cache, shared.insight.hooks), watch.hooks)),
+    aroundFlights: (flights) => tracing.flights(flights),
     maintenance: shared.maintenance,
     flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
 }
 
 export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): RequestHandler {
-  const { clock, observer, shared, loaded } = parts;
+  const { clock, observer, shared, loaded, tracing } = parts;
   const { keys, quota } = shared;
   const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
-  return createPublicApp({
+  const app = createPublicApp({
     clock,
     reader,
     authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
@@ -87,8 +90,9 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
     isDraining: () => running.status() === 'draining',
     deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,
-    hooks: observer.http,
+    hooks: tracing.http(observer.http),
   });
+  return tracing.handler(app);
 }
 
 export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {
@@ -105,6 +109,7 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
       purges: shared.purges,
       times,
       timesControl: shared.timesControl,
+      trials: shared.trials,
       configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
       maxBytes: cache.memoryBytes,
       counters: observer.cacheCounters,

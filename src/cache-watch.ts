@@ -3,6 +3,7 @@ import { Pulse } from './admin/dashboard/pulse.ts';
 import { TopLoads } from './admin/top-loads.ts';
 import type { CacheHooks } from './cache/hooks.ts';
 import { LastMisses } from './cache/last-misses.ts';
+import type { TrialsHere } from './cache/trial/here.ts';
 import type { Clock } from './clock.ts';
 
 export interface CacheWatch {
@@ -12,7 +13,7 @@ export interface CacheWatch {
   readonly pulse: Pulse;
 }
 
-export function createCacheWatch(clock: Clock): CacheWatch {
+export function createCacheWatch(clock: Clock, trials: TrialsHere): CacheWatch {
   const lastMisses = new LastMisses();
   const top = new TopLoads(clock);
   const pulse = new Pulse(clock);
@@ -21,8 +22,12 @@ export function createCacheWatch(clock: Clock): CacheWatch {
       onRead: (read) => {
         pulse.hooks.onRead?.(read);
         if (read.missReason !== null) lastMisses.note(read, clock.nowMs());
+        if (trials.isCounting) trials.onRead(read);
       },
-      onStoreCall: (call) => top.note(call),
+      onStoreCall: (call) => {
+        top.note(call);
+        trials.onStoreCall(call);
+      },
     },
     lastMisses,
     top,

@@ -6,6 +6,7 @@ import { startAdminServer } from './admin/server.ts';
 import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { AdjustableTimes } from './cache/times.ts';
+import { TrialsHere } from './cache/trial/here.ts';
 import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -28,6 +29,7 @@ import { logTurn } from './turn-log.ts';
 import { listening } from './start-error.ts';
 import { openStore } from './store-source.ts';
 import { systemTimers } from './timers.ts';
+import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
 export interface Gateway {
@@ -70,20 +72,23 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = createMetrics({ version: VERSION });
   const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
-  const observer = createObserver({ logger, metrics, dependencies, clock });
+  const observer = createObserver({ logger, metrics, dependencies, clock, isTraced: loaded.tracing !== null });
   const times = new AdjustableTimes(config.cache.classes);
   const maintenance = watchMaintenance(dependencies, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
+  const tracing = await openTracing(loaded, logger);
   const source = await openStore({
     upstream: config.upstream,
     hooks: observer,
+    tracing,
     running: worker?.sample ?? null,
     maintenance,
     clock,
   });
-  const inForce = { times, maintenance };
-  const watch = createCacheWatch(clock);
-  const parts = { dependencies, metrics, memory, source, clock, logger };
+  const trials = new TrialsHere({ times, clock });
+  const inForce = { times, maintenance, trials };
+  const watch = createCacheWatch(clock, trials);
+  const parts = { dependencies, metrics, memory, source, tracing, clock, logger };
   const shared = await openSharedState({ ...parts, ...inForce, config }).catch(async (error: unknown) => {
     await source.close();
     throw error;
@@ -194,8 +199,16 @@ class RunningGateway implements Gateway {
     await this.#admin?.close(ADMIN_GRACE_MS);
     await this.#parts.source.close();
     await this.#parts.shared.close();
+    await this.#parts.tracing.close();
     this.#parts.metrics.close();
   }
+}
+
+/** What tracing needs is only loaded where it is on. */
+async function openTracing({ tracing: settings }: LoadedConfig, logger: Logger): Promise<Tracing> {
+  if (settings === null) return UNTRACED;
+  const { startTracing } = await import('./tracing/start.ts');
+  return startTracing(settings, { logger, version: VERSION });
 }
 
 async function documentOf({ config }: LoadedConfig): Promise<OpenApiDocument> {

@@ -32,9 +32,11 @@ export interface ObserverOptions {
   /** Gets the store, to be told of its turns. */
   readonly dependencies: DependencyWatch;
   readonly clock: Clock;
+  /** Whether each request has a trace, which its line in the log names. */
+  readonly isTraced: boolean;
 }
 
-export function createObserver({ logger, metrics, dependencies, clock }: ObserverOptions): Observer {
+export function createObserver({ logger, metrics, dependencies, clock, isTraced }: ObserverOptions): Observer {
   const cacheCounters = createCacheCounters();
   const health = new StoreHealth(clock);
   dependencies.add({ name: 'store', look: () => health.now() });
@@ -76,7 +78,7 @@ export function createObserver({ logger, metrics, dependencies, clock }: Observe
           logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
       },
     },
-    ...listeningHooks({ logger, metrics, dependencies, clock }),
+    ...listeningHooks({ logger, metrics, dependencies, clock, isTraced }),
     cacheCounters,
   };
 }
@@ -86,8 +88,9 @@ function listeningHooks({
   metrics,
   dependencies,
   clock,
+  isTraced,
 }: ObserverOptions): Pick<Observer, 'http' | 'listener'> {
-  const logRequest = requestLogger(logger);
+  const logRequest = requestLogger(logger, isTraced);
   const capacity = new Capacity(clock);
   dependencies.add({ name: 'capacity', look: () => capacity.now() });
   const noteShortage = (): void => {
@@ -139,17 +142,17 @@ function guardHooks(
 }
 
 /** One line a request. Never a path, a query string or a credential (K2). */
-function requestLogger(logger: Logger): (report: RequestReport) => void {
-  const write = createRequestLog(logger);
+function requestLogger(logger: Logger, isTraced: boolean): (report: RequestReport) => void {
+  const write = createRequestLog(logger, isTraced);
   return (report) => {
     const { status, aborted, failure } = report;
     if (failure === null && status < 500 && !aborted) {
       write(report);
       return;
     }
-    const { requestId, keyId, surface, route, method, cache } = report;
+    const { requestId, keyId, surface, route, method, cache, traceId } = report;
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
-    const line = { requestId, keyId, surface, route, method, status, durationMs, cache };
+    const line = { requestId, keyId, surface, route, method, status, durationMs, cache, traceId };
     // That something is out of reach, or shielded, is told once, when it begins: it needs no line a request above `info`.
     const isToldOnce =
       (failure instanceof StoreError && failure.isTransient) ||

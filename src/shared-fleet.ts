@@ -15,6 +15,8 @@ import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
 import { RedisWatch } from './redis-watch.ts';
 import { StartError } from './start-error.ts';
+import { redisCounts } from './cache/trial/redis-counts.ts';
+import { logLost, openTrials } from './trials.ts';
 import { createRedisCallRate } from './upstream/guard/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
@@ -24,7 +26,7 @@ export async function openFleet(
   url: string,
   cacheUrl: string | null,
 ): Promise<SharedState> {
-  const { config, clock, logger } = options;
+  const { config, tracing, clock, logger } = options;
   const isOne = cacheUrl === null || cacheUrl === url;
   const watch = new RedisWatch({ ...options, isOne });
   const state = connect('state', url, watch);
@@ -46,23 +48,28 @@ export async function openFleet(
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
-  const quota = openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks });
+  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const board = redisCounts({ link: state, self: members.id });
+  const trials = openTrials(options, { ledger: caches.trialLedger, board, members, whatIf: insight.whatIf, audit });
+  const quota = tracing.quota(openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks }));
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
-    keys: overlayLookup(transientKeys, registry),
+    keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
     transientKeys,
     quota,
-    fleet: caches.fleet,
+    fleet: tracing.fleet(caches.fleet),
     purges: caches.purges,
     timesControl: caches.timesControl,
     maintenance: caches.maintenance,
+    trials,
     inspector: caches.inspector,
-    audit: createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) }),
+    audit,
     members,
     insight,
     redis: new RedisReadings([state, cache], watch),
     close: async () => {
+      await trials.close();
       caches.close();
       await registry.close();
       quota.close();
@@ -90,7 +97,7 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 }
 
 function openCaches(
-  { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
+  { memory, times, maintenance, trials, source, clock, logger }: SharedStateOptions,
   watch: RedisWatch,
   links: { readonly state: RedisLink; readonly cache: RedisLink },
 ): Promise<RedisFleet> {
@@ -100,12 +107,14 @@ function openCaches(
     memory,
     times,
     maintenance,
+    trials,
     clock,
     timers: systemTimers,
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
       onHearing: watch.onHearing,
+      onTrialLost: logLost(logger),
     },
   });
 }

@@ -7,10 +7,10 @@ import type { Config } from './config/config.ts';
 import type { DemoIds } from './sample/index.ts';
 import { type SampleAddress, startSampleStore } from './sample-store.ts';
 import { systemTimers } from './timers.ts';
+import type { StoreHooks, Tracing } from './tracing/tracing.ts';
 import { createLocalCallRate } from './upstream/guard/call-rate.ts';
 import { type GuardedStore, guardStore } from './upstream/guard/guard.ts';
-import type { GuardHooks } from './upstream/guard/hooks.ts';
-import { createHttpStore, type HttpStoreHooks } from './upstream/http-store.ts';
+import { createHttpStore } from './upstream/http-store.ts';
 
 export interface StoreSource {
   /** Behind its guard. */
@@ -24,7 +24,8 @@ export interface StoreSource {
 
 export interface StoreSourceOptions {
   readonly upstream: Config['upstream'];
-  readonly hooks: { readonly store: HttpStoreHooks; readonly guard: GuardHooks };
+  readonly hooks: StoreHooks;
+  readonly tracing: Tracing;
   /** The sample that runs already; null where there is none. */
   readonly running: SampleAddress | null;
   /** While it is on, nothing is sent. */
@@ -60,11 +61,12 @@ export async function openStore(options: StoreSourceOptions): Promise<StoreSourc
 /** The client of the store at that address, and its guard around it. */
 function connect(
   { url, token }: { readonly url: string; readonly token: string | null },
-  { upstream, hooks, maintenance, clock }: StoreSourceOptions,
+  { upstream, hooks: reported, tracing, maintenance, clock }: StoreSourceOptions,
 ): Pick<StoreSource, 'store' | 'close'> {
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
-  const client = createHttpStore({ ...limits, baseUrl: url, token, hooks: hooks.store });
+  const hooks = tracing.storeHooks(reported);
+  const client = tracing.store(createHttpStore({ ...limits, baseUrl: url, token, hooks: hooks.store }));
   const store = guardStore({
     store: gatedStore(client, maintenanceGate(maintenance, clock)),
     limits: { ...upstream, maxInFlight: maxConnections },

@@ -10,7 +10,7 @@ import type { KeptConfig } from './config/kept-files.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, type DemoKeys, issueDemoKeys } from './demo.ts';
 import { freePort } from './free-port.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from './grace.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, TRACES_GRACE_MS } from './grace.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
 import type { ImportedKey } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
@@ -103,7 +103,7 @@ export class SupervisedGateways {
 
   /** Drains all workers, as a gateway's own `stop`. Resolves with how many of them had to be killed. */
   async stop(delayMs: number): Promise<number> {
-    const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + KILL_MARGIN_MS;
+    const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
     const killed = await this.#supervisor.stop(delayMs, killAfterMs);
     await this.#closeSample();
     return killed;

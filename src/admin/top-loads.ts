@@ -38,6 +38,8 @@ interface Period {
   readonly routes: HeavyHitters<string | null>;
 }
 
+type CostlyCall = Omit<StoreCallReport, 'keyHash' | 'isFailed'>;
+
 export class TopLoads {
   readonly #clock: Clock;
   #current: Period;
@@ -48,7 +50,7 @@ export class TopLoads {
     this.#current = periodFrom(clock.nowMs());
   }
 
-  note({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
+  note({ key, class: cacheClass, route, durationMs }: CostlyCall): void {
     this.#turn();
     this.#current.keys.add(key, cacheClass, durationMs);
     this.#current.routes.add(route ?? '', route, durationMs);

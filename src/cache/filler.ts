@@ -33,7 +33,15 @@ export interface Landing {
   readonly isKept: boolean;
 }
 
-export class Filler {
+/** What reads are filled by. */
+export interface Flights {
+  /** Rejects with a StoreError and nothing else. */
+  run<T>(task: FetchTask<T>): Promise<Landing>;
+  /** What the fleet holds of the key; null where it holds nothing, or can't be asked. */
+  findInFleet(key: string): Promise<StoredEntry | null>;
+}
+
+export class Filler implements Flights {
   readonly #options: FillerOptions;
   readonly #fleetFlights: FleetFlights | null;
 
@@ -125,16 +133,17 @@ export class Filler {
     const { clock, hooks, flightDeadlineMs, timers } = this.#options;
     const { question, context } = task;
     const beganMicros = clock.nowMicros();
-    const report = (cacheClass: CacheClass): void => {
+    const { key, keyHash } = question;
+    const report = (cacheClass: CacheClass, isFailed: boolean): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
-      hooks.onStoreCall?.({ class: cacheClass, key: question.key, route: context.route ?? null, durationMs });
+      hooks.onStoreCall?.({ class: cacheClass, key, keyHash, isFailed, route: context.route ?? null, durationMs });
     };
     try {
       const fetched = await withDeadline(flightDeadlineMs, timers, (signal) => fetchEntry(task, signal, this.#options));
-      report(classOf(fetched.stored.kind, fetched.stored.entry));
+      report(classOf(fetched.stored.kind, fetched.stored.entry), false);
       return fetched;
     } catch (error) {
-      if (!isHeldBack(error)) report(question.kind);
+      if (!isOf(HELD_BACK, error)) report(question.kind, !isOf(ABANDONED, error));
       throw error;
     }
   }
@@ -150,7 +159,7 @@ export class Filler {
       memory.seed(seeds);
       void this.#seedFleet(seeds);
     }
-    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry)));
+    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry), question.keyHash));
   }
 
   async #seedFleet(seeds: readonly Keyed[]): Promise<void> {
@@ -182,11 +191,13 @@ export class Filler {
   }
 }
 
+/** Such a call never reached the store. */
 const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
+/** Such a call says nothing about the store. */
+const ABANDONED: ReadonlySet<StoreErrorKind> = new Set(['aborted'] as const);
 
-/** Whether the call never reached the store. */
-function isHeldBack(error: unknown): boolean {
-  return error instanceof StoreError && HELD_BACK.has(error.kind);
+function isOf(kinds: ReadonlySet<StoreErrorKind>, error: unknown): boolean {
+  return error instanceof StoreError && kinds.has(error.kind);
 }
 
 /** Ends the wait after that time even where the call doesn't heed its signal. */

@@ -4,7 +4,7 @@
  */
 import type { MaybePromise } from '../maybe-promise.ts';
 import { StoreError } from '../upstream/store.ts';
-import { Filler, type FillerOptions, type Landing } from './filler.ts';
+import { Filler, type FillerOptions, type Flights, type Landing } from './filler.ts';
 import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
 import type { MissReason } from './hooks.ts';
 import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, pausedError } from './maintenance.ts';
@@ -21,6 +21,8 @@ type Optional = 'fleet' | 'timers' | 'hooks' | 'flightDeadlineMs';
 export interface ReadThroughOptions extends Omit<FillerOptions, Optional>, Partial<Pick<FillerOptions, Optional>> {
   /** While it is on, nothing is begun that would ask the store. */
   readonly maintenance?: MaintenanceWatch;
+  /** Puts something around the flights, once; by default nothing. */
+  readonly aroundFlights?: (flights: Flights) => Flights;
 }
 
 /** How long a reader waits for the store where there is a copy to serve instead. */
@@ -35,6 +37,7 @@ export function createReadThrough(options: ReadThroughOptions): CachingReader {
     hooks: {},
     flightDeadlineMs: DEFAULT_DEADLINE_MS,
     maintenance: NO_MAINTENANCE,
+    aroundFlights: (flights) => flights,
     ...options,
   });
   return {
@@ -53,12 +56,12 @@ type Settled<T> =
   /** With a record of a workspace that the reader doesn't ask for, or with what can't be used of such a one. */
   | { readonly kind: 'foreign'; readonly verdict: StoredEntry<T>; readonly isKept: boolean };
 
-type Options = FillerOptions & Required<Pick<ReadThroughOptions, 'maintenance'>>;
+type Options = FillerOptions & Required<Pick<ReadThroughOptions, 'maintenance' | 'aroundFlights'>>;
 
 class ReadThrough {
   readonly #options: Options;
   readonly #serving: Serving;
-  readonly #filler: Filler;
+  readonly #filler: Flights;
   readonly #flights: SingleFlight<Landing>;
   readonly #lookups: SingleFlight<StoredEntry | null>;
   /** Where the purge log stood before each flight. */
@@ -67,7 +70,7 @@ class ReadThrough {
   constructor(options: Options) {
     this.#options = options;
     this.#serving = new Serving(options);
-    this.#filler = new Filler(options);
+    this.#filler = options.aroundFlights(new Filler(options));
     this.#flights = new SingleFlight(options.clock, REMEMBER_FAILURES_MS, isOfTheStore);
     this.#lookups = new SingleFlight(options.clock, 0);
     options.fleet?.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));

@@ -18,6 +18,9 @@ import { RedisState } from './redis-state.ts';
 import { RedisTier } from './redis-tier.ts';
 import type { AdjustableTimes } from './times.ts';
 import type { TimesControl } from './times-control.ts';
+import type { TrialsHere } from './trial/here.ts';
+import type { TrialLedger } from './trial/ledger.ts';
+import type { Trial } from './trial/trial.ts';
 import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
@@ -30,6 +33,8 @@ export interface RedisFleetHooks {
     readonly hearing: Hearing;
     readonly reason: unknown;
   }) => void;
+  /** A trial of a time ran in this process, and Redis has forgotten it. */
+  readonly onTrialLost?: (trial: Trial) => void;
 }
 
 export interface RedisFleetOptions {
@@ -43,6 +48,7 @@ export interface RedisFleetOptions {
   /** Of this process: what is set for the fleet is set here. */
   readonly times: AdjustableTimes;
   readonly maintenance: MaintenanceState;
+  readonly trials: TrialsHere;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly hooks?: RedisFleetHooks;
@@ -62,6 +68,7 @@ export interface RedisFleet {
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
   readonly maintenance: MaintenanceControl;
+  readonly trialLedger: TrialLedger;
   /** Shows operators what the fleet holds of a key. */
   readonly inspector: FleetInspector;
   health(): readonly RedisFleetHealth[];
@@ -107,7 +114,7 @@ class Member implements RedisFleet {
     const onBroken = (error: unknown): void => this.#report('decode', error);
     this.#tier = new RedisTier({ client: link.client, servers: () => link.servers(), names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
-    this.#state = new RedisState(state, options);
+    this.#state = new RedisState(state, options, (trial) => options.hooks?.onTrialLost?.(trial));
     this.inspector = new RedisInspector({ link, names });
     const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs });
     this.fleet = {
@@ -130,6 +137,10 @@ class Member implements RedisFleet {
 
   get maintenance(): MaintenanceControl {
     return this.#state.maintenance;
+  }
+
+  get trialLedger(): TrialLedger {
+    return this.#state.trials;
   }
 
   async opened(): Promise<void> {

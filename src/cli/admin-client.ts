@@ -54,6 +54,12 @@ function parseBase(text: string): string {
   throw new InvalidArgumentError('Allowed: an http:// or https:// address, such as http://127.0.0.1:8081.');
 }
 
+/** What a line that is offered to be run next has to repeat, so that it reaches the same gateway; empty where nothing. */
+export function adminPart(command: Command): string {
+  const { admin } = command.opts<{ admin: string }>();
+  return command.getOptionValueSource('admin') === 'cli' ? ` --admin ${admin}` : '';
+}
+
 /** The client for a command's `--admin` and the environment's token. */
 export function adminClientOf(command: Command, { env }: Terminal): AdminClient {
   const { admin } = command.opts<{ admin: string }>();

@@ -11,6 +11,7 @@ import { readFileLayer } from './file.ts';
 import type { GivenValue, Layer, ReadFile } from './layer.ts';
 import { configSchema, type Settings } from './schema.ts';
 import { listSettings, type Setting, treeOf } from './settings.ts';
+import { readTracing, type TracingSettings } from './tracing.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 
@@ -30,6 +31,8 @@ export interface LoadedConfig {
   readonly resolved: readonly Resolved[];
   /** What is allowed but hardly meant, in whole sentences, for the log. */
   readonly warnings: readonly string[];
+  /** By the variables of OpenTelemetry; null where it is off. */
+  readonly tracing: TracingSettings | null;
 }
 
 export interface ConfigSources {
@@ -50,9 +53,10 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const resolved = listSettings().map((setting) => resolve(setting, layers, path === SHIPPED_FILE));
   const unknown = new Set([...layers.file.unknown, ...layers.environment.unknown]);
   const { settings, faults } = check(resolved, unknown);
-  const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
+  const tracing = readTracing(env, readFile);
+  const all = [...layers.file.faults, ...layers.environment.faults, ...faults, ...tracing.faults];
   if (all.length > 0) throw new ConfigError(all);
-  return { config: configOf(settings), file, resolved, warnings: warningsOf(settings) };
+  return { config: configOf(settings), file, resolved, warnings: warningsOf(settings), tracing: tracing.settings };
 }
 
 /** Relative where the program is run in its own folder, so that messages can be followed. */

@@ -41,7 +41,8 @@ export interface PublicAppOptions {
 
 /** What the application reports of itself; it imports neither log nor metrics. */
 export interface PublicAppHooks {
-  readonly onRequest: (report: RequestReport) => void;
+  /** With the response that it was about, by which it can be known. */
+  readonly onRequest: (report: RequestReport, response: ServerResponse) => void;
   readonly onAuthenticationRefused: AuthenticateOptions['onRefused'];
   readonly onQuotaRefused: (window: WindowName) => void;
   readonly onShed?: ShedLoadOptions['onShed'];
@@ -102,7 +103,7 @@ class PublicGateway {
     const place = this.#places.take();
     ctx.res.on('close', () => {
       place?.leave();
-      hooks.onRequest(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000));
+      hooks.onRequest(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000), ctx.res);
     });
     try {
       const answer = await this.#answer(ctx, place !== null);

@@ -16,6 +16,8 @@ export interface RequestLine {
   readonly status: number;
   readonly durationMs: number;
   readonly cache: string | null;
+  /** In lower-case hex, where there are traces. */
+  readonly traceId?: string | undefined;
 }
 
 const PLAIN = /^[A-Za-z0-9._-]*$/;
@@ -26,25 +28,28 @@ const MOST_REPEATED = 256;
 /** Beyond that a turn's lines are written before it ends. */
 const MOST_CHARACTERS = 65_536;
 
-/** Makes the function that writes a line of level `info`, where the logger would write one. */
-export function createRequestLog(logger: Logger): (line: RequestLine) => void {
+/** Makes the function that writes a line of level `info`, where the logger would write one. `isTraced`: of a trace each. */
+export function createRequestLog(logger: Logger, isTraced = false): (line: RequestLine) => void {
   const lines = new TurnLines(streamOf(logger));
   const origin = JSON.stringify(logOrigin()).slice(1, -1);
   const time = new IsoTime();
   const repeated = quoter();
-  return (line) => {
+  const write = (line: RequestLine, trace: string): void => {
     if (!logger.isLevelEnabled('info')) return;
     const { requestId, keyId, surface, route, method, status, durationMs, cache } = line;
     if (!PLAIN.test(requestId) || requestId.includes(KEY_PREFIX)) {
-      logger.info({ requestId, keyId, surface, route, method, status, durationMs, cache }, 'request');
+      const { traceId } = line;
+      logger.info({ requestId, keyId, surface, route, method, status, durationMs, cache, traceId }, 'request');
       return;
     }
     lines.add(
       `{"level":"info"${time.now()},${origin},"requestId":"${requestId}","keyId":${quoted(keyId)},"surface":"${surface}",` +
         `"route":${repeated(route)},"method":${repeated(method)},"status":${status},"durationMs":${thousandths(durationMs)},` +
-        `"cache":${repeated(cache)},"msg":"request"}\n`,
+        `"cache":${repeated(cache)}${trace},"msg":"request"}\n`,
     );
   };
+  if (!isTraced) return (line) => write(line, '');
+  return (line) => write(line, line.traceId === undefined ? '' : `,"traceId":"${line.traceId}"`);
 }
 
 function quoted(text: string | null): string {

@@ -10,6 +10,7 @@ import {
   quotaOn,
   registryOn,
   timesControlOn,
+  trialLedgerOn,
 } from './redis-harness.ts';
 
 const cluster = givenRedis(() => spawnCluster());
@@ -25,6 +26,7 @@ describe('purge log: a Cluster', () => {
 });
 describe('times in force: a Cluster', () => {
   timesControlOn(cluster);
+  trialLedgerOn(cluster);
 });
 describe('maintenance: a Cluster', () => {
   maintenanceOn(cluster);

@@ -64,6 +64,9 @@ test.each([
   ['src/log/a.ts', 'ioredis'],
   ['src/cluster/a.ts', '../config/load.ts'],
   ['src/cluster/a.ts', 'prom-client'],
+  ['src/cache/a.ts', '@opentelemetry/api'],
+  ['src/http/a.ts', '../tracing/tracing.ts'],
+  ['src/tracing/a.ts', 'ioredis'],
 ])('%s may not import %s', async (file, imported) => {
   const { isClean, output } = await plant(file, imported);
   expect(isClean).toBe(false);
@@ -76,6 +79,8 @@ test.each([
   ['src/cache/redis-a.ts', 'ioredis'],
   ['src/upstream/a.ts', 'got'],
   ['src/redis/a.ts', 'ioredis'],
+  ['src/tracing/a.ts', '@opentelemetry/api'],
+  ['src/tracing/a.ts', '../quota/quota.ts'],
 ])('%s may import %s', async (file, imported) => {
   expect(await plant(file, imported)).toMatchObject({ isClean: true });
 });

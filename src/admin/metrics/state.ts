@@ -4,6 +4,7 @@ import type { Readiness } from '../readiness.ts';
 import { flag, type StateGauge, type StateReadings } from './readings.ts';
 import { GUARD_GAUGES } from './guard.ts';
 import { REDIS_GAUGES } from './redis-gauges.ts';
+import { TRIAL_GAUGES } from './trials.ts';
 
 const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
 
@@ -70,10 +71,12 @@ const GAUGES: readonly StateGauge[] = [
   },
 ];
 
+const ALL_GAUGES = [...GAUGES, ...TRIAL_GAUGES, ...GUARD_GAUGES, ...REDIS_GAUGES];
+
 /** Registers the gauges. They have no samples before there is something to read. */
 export function stateGauges(registry: Registry): { watch(readings: StateReadings): void } {
   let readings: StateReadings | null = null;
-  for (const { name, help, labelNames = [], aggregator, read } of [...GAUGES, ...GUARD_GAUGES, ...REDIS_GAUGES]) {
+  for (const { name, help, labelNames = [], aggregator, read } of ALL_GAUGES) {
     const gauge = new Gauge({
       name,
       help,

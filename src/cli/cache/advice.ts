@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/times.ts';
 import { formatDuration } from '../../duration.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
+import { adminClientOf, adminPart, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand } from '../command.ts';
 import { columns, printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
@@ -58,12 +58,6 @@ export function adviceCommand(terminal: Terminal): Command {
       const document = { ...advice, classes };
       answer(terminal, command, { document, text: adviceText(document, adminPart(command)) });
     });
-}
-
-/** What the line that sets a time has to repeat, so that it reaches the same gateway. */
-function adminPart(command: Command): string {
-  const { admin } = command.opts<{ admin: string }>();
-  return command.getOptionValueSource('admin') === 'cli' ? ` --admin ${admin}` : '';
 }
 
 function adviceText({ processes, classes }: Advice, admin: string): string {

@@ -8,6 +8,7 @@ import { maintenanceCommand } from './maintenance.ts';
 import { purgeCacheCommand } from './purge.ts';
 import { cacheStatsCommand } from './stats.ts';
 import { topCommand } from './top.ts';
+import { trialCommand } from './trial.ts';
 import { ttlCommand } from './ttl.ts';
 
 export function cacheCommand(terminal: Terminal): Command {
@@ -23,6 +24,7 @@ export function cacheCommand(terminal: Terminal): Command {
     .addCommand(explainCommand(terminal))
     .addCommand(maintenanceCommand(terminal))
     .addCommand(adviceCommand(terminal))
+    .addCommand(trialCommand(terminal))
     .addCommand(ttlCommand(terminal))
     .addCommand(purgeCacheCommand(terminal));
 }

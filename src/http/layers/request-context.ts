@@ -7,7 +7,8 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const KEY_PREFIX = 'evg_';
 /** Scheme and authority of a request target in absolute form. */
 const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** W3C Trace Context: neither the version ff nor ids of zeros alone are any. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Never sent: what logs of servers have for a client that went away before it was answered. */
 const CLIENT_GONE = 499;
@@ -26,6 +27,8 @@ export interface RequestReport {
   readonly failure: unknown;
   /** The consumer went away before the whole answer was sent. */
   readonly aborted: boolean;
+  /** Set by tracing, where it is on. */
+  readonly traceId?: string;
 }
 
 const OF_EVERY_ANSWER = [

@@ -106,6 +106,7 @@ describe('the entry behind a path', () => {
           source: { fresh: 'default', stale: 'default', error: 'default' },
           setBy: null,
           setAt: null,
+          trial: null,
         },
         maintenance: null,
       },

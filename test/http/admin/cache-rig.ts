@@ -7,25 +7,45 @@ import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { MemoryPurgeLog } from '../../../src/cache/purge-log.ts';
 import { LocalTimesControl } from '../../../src/cache/times-control.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
-import type { Clock } from '../../../src/clock.ts';
+import type { ManualClock } from '../../support/manual-clock.ts';
 import { createResolver } from '../../../src/http/resolve.ts';
+import { TrialsHere } from '../../../src/cache/trial/here.ts';
+import { LocalTrialLedger } from '../../../src/cache/trial/ledger.ts';
+import { Trials } from '../../../src/cache/trial/trials.ts';
+import { ManualTimers } from '../../support/manual-timers.ts';
 
 export const MAX_BYTES = 1_000_000;
 
 /** A cache of its own, empty, with the default times, and what an operator can do to it. */
-export function createCacheRig(clock: Clock) {
+export function createCacheRig(clock: ManualClock) {
   const memory = new MemoryTier({ maxBytes: MAX_BYTES });
   const purges = new MemoryPurgeLog();
   const times = new AdjustableTimes();
   const counters = createCacheCounters();
   const lastMisses = new LastMisses();
   const top = new TopLoads(clock);
+  const timesControl = new LocalTimesControl(times);
+  const here = new TrialsHere({ times, clock });
+  const trials = new Trials({
+    here,
+    ledger: new LocalTrialLedger(here, timesControl),
+    board: null,
+    times,
+    predict: async (_class, each) => each.map(() => null),
+    isBreakerOpen: () => false,
+    isJudge: () => true,
+    self: 'process-1',
+    clock,
+    timers: new ManualTimers(clock),
+    hooks: { onOver: () => {}, onAlone: () => {} },
+  });
   const controls = createCacheControls({
     memory,
     shared: null,
     purges,
     times,
-    timesControl: new LocalTimesControl(times),
+    timesControl,
+    trials,
     configuredBy: () => 'default',
     maxBytes: MAX_BYTES,
     counters,
@@ -37,5 +57,5 @@ export function createCacheRig(clock: Clock) {
     top: (limit) => top.view(limit),
     clock,
   });
-  return { controls, memory, purges, times, counters, lastMisses, top };
+  return { controls, memory, purges, times, counters, lastMisses, top, here, trials };
 }

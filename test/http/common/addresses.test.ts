@@ -267,6 +267,9 @@ describe('traceparent', () => {
     `${VALID}-00`,
     `${VALID}, ${VALID}`,
     VALID.replace('4b', 'zz'),
+    VALID.replace(/^00/, 'ff'),
+    VALID.replace(/[0-9a-f]{32}/, '0'.repeat(32)),
+    VALID.replace(/-[0-9a-f]{16}-/, `-${'0'.repeat(16)}-`),
   ])('is left out where it is not of the form: %j', async (traceparent) => {
     const key = await keyFor(gateway, putSubject(gateway.store));
     await gateway.get('/v2/calls', { key, headers: { traceparent } });

@@ -22,7 +22,14 @@ function read(outcome: ReadReport['outcome'], cacheClass: CacheClass = 'list'): 
 }
 
 function callStore(cacheClass: CacheClass = 'list'): void {
-  history.hooks.onStoreCall?.({ class: cacheClass, key: 'key', route: null, durationMs: 1 });
+  history.hooks.onStoreCall?.({
+    class: cacheClass,
+    key: 'key',
+    keyHash: hash32('key'),
+    isFailed: false,
+    route: null,
+    durationMs: 1,
+  });
 }
 
 function shown(points: readonly HistoryPoint[]): unknown {

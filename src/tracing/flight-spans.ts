@@ -1,0 +1,99 @@
+/** Spans of the cache: each flight, and each wait for a flight that another request had begun. */
+import { type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
+import type { Flights } from '../cache/filler.ts';
+import type { CacheHooks, ReadReport } from '../cache/hooks.ts';
+import { EVALGATE } from './names.ts';
+import { isRecorded, type Spans } from './spans.ts';
+
+interface UnderWay {
+  readonly context: SpanContext;
+  /** What it was begun for. */
+  readonly cause: Span | undefined;
+}
+
+/** Outcomes of reads that may have waited for a flight. */
+const MAY_HAVE_WAITED: ReadonlySet<ReadReport['outcome']> = new Set(['collapsed', 'stale-if-error', 'failed'] as const);
+
+export class FlightSpans {
+  readonly #spans: Spans;
+  /** By the key of what is asked for. */
+  readonly #underWay = new Map<string, UnderWay>();
+
+  constructor(spans: Spans) {
+    this.#spans = spans;
+  }
+
+  flights(flights: Flights): Flights {
+    return {
+      findInFleet: (key) => flights.findInFleet(key),
+      run: (task) => {
+        const { question, isBackground } = task;
+        const cause = this.#spans.active();
+        const options = { kind: SpanKind.INTERNAL, attributes: { [EVALGATE.resource]: question.kind } };
+        // Nobody waits for a refresh: it goes on when its request has long been answered, in a trace of its own.
+        if (isBackground) {
+          const span = this.#spans.caused(cause, `refresh ${question.kind}`, options);
+          return this.#fly({ key: question.key, span, cause }, () => flights.run(task));
+        }
+        if (cause === undefined || !isRecorded(cause)) return flights.run(task);
+        const span = this.#spans.child(cause, `flight ${question.kind}`, options);
+        return this.#fly({ key: question.key, span, cause }, () => flights.run(task));
+      },
+    };
+  }
+
+  cache(hooks: CacheHooks): CacheHooks {
+    return {
+      ...hooks,
+      onRead: (report) => {
+        const span = this.#spans.open();
+        if (span !== null) this.#note(span, report);
+        hooks.onRead?.(report);
+      },
+    };
+  }
+
+  async #fly(flight: Flight, run: () => ReturnType<Flights['run']>): ReturnType<Flights['run']> {
+    const { key, span, cause } = flight;
+    if (!isRecorded(span)) return await this.#spans.within(span, run);
+    const underWay = { context: span.spanContext(), cause };
+    this.#underWay.set(key, underWay);
+    try {
+      return await this.#spans.during(span, async () => {
+        const landing = await run();
+        span.setAttribute(EVALGATE.flightFrom, landing.from);
+        return landing;
+      });
+    } finally {
+      // Whoever waited is told first.
+      setImmediate(() => {
+        if (this.#underWay.get(key) === underWay) this.#underWay.delete(key);
+      });
+    }
+  }
+
+  #note(span: Span, report: ReadReport): void {
+    const { class: cacheClass, key, outcome, tier, missReason } = report;
+    span.setAttribute(EVALGATE.cacheClass, cacheClass);
+    if (tier !== null) span.setAttribute(EVALGATE.cacheTier, tier);
+    if (missReason !== null) span.setAttribute(EVALGATE.missReason, missReason);
+    if (!MAY_HAVE_WAITED.has(outcome)) return;
+    const flight = this.#underWay.get(key);
+    // Its own flight has a span of its own.
+    if (flight !== undefined && flight.cause !== span) this.#noteWait(span, report, flight);
+  }
+
+  /** It is known to have been one when it is over. */
+  #noteWait(span: Span, { class: cacheClass, durationMs }: ReadReport, flight: UnderWay): void {
+    this.#spans.over(span, durationMs, 'wait for a flight', {
+      kind: SpanKind.INTERNAL,
+      links: [{ context: flight.context }],
+      attributes: { [EVALGATE.cacheClass]: cacheClass },
+    });
+  }
+}
+
+interface Flight extends Pick<UnderWay, 'cause'> {
+  readonly key: string;
+  readonly span: Span;
+}

@@ -1,0 +1,149 @@
+/** Spans for what a request waits for at Redis. Many requests may go in one call: each has a span of its own wait. */
+import { type Attributes, type Span, SpanKind } from '@opentelemetry/api';
+import {
+  ATTR_DB_OPERATION_BATCH_SIZE,
+  ATTR_DB_OPERATION_NAME,
+  ATTR_DB_QUERY_SUMMARY,
+  ATTR_DB_SYSTEM_NAME,
+} from '@opentelemetry/semantic-conventions';
+import type { Fleet, Following, Lease, LeaseAttempt } from '../cache/ports.ts';
+import type { KeyLookup } from '../keys/key.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import type { FleetQuota } from '../quota/redis-open.ts';
+import { errorTypeOf, EVALGATE } from './names.ts';
+import { markFailed, type Spans } from './spans.ts';
+
+interface RedisCall {
+  readonly redis: 'state' | 'cache';
+  /** The command, and what of evalgate's it is for. */
+  readonly command: string;
+  readonly target: string;
+  readonly attributes?: Attributes;
+}
+
+const QUOTA: RedisCall = { redis: 'state', command: 'EVALSHA', target: 'quota' };
+const KEY: RedisCall = { redis: 'state', command: 'HGET', target: 'key' };
+const GET: RedisCall = { redis: 'cache', command: 'HMGET', target: 'entry' };
+const PUT: RedisCall = { redis: 'cache', command: 'EVALSHA', target: 'entry' };
+const LEASE: RedisCall = { redis: 'cache', command: 'EVALSHA', target: 'lease' };
+
+export class RedisSpans {
+  readonly #spans: Spans;
+  /** What waits for another process looks several times a second: those looks have no spans. */
+  readonly #waiting = new WeakSet<Span>();
+
+  constructor(spans: Spans) {
+    this.#spans = spans;
+  }
+
+  quota(quota: FleetQuota): FleetQuota {
+    // Redis may have been out of reach: the answer is this process's own then.
+    const isShared = (span: Span): void => void span.setAttribute(EVALGATE.isQuotaShared, quota.isShared());
+    return {
+      take: (quotaId, limits) => this.#ask(QUOTA, () => quota.take(quotaId, limits), isShared),
+      peek: (quotaId, limits) => this.#ask(QUOTA, () => quota.peek(quotaId, limits), isShared),
+      isShared: () => quota.isShared(),
+      processes: () => quota.processes(),
+      close: () => quota.close(),
+    };
+  }
+
+  keys(keys: KeyLookup): KeyLookup {
+    return {
+      find: async (hash) => await this.#ask(KEY, () => keys.find(hash)),
+      peek: (hash) => keys.peek(hash),
+      isIssued: (hash) => keys.isIssued?.(hash) ?? false,
+      touch: (key) => keys.touch(key),
+    };
+  }
+
+  fleet(fleet: Fleet): Fleet {
+    const { tier, leases } = fleet;
+    return {
+      tier: {
+        get: (key) => this.#ask(GET, () => tier.get(key)),
+        set: (key, stored) => this.#ask(PUT, () => tier.set(key, stored)),
+        seed: (seeds) =>
+          this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: seeds.length } }, () => tier.seed(seeds)),
+        delete: (key) => tier.delete(key),
+        measure: (matches) => tier.measure(matches),
+      },
+      leases: {
+        acquire: async (key) => this.#withLease(await this.#ask(LEASE, () => leases.acquire(key))),
+        follow: (key) => this.#follow(() => leases.follow(key)),
+      },
+      onStored: (listener) => fleet.onStored(listener),
+    };
+  }
+
+  #withLease(attempt: LeaseAttempt): LeaseAttempt {
+    if (attempt.kind !== 'acquired') return attempt;
+    const { lease } = attempt;
+    const traced: Lease = {
+      renew: () => lease.renew(),
+      // It stores the entry.
+      complete: async (stored) => await this.#ask(PUT, () => lease.complete(stored)),
+      fail: (failure) => lease.fail(failure),
+      release: () => lease.release(),
+    };
+    return { kind: 'acquired', lease: traced };
+  }
+
+  async #follow(follow: () => Promise<Following>): Promise<Following> {
+    const parent = this.#spans.recorded();
+    if (parent === null) return await follow();
+    const span = this.#spans.child(parent, 'wait for another process', { kind: SpanKind.INTERNAL });
+    const end = (): void => {
+      this.#waiting.delete(parent);
+      this.#spans.end(span);
+    };
+    this.#waiting.add(parent);
+    try {
+      const following = await follow();
+      return {
+        next: async (timeoutMs) => {
+          const heard = await following.next(timeoutMs);
+          if (heard !== null) span.setAttribute(EVALGATE.waitEnd, heard.kind);
+          return heard;
+        },
+        close: () => {
+          end();
+          following.close();
+        },
+      };
+    } catch (error) {
+      markFailed(span, errorTypeOf(error));
+      end();
+      throw error;
+    }
+  }
+
+  /** What is answered at once was not asked of Redis. */
+  #ask<R>(call: RedisCall, run: () => MaybePromise<R>, note: (span: Span) => void = nothing): MaybePromise<R> {
+    const parent = this.#spans.recorded();
+    if (parent === null || this.#waiting.has(parent)) return run();
+    const answer = run();
+    if (!(answer instanceof Promise)) return answer;
+    return this.#spans.during(this.#begin(parent, call), async (span) => {
+      const value = await answer;
+      note(span);
+      return value;
+    });
+  }
+
+  #begin(parent: Span, { redis, command, target, attributes = {} }: RedisCall): Span {
+    const summary = `${command} ${target}`;
+    return this.#spans.child(parent, summary, {
+      kind: SpanKind.CLIENT,
+      attributes: {
+        [ATTR_DB_SYSTEM_NAME]: 'redis',
+        [ATTR_DB_OPERATION_NAME]: command,
+        [ATTR_DB_QUERY_SUMMARY]: summary,
+        [EVALGATE.redis]: redis,
+        ...attributes,
+      },
+    });
+  }
+}
+
+function nothing(): void {}

@@ -1,0 +1,50 @@
+/**
+ * What tracing puts around the parts of a gateway when they are made. Each method gives back something of the same kind
+ * to be used in its place; where tracing is off that is the very same thing. Nothing here imports OpenTelemetry.
+ */
+import type { Flights } from '../cache/filler.ts';
+import type { CacheHooks } from '../cache/hooks.ts';
+import type { Fleet } from '../cache/ports.ts';
+import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
+import type { KeyLookup } from '../keys/key.ts';
+import type { FleetQuota } from '../quota/redis-open.ts';
+import type { GuardHooks } from '../upstream/guard/hooks.ts';
+import type { HttpStore, HttpStoreHooks } from '../upstream/http-store.ts';
+
+/** What the store's client and its guard report to. */
+export interface StoreHooks {
+  readonly store: HttpStoreHooks;
+  readonly guard: GuardHooks;
+}
+
+export interface Tracing {
+  /** A span for each request, which `http` ends. */
+  handler(handler: RequestHandler): RequestHandler;
+  http(hooks: PublicAppHooks): PublicAppHooks;
+  cache(hooks: CacheHooks): CacheHooks;
+  /** A span for each flight; one of its own trace where nobody waits for it. */
+  flights(flights: Flights): Flights;
+  /** A span for each call to the store, which carries it on by `traceparent`. */
+  store(store: HttpStore): HttpStore;
+  storeHooks(hooks: StoreHooks): StoreHooks;
+  /** Spans for what is asked of Redis. */
+  quota(quota: FleetQuota): FleetQuota;
+  keys(keys: KeyLookup): KeyLookup;
+  fleet(fleet: Fleet): Fleet;
+  /** Sends what was not sent yet, within `TRACES_GRACE_MS`. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Tracing that is off. */
+export const UNTRACED: Tracing = {
+  handler: (handler) => handler,
+  http: (hooks) => hooks,
+  cache: (hooks) => hooks,
+  flights: (flights) => flights,
+  store: (store) => store,
+  storeHooks: (hooks) => hooks,
+  quota: (quota) => quota,
+  keys: (keys) => keys,
+  fleet: (fleet) => fleet,
+  close: async () => {},
+};

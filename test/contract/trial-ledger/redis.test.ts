@@ -1,0 +1,3 @@
+import { givenRedis, trialLedgerOn } from '../redis-harness.ts';
+
+trialLedgerOn(givenRedis());
