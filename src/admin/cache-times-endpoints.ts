@@ -9,9 +9,9 @@ import type { Audit, AuditEntry } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { timesOf } from './cache-rules.ts';
 import { briefOfTrial } from './cache-trial-view.ts';
+import { classOf } from './class-of-path.ts';
 import { callerOf } from './context.ts';
 import type { Endpoint, EndpointContext } from './endpoint.ts';
-import { AdminError } from './errors.ts';
 
 const TIME_NAMES = ['fresh', 'stale', 'error'] as const;
 
@@ -155,13 +155,4 @@ function writtenTimes({ freshMs, staleMs, errorMs }: CacheTimes): Record<TimeNam
 
 function isSet(name: TimeName, set: Partial<CacheTimes>): boolean {
   return set[`${name}Ms`] !== undefined;
-}
-
-/** The class of the path. Throws AdminError 404 where there is none of that name. */
-function classOf(ctx: EndpointContext): CacheClass {
-  const named = CACHE_CLASSES.find((cacheClass) => cacheClass === ctx.params['class']);
-  if (named !== undefined) return named;
-  throw new AdminError(404, `The path names no class of answers. The classes are ${CACHE_CLASSES.join(', ')}.`, {
-    privateMessage: 'no such cache class',
-  });
 }

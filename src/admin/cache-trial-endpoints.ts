@@ -1,6 +1,5 @@
 /** /api/cache/trials: another `fresh` for a share of a class's keys. Every change goes into the audit. */
 import type { AdjustableTimes, CacheClass } from '../cache/times.ts';
-import { CACHE_CLASSES } from '../cache/times.ts';
 import type { TrialControl, TrialView } from '../cache/trial/control.ts';
 import type { Trial, TrialPlan } from '../cache/trial/trial.ts';
 import { formatDuration } from '../duration.ts';
@@ -10,6 +9,7 @@ import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { auditedTimes, TIMES_SET } from './cache-times-endpoints.ts';
 import { planOf } from './cache-trial-rules.ts';
 import { viewOfTrial } from './cache-trial-view.ts';
+import { classOf } from './class-of-path.ts';
 import { callerOf } from './context.ts';
 import type { Endpoint, EndpointContext } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -143,15 +143,6 @@ function auditedEnd({ trial, arms }: TrialView): object {
     storeFailures: arm.storeFailures,
   });
   return { id: trial.id, trial: measured(tried), control: measured(control) };
-}
-
-/** The class of the path. Throws AdminError 404 where there is none of that name. */
-function classOf(ctx: EndpointContext): CacheClass {
-  const named = CACHE_CLASSES.find((cacheClass) => cacheClass === ctx.params['class']);
-  if (named !== undefined) return named;
-  throw new AdminError(404, `The path names no class of answers. The classes are ${CACHE_CLASSES.join(', ')}.`, {
-    privateMessage: 'no such cache class',
-  });
 }
 
 function nothingNew({ class: cacheClass, freshMs }: TrialPlan): AdminError {
