@@ -47,6 +47,23 @@ export class RunLog implements AdmissionLog {
     if (this.runCount > MOST_RUNS) this.#coarsen();
   }
 
+  /** Adds `count` entries, from 1, at a time that may be before newer ones. */
+  insert(timeMicros: number, count: number): void {
+    const later = this.#times.findIndex((time) => time > timeMicros);
+    if (later === -1) {
+      this.push(timeMicros, count);
+      return;
+    }
+    const isKnown = this.#times[later - 1] === timeMicros;
+    const first = isKnown ? later - 1 : later;
+    if (!isKnown) {
+      this.#times.splice(later, 0, timeMicros);
+      this.#ends.splice(later, 0, this.#ends[later - 1] ?? this.#dropped);
+    }
+    for (let run = first; run < this.#ends.length; run += 1) this.#ends[run] = (this.#ends[run] ?? 0) + count;
+    if (this.runCount > MOST_RUNS) this.#coarsen();
+  }
+
   /** Drops the `count` oldest; `count` is at most the length. */
   dropOldest(count: number): void {
     this.#dropped += count;

@@ -117,9 +117,9 @@ export class FallbackQuota {
     if (unknown === 0 || newestMicros === null) return;
     const beforeMinute = nowMicros - minuteMicros - 1;
     const knownBefore = firstSince(log, nowMicros - minuteMicros);
-    const isAppended = lastOf(log) <= beforeMinute;
-    const older = isAppended ? Math.min(unknown, Math.max(0, hourUsed - minuteUsed - knownBefore)) : 0;
-    if (older > 0) log.push(Math.min(beforeMinute, newestMicros), older);
+    const older = Math.min(unknown, Math.max(0, hourUsed - minuteUsed - knownBefore));
+    // Behind what this process has just admitted alone, where it has: an hour's use is no use of the minute.
+    if (older > 0) log.insert(Math.min(beforeMinute, newestMicros), older);
     if (unknown > older) log.push(Math.max(newestMicros, lastOf(log)), unknown - older);
   }
 

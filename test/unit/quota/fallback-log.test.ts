@@ -29,6 +29,32 @@ test('entries of one time take the space of one', () => {
   ]);
 });
 
+test('what is put in between is where it belongs', () => {
+  const change = fc.record({
+    kind: fc.constantFrom('push', 'insert', 'drop'),
+    time: fc.integer({ min: 0, max: 20 }),
+    count: fc.integer({ min: 1, max: 4 }),
+  });
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
+      const log = new RunLog();
+      let expected: number[] = [];
+      for (const { kind, time, count } of changes) {
+        if (kind === 'drop') {
+          log.dropOldest(Math.min(count, expected.length));
+          expected = expected.slice(count);
+          continue;
+        }
+        const at = kind === 'push' ? Math.max(time, expected.at(-1) ?? 0) : time;
+        log[kind](at, count);
+        expected = [...expected, ...Array.from({ length: count }, () => at)].toSorted((a, b) => a - b);
+      }
+      expect(entriesOf(log)).toEqual(expected);
+      expect(log.runs().map(([time]) => time)).toEqual([...new Set(expected)]);
+    }),
+  );
+});
+
 test('one time too many puts the older half together in pairs, each at its later time', () => {
   const log = new RunLog();
   for (let time = 1; time <= 257; time += 1) log.push(time, 1);

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FallbackQuota, type SeenUse } from '../../../src/quota/fallback-quota.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -59,6 +60,53 @@ test('R5: where less was used than this process thought, the shared log is belie
   admit(9);
   see({ minuteUsed: 1, hourUsed: 1, newestMicros: clock.nowMicros() });
   expect(fallback.take('q', LIMITS).minute.remaining).toBe(8);
+});
+
+test('R5: what the hour has seen before the minute is no use of the minute, whatever was admitted alone before it was seen', () => {
+  const { clock, fallback, see } = setUp();
+  const limits = { perMinute: 120, perHour: 3000 };
+  expect(fallback.take('q', limits).minute.remaining).toBe(119);
+  see({ minuteUsed: 6, hourUsed: 2406, newestMicros: clock.nowMicros() });
+  clock.advance(1000);
+  expect(fallback.take('q', limits)).toMatchObject({
+    admitted: true,
+    minute: { remaining: 113 },
+    hour: { remaining: 593 },
+  });
+});
+
+test('R5: after each look the hour is what was seen, the minute no less than that, and no more than that or was known', () => {
+  const limits = { perMinute: 1_000_000, perHour: 1_000_000 };
+  const step = fc.record({
+    passMs: fc.integer({ min: 0, max: 90_000 }),
+    alone: fc.integer({ min: 0, max: 3 }),
+    others: fc.integer({ min: 0, max: 5 }),
+    isSeen: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const { clock, fallback, see } = setUp();
+      const times: number[] = [];
+      const usedWithin = (lengthMicros: number) => times.filter((time) => time >= clock.nowMicros() - lengthMicros).length;
+      const known = () => {
+        const { minute, hour } = fallback.peek('q', limits);
+        return { minute: minute.limit - minute.remaining, hour: hour.limit - hour.remaining };
+      };
+      for (const { passMs, alone, others, isSeen } of steps) {
+        clock.advance(passMs);
+        for (let count = 0; count < alone; count += 1) fallback.take('q', limits);
+        for (let count = 0; count < alone + others; count += 1) times.push(clock.nowMicros());
+        if (!isSeen) continue;
+        const before = known();
+        const [minuteUsed, hourUsed] = [usedWithin(MINUTE), usedWithin(HOUR)];
+        see({ minuteUsed, hourUsed, newestMicros: times.at(-1) ?? null });
+        const after = known();
+        expect(after.hour).toBe(hourUsed);
+        expect(after.minute).toBeGreaterThanOrEqual(minuteUsed);
+        expect(after.minute).toBeLessThanOrEqual(Math.max(minuteUsed, before.minute));
+      }
+    }),
+  );
 });
 
 test('R5: a limit that was used up stays used up until its requests leave', () => {
