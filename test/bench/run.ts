@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../prove/machine.ts';
+import { capacity } from './capacity.ts';
 import { Bench } from './gateway/bench.ts';
 import type { Case, CaseResult, Table } from './gateway/case.ts';
 import { hotList } from './gateway/cases/hot-list.ts';
@@ -16,6 +17,7 @@ import { codings, notModified, singles } from './gateway/cases/hot-reads.ts';
 import { latency } from './gateway/cases/latency.ts';
 import { miss, overLimit, redisHit } from './gateway/cases/misses.ts';
 import { memory, start, workers } from './gateway/cases/process.ts';
+import { tracing } from './gateway/cases/tracing.ts';
 
 const CASES: Readonly<Record<string, Case>> = {
   'hot-list': hotList,
@@ -30,6 +32,8 @@ const CASES: Readonly<Record<string, Case>> = {
   workers,
   start,
   growth,
+  tracing,
+  capacity,
 };
 const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
 
@@ -46,11 +50,12 @@ const effort = {
   rounds: Number(values.rounds),
   memorySeconds: Number(values['memory-seconds']),
 };
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-
 installPeers();
 const machine = await describeMachine();
 const bench = await Bench.open(effort);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void bench.close().finally(() => process.exit(1)));
+}
 const results: CaseResult[] = [];
 try {
   for (const name of chosen()) results.push(await runCase(name));
