@@ -116,9 +116,9 @@ export class FallbackQuota {
     const unknown = hourUsed - log.length;
     if (unknown === 0 || newestMicros === null) return;
     const beforeMinute = nowMicros - minuteMicros - 1;
-    const knownBefore = firstSince(log, nowMicros - minuteMicros);
-    const older = Math.min(unknown, Math.max(0, hourUsed - minuteUsed - knownBefore));
-    // Behind what this process has just admitted alone, where it has: an hour's use is no use of the minute.
+    // No more of them than are in the minute at all. The rest goes behind what this process has just admitted alone, where
+    // it has: an hour's use is no use of the minute.
+    const older = Math.max(0, unknown - minuteUsed);
     if (older > 0) log.insert(Math.min(beforeMinute, newestMicros), older);
     if (unknown > older) log.push(Math.max(newestMicros, lastOf(log)), unknown - older);
   }

@@ -16,9 +16,9 @@ import type { RedisInUse, Store } from './capacity-world.ts';
 const DRIVER = fileURLToPath(new URL('./capacity-driver.ts', import.meta.url));
 /** To each gateway. */
 const CONNECTIONS = 16;
-const WARM_UP_SECONDS = 8;
+const WARM_UP_SECONDS = 12;
 /** So that lists are filled, and then refreshed, evenly over the 30 s for which they are fresh. */
-const FILL_RATE = 80;
+const FILL_RATE = 400;
 const LISTEN_SECONDS = 5;
 /** So that what is read fits in. */
 const MEMORY = '256MB';

@@ -37,10 +37,11 @@ export interface Plan {
  * cost can then be told from the rest.
  */
 const PLAN: Plan = {
+  // None comes last: what expires while nobody asks would be fetched all at once in the next point.
   series: [
-    { gateways: 1, listFresh: '30s', rates: [0, 500, 2000, 6000] },
-    { gateways: 2, listFresh: '30s', rates: [0, 500, 2000] },
-    { gateways: 4, listFresh: '30s', rates: [0, 500, 1000, 2000] },
+    { gateways: 1, listFresh: '30s', rates: [500, 2000, 6000, 0] },
+    { gateways: 2, listFresh: '30s', rates: [500, 2000, 0] },
+    { gateways: 4, listFresh: '30s', rates: [500, 1000, 2000, 0] },
     { gateways: 1, listFresh: '30s', memory: '0B', rates: [250, 500] },
     { gateways: 1, listFresh: '3s', rates: [250, 500] },
     { gateways: 4, listFresh: '3s', rates: [100, 200] },
