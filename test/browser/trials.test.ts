@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Locator, Page } from 'playwright-core';
 import { z } from 'zod';
 import type { TestGateway } from '../support/gateway.ts';
+import { CONTROL_ARM, TRIAL_ARM } from '../support/trial-arms.ts';
 import { closeBrowser, filled, openDashboard, startBusy, startIdle } from './rig.ts';
 
 let gateway: TestGateway;
@@ -17,28 +18,6 @@ async function texts(found: Locator): Promise<readonly string[]> {
   return (await found.allTextContents()).map(spaced);
 }
 
-const TRIAL_ARM = {
-  fresh: '1m',
-  freshMs: 60_000,
-  reads: 1234,
-  hits: 1157,
-  hitRatio: 0.9376,
-  storeCalls: 77,
-  storeFailures: 0,
-  storeCallsPerRead: 0.0624,
-  storeFailureRatio: 0,
-};
-const CONTROL_ARM = {
-  fresh: '30s',
-  freshMs: 30_000,
-  reads: 11_234,
-  hits: 9886,
-  hitRatio: 0.88,
-  storeCalls: 1348,
-  storeFailures: 3,
-  storeCallsPerRead: 0.12,
-  storeFailureRatio: 0.0022,
-};
 const from = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const RUNNING = {
   id: 't1',

@@ -5,30 +5,10 @@ import { exitCodeOf } from '../../../src/cli/errors.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { evalgate, type FakeServer, type Outcome, type Received, type Reply, serve } from './support.ts';
+import { CONTROL_ARM, TRIAL_ARM } from '../../support/trial-arms.ts';
 
 const STARTED_MS = Date.parse('2026-01-15T12:00:00.000Z');
-const TRIAL_ARM = {
-  fresh: '60s',
-  freshMs: 60_000,
-  reads: 1234,
-  hits: 1157,
-  hitRatio: 0.9376,
-  storeCalls: 77,
-  storeFailures: 0,
-  storeCallsPerRead: 0.0624,
-  storeFailureRatio: 0,
-};
-const CONTROL_ARM = {
-  fresh: '30s',
-  freshMs: 30_000,
-  reads: 11_234,
-  hits: 9886,
-  hitRatio: 0.88,
-  storeCalls: 1348,
-  storeFailures: 3,
-  storeCallsPerRead: 0.12,
-  storeFailureRatio: 0.0022,
-};
+const TRIED_ARM = { ...TRIAL_ARM, fresh: '60s' };
 const NO_READS = { reads: 0, hits: 0, hitRatio: null, storeCalls: 0, storeFailures: 0 };
 const IDLE = { ...NO_READS, storeCallsPerRead: null, storeFailureRatio: null };
 const RUNNING = {
@@ -44,7 +24,7 @@ const RUNNING = {
   until: '2026-01-15T13:00:00.000Z',
   endedAt: null,
   limits: { maxStoreLoad: 1.5, maxErrors: 0.05 },
-  arms: { trial: TRIAL_ARM, control: CONTROL_ARM },
+  arms: { trial: TRIED_ARM, control: CONTROL_ARM },
   predicted: {
     trial: { hitRatio: 0.941, storeCallsPerRead: 0.059 },
     control: { hitRatio: 0.875, storeCallsPerRead: 0.1251 },
@@ -115,7 +95,7 @@ describe('showing', () => {
   });
 
   test('without reads, and before there are predictions, there is a dash and no number', async () => {
-    const arms = { trial: { ...TRIAL_ARM, ...IDLE }, control: { ...CONTROL_ARM, ...IDLE } };
+    const arms = { trial: { ...TRIED_ARM, ...IDLE }, control: { ...CONTROL_ARM, ...IDLE } };
     reply = () => [200, { ...RUNNING, arms, predicted: { trial: null, control: null } }];
     expect(shown(await trial(['list'])).slice(3, 6)).toEqual([
       'ARM      FRESH  READS  HIT RATIO  PREDICTED  STORE CALLS/READ  PREDICTED  STORE CALLS  FAILED',
@@ -130,7 +110,7 @@ describe('showing', () => {
   });
 
   test('a shorter time may cost what is predicted for it', async () => {
-    const arms = { trial: { ...TRIAL_ARM, fresh: '29s', freshMs: 29_000 }, control: CONTROL_ARM };
+    const arms = { trial: { ...TRIED_ARM, fresh: '29s', freshMs: 29_000 }, control: CONTROL_ARM };
     reply = () => [200, { ...RUNNING, fresh: '29s', freshMs: 29_000, arms }];
     expect(shown(await trial(['list']))[2]).toBe(
       "Goes back by itself when its store calls per read are clearly above 1.5 times what is predicted, or 5% more of them fail than of control's.",
@@ -138,7 +118,7 @@ describe('showing', () => {
   });
 
   test('calls that are few are more than none', async () => {
-    const few = { ...TRIAL_ARM, storeCallsPerRead: 0.0009 };
+    const few = { ...TRIED_ARM, storeCallsPerRead: 0.0009 };
     reply = () => [200, { ...RUNNING, share: 0.025, arms: { trial: few, control: CONTROL_ARM } }];
     const lines = shown(await trial(['list']));
     expect([lines[0]?.slice(0, 37), lines[4]]).toEqual([
@@ -211,7 +191,7 @@ function looks(...replies: readonly Reply[]): void {
   let next = 0;
   reply = () => replies[Math.min(next++, replies.length - 1)] ?? [500, {}];
 }
-const read = (reads: number) => ({ ...RUNNING, arms: { trial: { ...TRIAL_ARM, reads }, control: CONTROL_ARM } });
+const read = (reads: number) => ({ ...RUNNING, arms: { trial: { ...TRIED_ARM, reads }, control: CONTROL_ARM } });
 const CLEAR = '\u001B[H\u001B[2J';
 
 describe('watching', () => {
