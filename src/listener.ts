@@ -1,5 +1,6 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http';
+import { HeadResponse } from './http/head.ts';
 import { letIn } from './let-in.ts';
 import { type ErrorBody, type RefusalReport, UnreadableRequests } from './unreadable-requests.ts';
 
@@ -15,6 +16,8 @@ export interface ListenerHooks {
   /** A connection was closed as it came, because there were as many as there may be. */
   readonly onDropped?: () => void;
 }
+
+type Server = HttpServer<typeof IncomingMessage, typeof HeadResponse>;
 
 interface ListenerLimits {
   /** How long a client may take over a request's headers. */
@@ -56,7 +59,7 @@ export interface Listener {
 
 /** Listens on host and port (0: any free one). Rejects with the system's error where that can't be had. */
 export async function listen(
-  handler: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
+  handler: (request: IncomingMessage, response: HeadResponse) => Promise<unknown>,
   address: { readonly host: string; readonly port: number },
   options: ListenerOptions,
 ): Promise<Listener> {
@@ -64,6 +67,8 @@ export async function listen(
   const unreadable = new UnreadableRequests(options.errorBody, options.hooks?.onRefused);
   const server: Server = createServer(
     {
+      IncomingMessage,
+      ServerResponse: HeadResponse,
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.keepAliveTimeoutMs,

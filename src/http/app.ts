@@ -9,6 +9,7 @@ import type { Quota, QuotaLimits, WindowName } from '../quota/quota.ts';
 import { type Answer, writeAnswer } from './answer.ts';
 import { addNotices, noticesBy } from './deprecations.ts';
 import { ClientGoneError } from './gone.ts';
+import type { HeadResponse } from './head.ts';
 import { type AuthenticateOptions, recogniseKey, requireKey } from './layers/authenticate.ts';
 import { enforceQuota, refused } from './layers/enforce-quota.ts';
 import { noEndpoint } from './layers/no-endpoint.ts';
@@ -51,7 +52,7 @@ export interface PublicAppHooks {
 }
 
 /** Answers a request. Never rejects. */
-export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+export type RequestHandler = (request: IncomingMessage, response: HeadResponse) => Promise<void>;
 
 /**
  * Koa makes the contexts; the gateway is its one piece of middleware, called without the row around it. Koa's own way with
@@ -61,7 +62,7 @@ export type RequestHandler = (request: IncomingMessage, response: ServerResponse
 export function createPublicApp(options: PublicAppOptions): RequestHandler {
   const koa = new Koa<RequestState>();
   const gateway = new PublicGateway(options);
-  return (request, response) => gateway.serve(koa.createContext<RequestState>(request, response));
+  return (request, response) => gateway.serve(koa.createContext<RequestState>(request, response), response);
 }
 
 class PublicGateway {
@@ -94,23 +95,23 @@ class PublicGateway {
   }
 
   /** Never rejects. */
-  async serve(ctx: Context): Promise<void> {
+  async serve(ctx: Context, response: HeadResponse): Promise<void> {
     const { clock, hooks, isDraining } = this.#options;
     // 1. The request's id, its clock, and the fields that every answer has.
     const startedMicros = clock.nowMicros();
     beginRequest(ctx);
     // 2. A place among those that are under way.
     const place = this.#places.take();
-    ctx.res.on('close', () => {
+    response.on('close', () => {
       place?.leave();
-      hooks.onRequest(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000), ctx.res);
+      hooks.onRequest(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000), response);
     });
     try {
       const answer = await this.#answer(ctx, place !== null);
       // 6. Asked as late as can be: also of what began before the process was told to stop, nothing is to follow.
-      writeAnswer(ctx, answer, isDraining());
+      writeAnswer(ctx, response, answer, isDraining());
     } catch (error) {
-      this.#fail(ctx, error);
+      this.#fail(ctx, response, error);
     } finally {
       place?.leave();
     }
@@ -131,15 +132,15 @@ class PublicGateway {
     return this.#answerDocs(ctx);
   }
 
-  #fail(ctx: Context, error: unknown): void {
+  #fail(ctx: Context, response: HeadResponse, error: unknown): void {
     ctx.state.failure = error;
     // There is nobody to tell.
     if (error instanceof ClientGoneError) return;
     try {
-      writeAnswer(ctx, errorAnswer(ctx, error), this.#options.isDraining());
+      writeAnswer(ctx, response, errorAnswer(ctx, error), this.#options.isDraining());
     } catch (cause) {
       this.#options.hooks.onBroken(cause);
-      ctx.res.destroy();
+      response.destroy();
     }
   }
 

@@ -1,28 +1,26 @@
 /** What the answers of a deprecated operation say of it: `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link. */
 import { type Deprecation, deprecationOf } from '../domain/operations.ts';
-import type { Fields } from './answer.ts';
+import { type FieldLines, fieldLines } from './head.ts';
 import type { NoticesOf } from './paths.ts';
 import type { Context, Match } from './state.ts';
-
-const NONE: Fields = [];
 
 /** Made once for each operation, when it is routed. */
 export function noticesBy(deprecations: readonly Deprecation[]): NoticesOf {
   return (surface, name) => {
     const deprecation = deprecationOf(deprecations, surface, name);
-    return deprecation === null ? NONE : noticeFields(deprecation);
+    return deprecation === null ? '' : noticeFields(deprecation);
   };
 }
 
 /** Whatever the request will be answered with. */
 export function addNotices({ state }: Context, { route }: Match): void {
-  for (const text of route.notices) state.fields.push(text);
+  state.fields += route.notices;
 }
 
-function noticeFields({ fromMs, untilMs, link }: Deprecation): Fields {
-  return [
-    ['Deprecation', `@${Math.floor(fromMs / 1000)}`],
-    ...(untilMs === null ? [] : [['Sunset', new Date(untilMs).toUTCString()]]),
-    ...(link === null ? [] : [['Link', `<${link}>; rel="deprecation"`]]),
-  ].flat();
+function noticeFields({ fromMs, untilMs, link }: Deprecation): FieldLines {
+  return fieldLines({
+    Deprecation: `@${Math.floor(fromMs / 1000)}`,
+    ...(untilMs === null ? {} : { Sunset: new Date(untilMs).toUTCString() }),
+    ...(link === null ? {} : { Link: `<${link}>; rel="deprecation"` }),
+  });
 }

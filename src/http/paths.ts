@@ -1,7 +1,7 @@
 /** Which endpoint an address is of. */
 import { Router } from '@koa/router';
 import { LRUCache } from 'lru-cache';
-import type { Fields } from './answer.ts';
+import type { FieldLines } from './head.ts';
 import type { Context, Match, Route } from './state.ts';
 import type { EndpointRoute } from './surface.ts';
 
@@ -9,7 +9,7 @@ import type { EndpointRoute } from './surface.ts';
 export type PathMatcher<E> = (pathname: string) => PathMatch<E> | null;
 
 /** What the answers of an operation say of its deprecation. */
-export type NoticesOf = (surface: Route['surface'], name: EndpointRoute['name']) => Fields;
+export type NoticesOf = (surface: Route['surface'], name: EndpointRoute['name']) => FieldLines;
 
 export interface PathMatch<E> {
   readonly endpoint: E;
@@ -20,7 +20,7 @@ export interface PathMatch<E> {
 export function pathMatcher<E extends EndpointRoute>(
   surface: Route['surface'],
   endpoints: readonly E[],
-  noticesOf: NoticesOf = () => [],
+  noticesOf: NoticesOf = () => '',
 ): PathMatcher<E> {
   const router = new Router({ prefix: `/${surface}`, strict: true, sensitive: true });
   const routes = new Map(
@@ -39,7 +39,7 @@ export function pathMatcher<E extends EndpointRoute>(
   };
 }
 
-export function routeFor(surface: Route['surface'], endpoint: EndpointRoute, notices: Fields = []): Route {
+export function routeFor(surface: Route['surface'], endpoint: EndpointRoute, notices: FieldLines = ''): Route {
   const { name, forbidden, notFound, isCounted = true } = endpoint;
   const template = `/${surface}${endpoint.path.replaceAll(/:(\w+)/g, '{$1}')}`;
   return { surface, name, template, forbidden, notFound, isCounted, notices };

@@ -2,7 +2,7 @@
 import { cacheHeaders } from '../cache/headers.ts';
 import type { CacheRead } from '../cache/reader.ts';
 import { type MaybePromise, whenThere } from '../maybe-promise.ts';
-import type { Answer } from './answer.ts';
+import { type Answer, JSON_TYPE } from './answer.ts';
 import { matchesEtag, negotiateCoding } from './conditional.ts';
 import { throwIfGone } from './gone.ts';
 import type { Representation } from './representation.ts';
@@ -21,12 +21,11 @@ export function answerRead(
   const etag = representation.etag(coding);
   const { age, cacheControl, cacheStatus } = cacheHeaders(read);
   ctx.state.cache = read.outcome;
-  const validators = ['ETag', etag, 'Age', age, 'Cache-Control', cacheControl, 'Cache-Status', cacheStatus];
+  const validators = `ETag: ${etag}\r\nAge: ${age}\r\nCache-Control: ${cacheControl}\r\nCache-Status: ${cacheStatus}\r\n`;
   const ifNoneMatch = headers['if-none-match'];
   if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
     return { status: 304, fields: validators, body: null };
   }
-  if (coding !== null) validators.push('Content-Encoding', coding);
-  validators.push('Content-Type', 'application/json; charset=utf-8');
-  return whenThere(representation.bytes(coding), (body) => ({ status: 200, fields: validators, body }));
+  const fields = coding === null ? validators + JSON_TYPE : `${validators}Content-Encoding: ${coding}\r\n${JSON_TYPE}`;
+  return whenThere(representation.bytes(coding), (body) => ({ status: 200, fields, body }));
 }

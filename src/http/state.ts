@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
 import type { QuotaStanding } from '../quota/quota.ts';
-import type { Fields } from './answer.ts';
+import type { FieldLines } from './head.ts';
 
 /** One endpoint, as the log, the metrics and the error texts know it. */
 export interface Route {
@@ -19,7 +19,7 @@ export interface Route {
   /** Whether a request to it costs its key anything; where not, it is only told how its quota stands. */
   readonly isCounted: boolean;
   /** What all its answers say of its deprecation; most often nothing. */
-  readonly notices: Fields;
+  readonly notices: FieldLines;
 }
 
 /** What an address was found to be. The same object for all requests of that address, as long as it is remembered. */
@@ -34,8 +34,8 @@ export interface Match {
 export interface RequestState {
   requestId: string;
   traceparent: string | undefined;
-  /** Of the answer, whatever it will be: names and values in turn. */
-  fields: string[];
+  /** Of the answer, whatever it will be. */
+  fields: FieldLines;
   /** Null where no endpoint has the address. */
   match: Match | null;
   /** Set once the caller is known to hold an active key. */

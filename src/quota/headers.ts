@@ -22,44 +22,28 @@ interface Refusable {
 }
 
 /**
- * Adds the headers of one decision to `fields`: names and values in turn, always in the same order. `Reset` is in Unix
- * seconds, rounded up; `Retry-After`, only where the request was refused, is in seconds, rounded up and at least 1. The
- * active window is the one with less remaining; on a tie, the minute. `t` of `RateLimit` is the seconds, rounded up, until
- * the next request is given back.
+ * The field lines of one decision, always in the same order. `Reset` is in Unix seconds, rounded up; `Retry-After`, only
+ * where the request was refused, is in seconds, rounded up and at least 1. The active window is the one with less
+ * remaining; on a tie, the minute. `t` of `RateLimit` is the seconds, rounded up, until the next request is given back.
  */
-export function addRateLimitFields(fields: string[], told: QuotaStanding & Refusable): void {
-  const { minute, hour, nowMicros, retryAtMicros } = told;
+export function rateLimitFields({ minute, hour, nowMicros, retryAtMicros }: QuotaStanding & Refusable): string {
   const isHourActive = hour.remaining < minute.remaining;
-  const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);
   const hourFreeSeconds = secondsUp(hour.nextFreeAtMicros - nowMicros);
-  fields.push(
-    'X-RateLimit-Limit',
-    String(active.limit),
-    'X-RateLimit-Remaining',
-    String(active.remaining),
-    'X-RateLimit-Reset',
-    String(resetSeconds(active)),
-    'X-RateLimit-Active-Window',
-    isHourActive ? 'hour' : 'minute',
-    'X-RateLimit-Minute-Limit',
-    String(minute.limit),
-    'X-RateLimit-Minute-Remaining',
-    String(minute.remaining),
-    'X-RateLimit-Minute-Reset',
-    String(resetSeconds(minute)),
-    'X-RateLimit-Hour-Limit',
-    String(hour.limit),
-    'X-RateLimit-Hour-Remaining',
-    String(hour.remaining),
-    'X-RateLimit-Hour-Reset',
-    String(resetSeconds(hour)),
-    'RateLimit-Policy',
-    `"minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600`,
-    'RateLimit',
-    `"minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}`,
-  );
-  if (retryAtMicros !== null) {
-    fields.push('Retry-After', String(Math.max(1, secondsUp(retryAtMicros - nowMicros))));
-  }
+  const windows = `${windowFields('', isHourActive ? hour : minute)}\
+X-RateLimit-Active-Window: ${isHourActive ? 'hour' : 'minute'}\r
+${windowFields('Minute-', minute)}${windowFields('Hour-', hour)}\
+RateLimit-Policy: "minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600\r
+RateLimit: "minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}\r
+`;
+  if (retryAtMicros === null) return windows;
+  return `${windows}Retry-After: ${Math.max(1, secondsUp(retryAtMicros - nowMicros))}\r\n`;
+}
+
+function windowFields(prefix: '' | 'Minute-' | 'Hour-', state: WindowState): string {
+  return `\
+X-RateLimit-${prefix}Limit: ${state.limit}\r
+X-RateLimit-${prefix}Remaining: ${state.remaining}\r
+X-RateLimit-${prefix}Reset: ${resetSeconds(state)}\r
+`;
 }

@@ -1,7 +1,8 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import Koa from 'koa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { writeAnswer } from '../../src/http/answer.ts';
+import { HeadResponse } from '../../src/http/head.ts';
 import { errorAnswer } from '../../src/http/layers/render-errors.ts';
 import { beginRequest } from '../../src/http/layers/request-context.ts';
 import { createDocs } from '../../src/http/openapi/docs.ts';
@@ -16,15 +17,16 @@ let current = buildOpenApiDocument({ limits: { perMinute: 120, perHour: 3000 } }
 let server: RunningServer;
 
 beforeAll(async () => {
-  const app = new Koa<RequestState>();
+  const koa = new Koa<RequestState>();
   const docs = createDocs({ document: () => current });
-  app.use(async (ctx) => {
+  const serve = async (request: IncomingMessage, response: HeadResponse): Promise<void> => {
+    const ctx = koa.createContext<RequestState>(request, response);
     beginRequest(ctx);
     const answer = await docs(ctx).catch((error: unknown) => errorAnswer(ctx, error));
-    if (answer === null) ctx.body = 'passed on';
-    else writeAnswer(ctx, answer, false);
-  });
-  server = await listenOnLoopback(createServer((request, response) => void app.callback()(request, response)));
+    if (answer === null) response.end('passed on');
+    else writeAnswer(ctx, response, answer, false);
+  };
+  server = await listenOnLoopback(createServer({ ServerResponse: HeadResponse }, (...pair) => void serve(...pair)));
 });
 
 afterAll(async () => {

@@ -1,6 +1,6 @@
 /** The rate-limit headers written down a second time, by counting in integers, to compare the gateway's with. */
 import type { QuotaDecision } from '../../src/quota/quota.ts';
-import { addRateLimitFields } from '../../src/quota/headers.ts';
+import { rateLimitFields } from '../../src/quota/headers.ts';
 
 /** The smallest whole number of seconds that is not less. */
 function ceilSeconds(micros: number): bigint {
@@ -30,8 +30,9 @@ export function headersByTheBook({ nowMicros, minute, hour, retryAtMicros }: Quo
 /** The fields of a decision by name. */
 export function rateLimitHeaders(decision: QuotaDecision): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
-  const fields: string[] = [];
-  addRateLimitFields(fields, decision);
-  for (let at = 0; at < fields.length; at += 2) headers[fields[at] ?? ''] = fields[at + 1] ?? '';
+  for (const line of rateLimitFields(decision).split('\r\n').slice(0, -1)) {
+    const [name = '', value = ''] = line.split(': ');
+    headers[name] = value;
+  }
   return headers;
 }

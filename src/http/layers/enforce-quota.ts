@@ -1,5 +1,5 @@
 /** Counts the request against its key's two windows and tells the consumer how both stand (R1 to R4). */
-import { addRateLimitFields } from '../../quota/headers.ts';
+import { rateLimitFields } from '../../quota/headers.ts';
 import type { Quota, QuotaLimits, QuotaStanding, WindowName } from '../../quota/quota.ts';
 import { type MaybePromise, whenThere } from '../../maybe-promise.ts';
 import type { Answer } from '../answer.ts';
@@ -21,7 +21,7 @@ const REFUSED = 'The rate limit of this API key is used up. Try again after the 
  */
 export function enforceQuota(options: QuotaOptions): (ctx: Context) => MaybePromise<boolean> {
   return ({ state }) => {
-    const { key, fields } = state;
+    const { key } = state;
     if (key === null) return true;
     const byDefault = options.defaultLimits();
     const limits = {
@@ -30,7 +30,7 @@ export function enforceQuota(options: QuotaOptions): (ctx: Context) => MaybeProm
     };
     if (state.match?.route.isCounted === false) return showQuota(state, options.quota.peek(key.quotaId, limits));
     return whenThere(options.quota.take(key.quotaId, limits), (decision) => {
-      addRateLimitFields(fields, decision);
+      state.fields += rateLimitFields(decision);
       if (!decision.admitted) options.onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
       return decision.admitted;
     });
@@ -41,7 +41,7 @@ export function enforceQuota(options: QuotaOptions): (ctx: Context) => MaybeProm
 function showQuota(state: RequestState, peeked: MaybePromise<QuotaStanding>): MaybePromise<boolean> {
   return whenThere(peeked, (standing) => {
     state.standing = standing;
-    addRateLimitFields(state.fields, { ...standing, retryAtMicros: null });
+    state.fields += rateLimitFields({ ...standing, retryAtMicros: null });
     return true;
   });
 }

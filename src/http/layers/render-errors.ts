@@ -1,8 +1,9 @@
 /** Turns whatever was thrown further in into the surface's own error form. */
 import { RegistryUnavailableError } from '../../keys/key.ts';
 import { StoreError } from '../../upstream/store.ts';
-import { type Answer, type Fields, jsonAnswer, NO_STORE } from '../answer.ts';
+import { type Answer, jsonAnswer, NO_STORE } from '../answer.ts';
 import { errorFormOf } from '../error-forms.ts';
+import { type FieldLines, fieldLines } from '../head.ts';
 import { Problem } from '../problem.ts';
 import type { Context } from '../state.ts';
 
@@ -14,19 +15,19 @@ const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again la
 /** What a request that failed is answered with. */
 export function errorAnswer(ctx: Context, error: unknown): Answer {
   const { status, publicMessage, headers } = problemOf(error);
-  return failureAnswer(ctx, { status, message: publicMessage, fields: Object.entries(headers).flat() });
+  return failureAnswer(ctx, { status, message: publicMessage, fields: fieldLines(headers) });
 }
 
 export interface Failure {
   readonly status: number;
   /** Public. */
   readonly message: string;
-  readonly fields?: Fields;
+  readonly fields?: FieldLines;
 }
 
 /** The same for a failure that nobody has thrown. */
-export function failureAnswer(ctx: Context, { status, message, fields = [] }: Failure): Answer {
-  return jsonAnswer(status, [...NO_STORE, ...fields], errorFormOf(ctx)(status, message, ctx));
+export function failureAnswer(ctx: Context, { status, message, fields = '' }: Failure): Answer {
+  return jsonAnswer(status, NO_STORE + fields, errorFormOf(ctx)(status, message, ctx));
 }
 
 /** Every way of failing as a status and what may be said of it (S1, S2). */

@@ -1,5 +1,6 @@
 /** What every request has: an id, a clock, the fields that every answer begins with, and the report at its end. */
 import { randomUUID } from 'node:crypto';
+import { fieldLine, fieldLines } from '../head.ts';
 import type { Context, RequestState } from '../state.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -31,12 +32,14 @@ export interface RequestReport {
   readonly traceId?: string;
 }
 
+const CONTENT_SECURITY_POLICY = 'Content-Security-Policy';
+/** Nothing may be loaded by what is no page. */
+const NOTHING = fieldLine(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
 const OF_EVERY_ANSWER = [
-  ['Vary', 'Authorization, Accept-Encoding'],
-  ['X-Content-Type-Options', 'nosniff'],
-  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-  ['Referrer-Policy', 'no-referrer'],
-].flat();
+  fieldLines({ Vary: 'Authorization, Accept-Encoding', 'X-Content-Type-Options': 'nosniff' }),
+  NOTHING,
+  fieldLine('Referrer-Policy', 'no-referrer'),
+].join('');
 
 /** Gives the request its id and an empty state. */
 export function beginRequest(ctx: Context): void {
@@ -47,7 +50,8 @@ export function beginRequest(ctx: Context): void {
   ctx.state = {
     requestId,
     traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
-    fields: ['X-Request-Id', requestId, ...OF_EVERY_ANSWER],
+    // An id has no character that a field may not have.
+    fields: `X-Request-Id: ${requestId}\r\n${OF_EVERY_ANSWER}`,
     match: null,
     key: null,
     standing: null,
@@ -75,6 +79,11 @@ function originForm(target: string): string {
   const [address = ''] = target.replace(ABSOLUTE, '').split('#');
   if (address.startsWith('/') || address === '*') return address;
   return `/${address}`;
+}
+
+/** For a page, which may load what the policy says. */
+export function replacePolicy({ state }: Context, policy: string): void {
+  state.fields = state.fields.replace(NOTHING, fieldLine(CONTENT_SECURITY_POLICY, policy));
 }
 
 /** To be made once the response has closed. */

@@ -1,7 +1,8 @@
 /** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
 import { accessSync, readFileSync } from 'node:fs';
-import { type Answer, replaceField } from '../answer.ts';
+import type { Answer } from '../answer.ts';
 import { methodNotAllowed } from '../layers/no-endpoint.ts';
+import { replacePolicy } from '../layers/request-context.ts';
 import type { Context } from '../state.ts';
 import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
 import type { MaybePromise } from '../../maybe-promise.ts';
@@ -38,7 +39,7 @@ export function createDocs(options: DocsOptions): (ctx: Context) => Promise<Answ
     const file = await fileAt(ctx.path);
     if (file === undefined) return null;
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx.method);
-    if (ctx.path !== '/openapi.json') replaceField(ctx, 'Content-Security-Policy', DOCS_CONTENT_SECURITY_POLICY);
+    if (ctx.path !== '/openapi.json') replacePolicy(ctx, DOCS_CONTENT_SECURITY_POLICY);
     return await file.answer(ctx);
   };
 }

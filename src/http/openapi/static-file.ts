@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Answer } from '../answer.ts';
 import { matchesEtag } from '../conditional.ts';
+import { fieldLine, fieldLines } from '../head.ts';
 import type { Context } from '../state.ts';
 
 const compress = promisify(gzip);
@@ -32,10 +33,10 @@ export class StaticFile {
     const { bytes, type, cacheControl, isCompressible } = this.#options;
     const isCoded = isCompressible && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
     const etag = isCoded ? `"${this.#hash}-gzip"` : `"${this.#hash}"`;
-    const fields = ['ETag', etag, 'Cache-Control', cacheControl];
-    if (matchesEtag(ctx.get('If-None-Match'), etag)) return { status: 304, fields, body: null };
-    if (isCoded) fields.push('Content-Encoding', 'gzip');
-    fields.push('Content-Type', type);
+    const validators = fieldLines({ ETag: etag, 'Cache-Control': cacheControl });
+    if (matchesEtag(ctx.get('If-None-Match'), etag)) return { status: 304, fields: validators, body: null };
+    const coding = isCoded ? fieldLine('Content-Encoding', 'gzip') : '';
+    const fields = validators + coding + fieldLine('Content-Type', type);
     return { status: 200, fields, body: isCoded ? await this.#gzipped() : bytes };
   }
 

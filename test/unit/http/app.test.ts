@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
 import { createPublicApp } from '../../../src/http/app.ts';
+import { HeadResponse } from '../../../src/http/head.ts';
 import type { RequestReport } from '../../../src/http/layers/request-context.ts';
 import { createMemoryQuota } from '../../../src/quota/memory-quota.ts';
 import { createRig } from '../../support/cache-rig.ts';
@@ -33,7 +34,7 @@ test('an answer that cannot be sent is told, ends its connection and keeps no pl
       onBroken: (error) => broken.push(error),
     },
   });
-  const server = await listenOnLoopback(createServer((request, response) => void handler(request, response)));
+  const server = await listenOnLoopback(createServer({ ServerResponse: HeadResponse }, (request, response) => void handler(request, response)));
   try {
     await expect(fetch(`${server.url}/nowhere`)).rejects.toThrow('fetch failed');
     expect(broken).toEqual([failure]);
