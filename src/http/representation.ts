@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { type Body, bytesOf, toBody } from './body.ts';
 
 /** RFC 9110 content codings that are offered, the preferred one first. */
 export const CODINGS = ['br', 'zstd', 'gzip'] as const;
@@ -26,23 +27,24 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** One public form of one record, as JSON. */
 export class Representation {
-  readonly identity: Buffer;
+  readonly #identity: Body;
   readonly #hash: string;
-  readonly #coded = new Map<Coding, MaybePromise<Buffer>>();
+  readonly #coded = new Map<Coding, MaybePromise<Body>>();
 
   constructor(value: object) {
-    this.identity = exactBytes(JSON.stringify(value));
-    this.#hash = createHash('sha256').update(this.identity).digest('base64url').slice(0, 27);
+    const bytes = Buffer.from(JSON.stringify(value));
+    this.#identity = toBody(bytes);
+    this.#hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
   }
 
   /** What the representation may come to hold, its codings included. */
   get weightBytes(): number {
-    return OVERHEAD_BYTES + 2 * this.identity.length;
+    return OVERHEAD_BYTES + 2 * this.#identity.length;
   }
 
   /** Whether a coding is worth having at all. */
   get isCompressible(): boolean {
-    return this.identity.length >= MIN_CODED_BYTES;
+    return this.#identity.length >= MIN_CODED_BYTES;
   }
 
   /** A strong validator: it names the bytes and their coding (RFC 9110 section 8.8.3). */
@@ -50,35 +52,19 @@ export class Representation {
     return coding === null ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`;
   }
 
-  bytes(coding: Coding | null): MaybePromise<Buffer> {
-    if (coding === null) return this.identity;
+  body(coding: Coding | null): MaybePromise<Body> {
+    if (coding === null) return this.#identity;
     return this.#coded.get(coding) ?? this.#code(coding);
   }
 
   /** Once, however many readers wait for it. */
-  #code(coding: Coding): Promise<Buffer> {
-    const made = compressors[coding](this.identity).then((bytes) => {
-      const kept = exactCopy(bytes);
+  #code(coding: Coding): Promise<Body> {
+    const made = compressors[coding](bytesOf(this.#identity)).then((bytes) => {
+      const kept = toBody(bytes);
       this.#coded.set(coding, kept);
       return kept;
     });
     this.#coded.set(coding, made);
     return made;
   }
-}
-
-/**
- * Bytes that are kept for long have their own memory: a slice of Node's pool, or of a compressor's buffer, would keep the
- * whole of it, many times as much.
- */
-function exactBytes(text: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
-  bytes.write(text);
-  return bytes;
-}
-
-function exactCopy(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(copy);
-  return copy;
 }

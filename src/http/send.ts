@@ -27,5 +27,5 @@ export function answerRead(
     return { status: 304, fields: validators, body: null };
   }
   const fields = coding === null ? validators + JSON_TYPE : `${validators}Content-Encoding: ${coding}\r\n${JSON_TYPE}`;
-  return whenThere(representation.bytes(coding), (body) => ({ status: 200, fields, body }));
+  return whenThere(representation.body(coding), (body) => ({ status: 200, fields, body }));
 }
