@@ -52,7 +52,10 @@ export function launch({ core, command, env, cwd }: Launch): Started & { readonl
 export async function firstDocument<T>(child: ChildProcess, schema: z.ZodType<T>): Promise<T> {
   if (child.stdout === null) throw new Error('the process has no standard output to read');
   const exit = new Promise<never>((_resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`${child.spawnargs.join(' ')} ended with status ${code}`)));
+    // One that ended well has printed all that it will: it may be there to be read yet.
+    child.once('exit', (code) => {
+      if (code !== 0) reject(new Error(`${child.spawnargs.join(' ')} ended with status ${code}`));
+    });
   });
   const document = async (): Promise<T> => {
     let text = '';
