@@ -29,7 +29,7 @@ export interface QuotaLaneOptions<T> {
 /** Quotas decided on in one call: each takes Redis some 20 µs, in which it answers nobody else. */
 const MOST_LOGS = 64;
 /** Microseconds where there is nothing to do; where there is much, each makes the next call larger and the calls fewer. */
-const TURNS_BETWEEN_CALLS = 2;
+const TURNS_BETWEEN_CALLS = 4;
 
 export class QuotaLane<T> {
   readonly #options: QuotaLaneOptions<T>;
