@@ -40,8 +40,8 @@ const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
-    seconds: { type: 'string', default: '4' },
-    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '9' },
     'memory-seconds': { type: 'string', default: '600' },
   },
 });

@@ -1,7 +1,7 @@
 /** One case of the benchmark: what it is held to, and every figure it measured. */
 import type { Row } from '../../prove/row.ts';
 import type { Bench } from './bench.ts';
-import type { Measured } from './measure.ts';
+import { type Measured, timesAsMuch } from './measure.ts';
 
 export interface CaseResult {
   readonly rows: readonly Row[];
@@ -18,7 +18,7 @@ export type Case = (bench: Bench) => Promise<CaseResult>;
 
 /** A row that holds the CPU time of one server to that of another. */
 export function ratioRow(what: string, [subject, reference]: readonly [Measured, Measured], most: number): Row {
-  const ratio = subject.cpuMicros / reference.cpuMicros;
+  const ratio = timesAsMuch(subject, reference);
   return {
     name: what,
     bar: `at most ${most} × ${reference.name}`,
@@ -28,14 +28,14 @@ export function ratioRow(what: string, [subject, reference]: readonly [Measured,
 }
 
 export function comparison(title: string, measured: readonly Measured[]): Table {
-  const floor = measured[0]?.cpuMicros ?? Number.NaN;
+  const [floor] = measured;
   return {
     title,
-    head: ['server', 'CPU a request', `× ${measured[0]?.name}`, 'requests/s', 'p50', 'p99'],
+    head: ['server', 'CPU a request', `× ${floor?.name}`, 'requests/s', 'p50', 'p99'],
     lines: measured.map((one) => [
       one.name,
       micros(one),
-      (one.cpuMicros / floor).toFixed(2),
+      (floor === undefined ? Number.NaN : timesAsMuch(one, floor)).toFixed(2),
       Math.round(one.requestsPerSecond).toLocaleString('en'),
       `${one.p50Ms} ms`,
       `${one.p99Ms} ms`,

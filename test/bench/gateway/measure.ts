@@ -15,6 +15,8 @@ export interface Measured {
   readonly name: string;
   /** The median of the rounds. */
   readonly cpuMicros: number;
+  /** Of each round, in their order. */
+  readonly roundsMicros: readonly number[];
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -32,8 +34,9 @@ const WARM_UP_SECONDS = 20;
 const KNOWN_SERVER_SECONDS = 2;
 
 /**
- * One warm-up of each, then the rounds. `warm`: the servers that have had one before; the others become some. Rejects
- * where any answer has another status than it should.
+ * One warm-up of each, then the rounds, every other one in the opposite order: what grows or shrinks all the while falls on
+ * nobody more than on others. `warm`: the servers that have had one before; the others become some. Rejects where any
+ * answer has another status than it should.
  */
 export async function measureInTurn(
   subjects: readonly Subject[],
@@ -47,11 +50,13 @@ export async function measureInTurn(
   }
   const all = new Map<string, Loaded[]>(subjects.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
-    for (const subject of subjects) all.get(subject.name)?.push(await once(subject, seconds));
+    const inOrder = round % 2 === 0 ? subjects : subjects.toReversed();
+    for (const subject of inOrder) all.get(subject.name)?.push(await once(subject, seconds));
   }
   return [...all].map(([name, loads]) => ({
     name,
     cpuMicros: median(loads.map(({ cpuMicros }) => cpuMicros)),
+    roundsMicros: loads.map(({ cpuMicros }) => cpuMicros),
     requestsPerSecond: median(loads.map((one) => one.requests / one.seconds)),
     p50Ms: median(loads.map(({ latencyMs }) => latencyMs.p50)),
     p99Ms: median(loads.map(({ latencyMs }) => latencyMs.p99)),
@@ -63,6 +68,14 @@ async function once({ name, server, load: options, status = 200 }: Subject, seco
   const others = Object.keys(loaded.statuses).filter((seen) => seen !== String(status));
   if (others.length > 0) throw new Error(`${name} answered ${JSON.stringify(loaded.statuses)}, not ${status} alone`);
   return loaded;
+}
+
+/**
+ * How many times as much the one takes as the other: the median of the ratios of each round. What else the machine does
+ * changes more from minute to minute than within a round.
+ */
+export function timesAsMuch(subject: Measured, reference: Measured): number {
+  return median(subject.roundsMicros.map((micros, round) => micros / (reference.roundsMicros[round] ?? Number.NaN)));
 }
 
 export function median(values: readonly number[]): number {

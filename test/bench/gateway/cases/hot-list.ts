@@ -3,7 +3,7 @@ import type { Evalgate } from '../evalgate.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, micros, named, ratioRow } from '../case.ts';
 import type { BenchRequest } from '../load.ts';
-import type { Measured, Subject } from '../measure.ts';
+import { type Measured, type Subject, timesAsMuch } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';
 import { startNginx, startVarnish } from '../proxies.ts';
@@ -68,7 +68,7 @@ function below(what: string, [gateway, peer]: readonly [Measured, Measured]) {
   return {
     name: what,
     bar: `below ${peer.name} with one window`,
-    measured: `${micros(gateway)} against ${micros(peer)}`,
-    ok: gateway.cpuMicros < peer.cpuMicros,
+    measured: `${micros(gateway)} against ${micros(peer)}: ${timesAsMuch(gateway, peer).toFixed(2)} ×`,
+    ok: timesAsMuch(gateway, peer) < 1,
   };
 }
