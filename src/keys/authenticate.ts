@@ -1,7 +1,7 @@
 /** From an `Authorization` header to a key: who calls, and whether the key may be used now. */
 import type { Clock } from '../clock.ts';
 import { isActive } from './access.ts';
-import { type BearerFault, parseBearer } from './bearer.ts';
+import { type BearerFault, parseBearer, usualToken } from './bearer.ts';
 import { addressKey } from './client-address.ts';
 import type { FailureLimiter } from './failure-limiter.ts';
 import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
@@ -73,6 +73,8 @@ class RegistryAuthenticator implements Authenticator {
     if (remembered !== undefined && remembered.authorization === authorization) {
       return this.#find(remembered.hash, address);
     }
+    const known = this.#knownBy(authorization, connection);
+    if (known !== undefined) return this.#judge(known);
     const bearer = parseBearer(authorization);
     if (bearer.kind === 'none') return this.#refuse(bearer.reason, addressKey(address()));
     const hash = hashToken(bearer.token);
@@ -80,6 +82,16 @@ class RegistryAuthenticator implements Authenticator {
       this.#remembered.set(connection, { authorization, hash });
     }
     return this.#find(hash, address);
+  }
+
+  /** A key that is known here has the form of a key: connections of a proxy bring another one with each request. */
+  #knownBy(authorization: string | undefined, connection: object | undefined): ApiKey | undefined {
+    const token = usualToken(authorization);
+    if (token === null || authorization === undefined) return undefined;
+    const hash = hashToken(token);
+    const known = this.#registry.peek(hash);
+    if (known !== undefined && connection !== undefined) this.#remembered.set(connection, { authorization, hash });
+    return known;
   }
 
   /** A key that is known here is answered for by itself: its address doesn't matter, however many failures it has. */

@@ -64,8 +64,16 @@ export class RunLog implements AdmissionLog {
     if (this.runCount > MOST_RUNS) this.#coarsen();
   }
 
+  /** Drops all entries before that time. */
+  dropBefore(timeMicros: number): void {
+    const first = this.#times.findIndex((time) => time >= timeMicros);
+    // Most often there is none.
+    if (first !== 0) this.dropOldest(first === -1 ? this.length : (this.#ends[first - 1] ?? 0) - this.#dropped);
+  }
+
   /** Drops the `count` oldest; `count` is at most the length. */
   dropOldest(count: number): void {
+    if (count === 0) return;
     this.#dropped += count;
     const gone = this.#ends.findIndex((end) => end > this.#dropped);
     const runs = gone === -1 ? this.runCount : gone;

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { RunLog } from './fallback-log.ts';
 import { decideShare, shareStanding } from './fallback-share.ts';
-import { firstSince, QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
+import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
 import type { QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 
 /** Beyond that the quotas that were used longest ago start afresh. Each takes 4 kB at most. */
@@ -111,7 +111,7 @@ export class FallbackQuota {
   /** Brings the log to the use that was seen; entries of others are taken to be as new as they can be. */
   #reconcile(log: RunLog, { nowMicros, minuteUsed, hourUsed, newestMicros }: SeenUse): void {
     const { minuteMicros, hourMicros } = this.#windows;
-    log.dropOldest(firstSince(log, nowMicros - hourMicros));
+    log.dropBefore(nowMicros - hourMicros);
     log.dropOldest(Math.max(0, log.length - hourUsed));
     const unknown = hourUsed - log.length;
     if (unknown === 0 || newestMicros === null) return;

@@ -34,7 +34,9 @@ test('an answer that cannot be sent is told, ends its connection and keeps no pl
       onBroken: (error) => broken.push(error),
     },
   });
-  const server = await listenOnLoopback(createServer({ ServerResponse: HeadResponse }, (request, response) => void handler(request, response)));
+  const server = await listenOnLoopback(
+    createServer({ ServerResponse: HeadResponse }, (request, response) => void handler(request, response)),
+  );
   try {
     await expect(fetch(`${server.url}/nowhere`)).rejects.toThrow('fetch failed');
     expect(broken).toEqual([failure]);

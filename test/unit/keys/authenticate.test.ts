@@ -175,6 +175,29 @@ describe('who is let in', () => {
 });
 
 describe('requests of one connection', () => {
+  test.each(['Bearer %', 'bearer %', 'BEARER %', 'Bearer    %', ' Bearer %\t', 'Bearer %   '])(
+    'K4: a known key is let in however its header is written: "%s"',
+    async (written) => {
+      const clock = new ManualClock();
+      const memory = createMemoryRegistry({ clock });
+      const { key, token } = await memory.create(NEW_KEY);
+      const other = await memory.create(NEW_KEY);
+      const { authenticate } = createAuthenticator({ registry: memory, clock, failures: new ManualLimiter() });
+      const connection = {};
+      for (const { keyId, given } of [
+        { keyId: key.keyId, given: token },
+        { keyId: other.key.keyId, given: other.token },
+        { keyId: key.keyId, given: token },
+      ]) {
+        const authorization = written.replace('%', given);
+        expect(told(await authenticate({ authorization, address: () => ADDRESS, connection }))).toEqual([
+          'active',
+          keyId,
+        ]);
+      }
+    },
+  );
+
   test('K4: a key that is revoked is refused on the connection that it came on before', async () => {
     const { memory, on } = onConnections();
     const { key, token } = await memory.create(NEW_KEY);

@@ -31,7 +31,7 @@ test('entries of one time take the space of one', () => {
 
 test('what is put in between is where it belongs', () => {
   const change = fc.record({
-    kind: fc.constantFrom('push', 'insert', 'drop'),
+    kind: fc.constantFrom('push', 'insert', 'drop', 'dropBefore'),
     time: fc.integer({ min: 0, max: 20 }),
     count: fc.integer({ min: 1, max: 4 }),
   });
@@ -43,6 +43,11 @@ test('what is put in between is where it belongs', () => {
         if (kind === 'drop') {
           log.dropOldest(Math.min(count, expected.length));
           expected = expected.slice(count);
+          continue;
+        }
+        if (kind === 'dropBefore') {
+          log.dropBefore(time);
+          expected = expected.filter((entry) => entry >= time);
           continue;
         }
         const at = kind === 'push' ? Math.max(time, expected.at(-1) ?? 0) : time;
