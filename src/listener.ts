@@ -1,5 +1,11 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
-import { createServer, IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  IncomingMessage,
+  type Server as HttpServer,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { HeadResponse } from './http/head.ts';
 import { letIn } from './let-in.ts';
 import { type ErrorBody, type RefusalReport, UnreadableRequests } from './unreadable-requests.ts';
@@ -65,35 +71,22 @@ export async function listen(
 ): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
   const unreadable = new UnreadableRequests(options.errorBody, options.hooks?.onRefused);
-  const server: Server = createServer(
-    {
-      IncomingMessage,
-      ServerResponse: HeadResponse,
-      headersTimeout: limits.headersTimeoutMs,
-      requestTimeout: limits.requestTimeoutMs,
-      keepAliveTimeout: limits.keepAliveTimeoutMs,
-      maxHeaderSize: limits.maxHeaderBytes,
-      connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // Node's own refusal would have no body.
-      requireHostHeader: false,
-    },
-    (request, response) => {
-      const ended = unreadable.watch(request.socket, response);
-      boundSending(response, limits);
-      response.on('close', () => {
-        ended();
-        // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
-        if (!server.listening) server.closeIdleConnections();
-      });
-      if (!hasOneHost(request)) {
-        const message = 'The request must have one Host header.';
-        unreadable.refuse(request.socket, { status: 400, reason: 'no-http', message, address: request.url ?? null });
-        return;
-      }
-      // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
-      void handler(request, response);
-    },
-  );
+  const server: Server = createServer(serverOptions(limits), (request, response) => {
+    const ended = unreadable.watch(request.socket, response);
+    boundSending(response, limits);
+    response.on('close', () => {
+      ended();
+      // A connection that was busy when the server stopped accepting is idle now, and nothing more is to come on it.
+      if (!server.listening) server.closeIdleConnections();
+    });
+    if (!hasOneHost(request)) {
+      const message = 'The request must have one Host header.';
+      unreadable.refuse(request.socket, { status: 400, reason: 'no-http', message, address: request.url ?? null });
+      return;
+    }
+    // A Koa application's promise never rejects: what fails outside its layers goes to its `error` event.
+    void handler(request, response);
+  });
   server.maxConnections = limits.maxConnections;
   const connections = countConnections(server);
   server.on('drop', () => options.hooks?.onDropped?.());
@@ -121,6 +114,20 @@ export async function listen(
     port,
     connections,
     close: (graceMs) => close(server, graceMs),
+  };
+}
+
+function serverOptions(limits: ListenerLimits): ServerOptions<typeof IncomingMessage, typeof HeadResponse> {
+  return {
+    IncomingMessage,
+    ServerResponse: HeadResponse,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    // Node's own refusal would have no body.
+    requireHostHeader: false,
   };
 }
 

@@ -44,6 +44,7 @@ export class HeadResponse<R extends IncomingMessage = IncomingMessage> extends S
   }
 
   override _storeHeader(firstLine: string, fields: readonly string[]): void {
+    // oxlint-disable-next-line no-underscore-dangle -- that is how Node names it
     super._storeHeader(firstLine + this.#lines, fields);
   }
 }

@@ -182,18 +182,12 @@ describe('requests of one connection', () => {
       const memory = createMemoryRegistry({ clock });
       const { key, token } = await memory.create(NEW_KEY);
       const other = await memory.create(NEW_KEY);
-      const { authenticate } = createAuthenticator({ registry: memory, clock, failures: new ManualLimiter() });
+      const authenticator = createAuthenticator({ registry: memory, clock, failures: new ManualLimiter() });
       const connection = {};
-      for (const { keyId, given } of [
-        { keyId: key.keyId, given: token },
-        { keyId: other.key.keyId, given: other.token },
-        { keyId: key.keyId, given: token },
-      ]) {
+      for (const { key: expected, token: given } of [{ key, token }, other, { key, token }]) {
         const authorization = written.replace('%', given);
-        expect(told(await authenticate({ authorization, address: () => ADDRESS, connection }))).toEqual([
-          'active',
-          keyId,
-        ]);
+        const result = await authenticator.authenticate({ authorization, address: () => ADDRESS, connection });
+        expect(told(result)).toEqual(['active', expected.keyId]);
       }
     },
   );
