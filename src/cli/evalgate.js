@@ -19,7 +19,7 @@ if (problem === null) {
   // full collection, of which there were ten a second. A cached read cost twice as much.
   setFlagsFromString('--no-allocation-site-pretenuring');
   // Whoever imports node:http has Node read all that it exports, and three of those names are of a client for WebSockets
-  // that is loaded when they are read: 14 MB, and a tenth of the time to start, for what nobody here uses.
+  // that is loaded when they are read: 763 kB of source and 3 MB of memory for what nobody here uses.
   const http = process.getBuiltinModule('node:http');
   for (const name of ['WebSocket', 'CloseEvent', 'MessageEvent']) Reflect.deleteProperty(http, name);
   const { main } = await import('./main.ts');
