@@ -25,8 +25,8 @@ export function fieldLines(fields: Readonly<Record<string, string>>): FieldLines
 
 declare module 'node:http' {
   interface ServerResponse {
-    /** Node's own: puts the head together, `firstLine` and then each of the fields, and adds those that it answers for. */
-    _storeHeader(firstLine: string, fields: readonly string[]): void;
+    /** Node's own: puts the head together, `firstLine` and then the fields, in whatever form, and adds those it answers for. */
+    _storeHeader(firstLine: string, fields: unknown): void;
   }
 }
 
@@ -43,7 +43,7 @@ export class HeadResponse<R extends IncomingMessage = IncomingMessage> extends S
     return this.writeHead(status, fields);
   }
 
-  override _storeHeader(firstLine: string, fields: readonly string[]): void {
+  override _storeHeader(firstLine: string, fields: unknown): void {
     // oxlint-disable-next-line no-underscore-dangle -- that is how Node names it
     super._storeHeader(firstLine + this.#lines, fields);
   }
