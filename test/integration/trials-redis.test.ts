@@ -228,13 +228,11 @@ test('a stop that Redis has lost is told again by who knows of it, and is no new
   await client.del(ENDED_KEY);
   await client.hset(cacheStateKey('head'), 'trials', 'another version');
   // That one owes it may be over before anybody looks: what tells is that it is gone again.
-  let isRunning = true;
-  await looking(() => {
-    void client.hget(RUNNING_KEY, 'list').then((text) => {
-      isRunning = text !== null;
-    });
-    return !isRunning && processes.every(({ member }) => member.trials.owed().length === 0);
-  });
+  await vi.waitUntil(async () => {
+    for (const { timers } of processes) await timers.advance(1000);
+    const isOver = (await client.hget(RUNNING_KEY, 'list')) === null;
+    return isOver && processes.every(({ member }) => member.trials.owed().length === 0);
+  }, SOON);
   expect([await stateIn(one), tried(one), tried(two), one.over, two.over]).toEqual(['stopped', 0, 0, [], []]);
 });
 
