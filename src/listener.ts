@@ -128,6 +128,8 @@ function serverOptions(limits: ListenerLimits): ServerOptions<typeof IncomingMes
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     // Node's own refusal would have no body.
     requireHostHeader: false,
+    // Most requests have no body: without this, each is a stream all the same, which is read to its end.
+    optimizeEmptyRequests: true,
   };
 }
 

@@ -1,10 +1,11 @@
 /** From an `Authorization` header to a key: who calls, and whether the key may be used now. */
 import type { Clock } from '../clock.ts';
 import { isActive } from './access.ts';
-import { type BearerFault, parseBearer, usualToken } from './bearer.ts';
+import { type BearerFault, parseBearer } from './bearer.ts';
 import { addressKey } from './client-address.ts';
 import type { FailureLimiter } from './failure-limiter.ts';
 import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
+import { KnownCredentials } from './known-credentials.ts';
 import { LookupGate } from './lookup-gate.ts';
 import { hashToken } from './token.ts';
 
@@ -25,8 +26,6 @@ export interface Credentials {
   readonly authorization: string | undefined;
   /** Asked only where authentication fails or a key must be looked up. */
   readonly address: () => string;
-  /** What the request came on, the same object for all requests of one connection. */
-  readonly connection?: object;
 }
 
 export interface Authenticator {
@@ -43,12 +42,6 @@ export interface AuthenticatorParts {
   readonly failures: FailureLimiter;
 }
 
-/** A connection's last credentials, which its next request most often repeats. */
-interface Remembered {
-  readonly authorization: string;
-  readonly hash: KeyHash;
-}
-
 class RegistryAuthenticator implements Authenticator {
   readonly #registry: KeyLookup;
   readonly #clock: Clock;
@@ -56,8 +49,7 @@ class RegistryAuthenticator implements Authenticator {
   readonly #gate: LookupGate;
   /** A gate of their own, so that what is no key at all takes no place from look-ups. */
   readonly #refusals: LookupGate;
-  /** Forgotten with the connection: no key outlives it here. */
-  readonly #remembered = new WeakMap<object, Remembered>();
+  readonly #credentials = new KnownCredentials();
 
   constructor({ registry, clock, failures }: AuthenticatorParts) {
     this.#registry = registry;
@@ -67,31 +59,16 @@ class RegistryAuthenticator implements Authenticator {
     this.#refusals = new LookupGate(failures);
   }
 
-  authenticate(credentials: Credentials): AuthResult | Promise<AuthResult> {
-    const { authorization, connection, address } = credentials;
-    const remembered = connection === undefined ? undefined : this.#remembered.get(connection);
-    if (remembered !== undefined && remembered.authorization === authorization) {
-      return this.#find(remembered.hash, address);
-    }
-    const known = this.#knownBy(authorization, connection);
-    if (known !== undefined) return this.#judge(known);
+  authenticate({ authorization = '', address }: Credentials): AuthResult | Promise<AuthResult> {
+    const nowMs = this.#clock.nowMs();
+    const remembered = this.#credentials.hashOf(authorization, nowMs);
+    if (remembered !== undefined) return this.#find(remembered, address);
     const bearer = parseBearer(authorization);
     if (bearer.kind === 'none') return this.#refuse(bearer.reason, addressKey(address()));
     const hash = hashToken(bearer.token);
-    if (connection !== undefined && authorization !== undefined) {
-      this.#remembered.set(connection, { authorization, hash });
-    }
+    // Of what is known here alone: made-up keys take no place from others.
+    if (this.#registry.peek(hash) !== undefined) this.#credentials.remember(authorization, hash, nowMs);
     return this.#find(hash, address);
-  }
-
-  /** A key that is known here has the form of a key: connections of a proxy bring another one with each request. */
-  #knownBy(authorization: string | undefined, connection: object | undefined): ApiKey | undefined {
-    const token = usualToken(authorization);
-    if (token === null || authorization === undefined) return undefined;
-    const hash = hashToken(token);
-    const known = this.#registry.peek(hash);
-    if (known !== undefined && connection !== undefined) this.#remembered.set(connection, { authorization, hash });
-    return known;
   }
 
   /** A key that is known here is answered for by itself: its address doesn't matter, however many failures it has. */

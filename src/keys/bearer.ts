@@ -14,16 +14,6 @@ export type BearerCredential =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'none'; readonly reason: BearerFault };
 
-const USUAL_SCHEME = 'Bearer ';
-/** Of a key of our own with its scheme there are fewer; what is hashed for a stranger is bounded. */
-const MOST_USUAL_LENGTH = 64;
-
-/** What follows the scheme where it is written as nearly everybody writes it; null otherwise. Nothing of it is checked. */
-export function usualToken(authorization: string | undefined): string | null {
-  const isUsual = authorization?.startsWith(USUAL_SCHEME) === true && authorization.length <= MOST_USUAL_LENGTH;
-  return isUsual ? authorization.slice(USUAL_SCHEME.length) : null;
-}
-
 /** The scheme in any case, then nothing or at least one space. Trailing white space is no part of the value. */
 const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
 

@@ -6,8 +6,11 @@ export const MOST_LEAVING = 128;
 
 /**
  * KEYS: the logs. ARGV: lengths of the minute and the hour in microseconds; then, for each log, how many runs it has, and
- * count, limit of the minute and limit of the hour of each. A double holds whole microseconds until the year 2255; Lua
- * would print one in 14 digits, hence the format. A log is not changed where nothing is admitted to it.
+ * count, limit of the minute and limit of the hour of each, all in one text. A double holds whole microseconds until the
+ * year 2255; Lua would print one in 14 digits, hence the format. A log is not changed where nothing is admitted to it.
+ *
+ * Returned are all numbers in one string, as doubles with the least significant byte first (a reply of numbers takes a
+ * client far longer to read): for each log what `LogReply` says, or a -1 where it failed. Behind it, why each of those did.
  *
  * Each command costs about a microsecond, in which Redis answers nobody else, so few entries are looked at: times are
  * guessed from those on both sides before the rest is halved, and what has left the hour is looked for from the old end,
@@ -18,6 +21,8 @@ local call = redis.call
 local minuteLength, hourLength = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
+local asked = {}
+for number in string.gmatch(ARGV[3], '%d+') do asked[#asked + 1] = tonumber(number) end
 
 local function at(log, index)
   return tonumber(call('LINDEX', log, index))
@@ -54,17 +59,20 @@ local function firstFromOldEnd(log, since, oldest, last, newest)
   return firstSince(log, since, low, lowTime, last, newest)
 end
 
-local function leaving(log, first, length, before)
-  local entries = {}
+-- Adds their times to the reply; how many they are.
+local function leaving(reply, log, first, length, before)
+  local upTo = math.min(length, first + ${MOST_LEAVING})
+  local count = 0
   -- In small steps: most often the first few are enough.
-  for start = first, math.min(length, first + ${MOST_LEAVING}) - 1, 16 do
+  for start = first, upTo - 1, 16 do
     for _, value in ipairs(call('LRANGE', log, start, start + 15)) do
       local entry = tonumber(value)
-      entries[#entries + 1] = entry
-      if entry >= before then return entries end
+      reply[#reply + 1] = entry
+      count = count + 1
+      if entry >= before then return count end
     end
   end
-  return entries
+  return count
 end
 
 local function decide(log, from, upTo)
@@ -90,7 +98,7 @@ local function decide(log, from, upTo)
     if hourOldest < minuteSince then
       local low, lowTime, high, highTime = hourFirst + 1, hourOldest, length - 1, newest
       -- A minute hardly ever holds more than its limit, so the search begins there.
-      local guess = length - tonumber(ARGV[from + 1])
+      local guess = length - asked[from + 1]
       if guess > low and guess <= high then
         local found = at(log, guess - 1)
         if found < minuteSince then low, lowTime = guess, found else high, highTime = guess - 1, found end
@@ -100,11 +108,11 @@ local function decide(log, from, upTo)
   end
 
   local minuteUsed, hourUsed = length - minuteFirst, length - hourFirst
-  local reply = {now, minuteUsed, minuteOldest, hourUsed, hourOldest, newest, {}, {}}
+  local reply = {0, 0, now, minuteUsed, minuteOldest, hourUsed, hourOldest, newest}
   local entry = string.format('%.0f', now)
   local isChanged, roomAt = false, 0
   for run = from, upTo, 3 do
-    local count, perMinute, perHour = tonumber(ARGV[run]), tonumber(ARGV[run + 1]), tonumber(ARGV[run + 2])
+    local count, perMinute, perHour = asked[run], asked[run + 1], asked[run + 2]
     local admitted = math.max(0, math.min(count, perMinute - minuteUsed, perHour - hourUsed))
     if admitted == 1 then
       call('RPUSH', log, entry)
@@ -127,8 +135,8 @@ local function decide(log, from, upTo)
   end
 
   if roomAt > 0 then
-    reply[7] = leaving(log, minuteFirst, length, roomAt - 1 - minuteLength)
-    reply[8] = leaving(log, hourFirst, length, roomAt - 1 - hourLength)
+    reply[1] = leaving(reply, log, minuteFirst, length, roomAt - 1 - minuteLength)
+    reply[2] = leaving(reply, log, hourFirst, length, roomAt - 1 - hourLength)
   end
   if isChanged then
     if hourFirst > 0 then call('LTRIM', log, hourFirst, -1) end
@@ -136,17 +144,21 @@ local function decide(log, from, upTo)
       call('PEXPIRE', log, math.ceil((now - clock + hourLength + minuteLength) / 1000) + 1)
     end
   end
-  return reply
+  return struct.pack('<' .. string.rep('d', #reply), unpack(reply))
 end
 
-local replies, from = {}, 3
+local replies, failures, from = {}, {''}, 1
 for index, log in ipairs(KEYS) do
-  local upTo = from + 3 * ARGV[from]
+  local upTo = from + 3 * asked[from]
   -- A log that can't be decided on fails alone.
   local isDecided, reply = pcall(decide, log, from + 1, upTo)
-  if not isDecided then reply = type(reply) == 'table' and reply.err or tostring(reply) end
+  if not isDecided then
+    failures[#failures + 1] = type(reply) == 'table' and reply.err or tostring(reply)
+    reply = struct.pack('<d', -1)
+  end
   replies[index] = reply
   from = upTo + 1
 end
-return replies
+failures[1] = table.concat(replies)
+return failures
 `);

@@ -4,7 +4,7 @@
  */
 import type { RedisClient } from '../redis/client.ts';
 import { quotaLogKey } from '../redis/keys.ts';
-import { runScript } from '../redis/script.ts';
+import { runScriptForBytes } from '../redis/script.ts';
 import type { QuotaWindows } from './log.ts';
 import type { QuotaLimits } from './quota.ts';
 import { TAKE } from './redis-log-script.ts';
@@ -56,46 +56,71 @@ class UnexpectedReply extends Error {
   }
 }
 
-function isTime(value: unknown): value is number {
-  return Number.isSafeInteger(value);
-}
+/** Stands for a log that could not be decided on. */
+const FAILED = -1;
+const BYTES_OF_NUMBER = 8;
 
-function isTimes(value: unknown): value is number[] {
-  return Array.isArray(value) && value.every(isTime);
-}
+/** The numbers of a reply, in the order of the script's. */
+class ReplyNumbers {
+  readonly #bytes: Buffer;
+  #at = 0;
 
-function orNull(micros: number): number | null {
-  return micros === 0 ? null : micros;
-}
-
-/** What the script returns of one log: six numbers, two lists, then three numbers a run. */
-function parseReply(reply: unknown, runs: number): LogReply {
-  if (!Array.isArray(reply) || reply.length !== 8 + 3 * runs) throw new UnexpectedReply(reply);
-  const values: readonly unknown[] = reply;
-  const timeAt = (index: number): number => {
-    const value = values[index];
-    if (!isTime(value)) throw new UnexpectedReply(reply);
-    return value;
-  };
-  const minuteLeaving = values[6];
-  const hourLeaving = values[7];
-  if (!isTimes(minuteLeaving) || !isTimes(hourLeaving)) throw new UnexpectedReply(reply);
-  const outcomes: RunOutcome[] = [];
-  for (let at = 8; at < values.length; at += 3) {
-    outcomes.push({
-      admitted: timeAt(at),
-      minuteRoomAtMicros: orNull(timeAt(at + 1)),
-      hourRoomAtMicros: orNull(timeAt(at + 2)),
-    });
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
   }
-  return {
-    nowMicros: timeAt(0),
-    minute: { used: timeAt(1), oldestMicros: orNull(timeAt(2)) },
-    hour: { used: timeAt(3), oldestMicros: orNull(timeAt(4)) },
-    newestMicros: orNull(timeAt(5)),
-    outcomes,
-    leaving: hourLeaving.length === 0 ? null : { minute: minuteLeaving, hour: hourLeaving },
-  };
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
+  next(): number {
+    if (this.#at + BYTES_OF_NUMBER > this.#bytes.length) throw new UnexpectedReply(this.#bytes);
+    const value = this.#bytes.readDoubleLE(this.#at);
+    if (!Number.isSafeInteger(value)) throw new UnexpectedReply(this.#bytes);
+    this.#at += BYTES_OF_NUMBER;
+    return value;
+  }
+
+  /** Of what may be nothing at all. */
+  nextOrNull(): number | null {
+    const value = this.next();
+    return value === 0 ? null : value;
+  }
+
+  list(length: number): number[] {
+    const values: number[] = [];
+    for (let i = 0; i < length; i += 1) values.push(this.next());
+    return values;
+  }
+}
+
+/** What the script returns of one log; null where it failed. */
+function readReply(numbers: ReplyNumbers, runs: number): LogReply | null {
+  const minuteLeaving = numbers.next();
+  if (minuteLeaving === FAILED) return null;
+  const hourLeaving = numbers.next();
+  const nowMicros = numbers.next();
+  const minute = { used: numbers.next(), oldestMicros: numbers.nextOrNull() };
+  const hour = { used: numbers.next(), oldestMicros: numbers.nextOrNull() };
+  const newestMicros = numbers.nextOrNull();
+  const outcomes: RunOutcome[] = [];
+  for (let run = 0; run < runs; run += 1) {
+    const admitted = numbers.next();
+    outcomes.push({ admitted, minuteRoomAtMicros: numbers.nextOrNull(), hourRoomAtMicros: numbers.nextOrNull() });
+  }
+  const leaving = hourLeaving === 0 ? null : { minute: numbers.list(minuteLeaving), hour: numbers.list(hourLeaving) };
+  return { nowMicros, minute, hour, newestMicros, outcomes, leaving };
+}
+
+function readReplies(reply: unknown, quotas: readonly QuotaRequests[]): readonly (LogReply | Error)[] {
+  if (!Array.isArray(reply)) throw new UnexpectedReply(reply);
+  const parts: readonly unknown[] = reply;
+  const [bytes, ...failures] = parts;
+  if (!Buffer.isBuffer(bytes)) throw new UnexpectedReply(reply);
+  const numbers = new ReplyNumbers(bytes);
+  const replies = quotas.map(({ runs }) => readReply(numbers, runs.length) ?? new Error(String(failures.shift())));
+  if (!numbers.isAtEnd || failures.length > 0) throw new UnexpectedReply(reply);
+  return replies;
 }
 
 /** Requests of one quota. */
@@ -113,15 +138,14 @@ export async function takeFromLogs(
   quotas: readonly QuotaRequests[],
   windows: QuotaWindows,
 ): Promise<readonly (LogReply | Error)[]> {
-  const args: number[] = [windows.minuteMicros, windows.hourMicros];
+  const numbers: number[] = [];
   for (const { runs } of quotas) {
-    args.push(runs.length);
-    for (const { limits, count } of runs) args.push(count, limits.perMinute, limits.perHour);
+    numbers.push(runs.length);
+    for (const { limits, count } of runs) numbers.push(count, limits.perMinute, limits.perHour);
   }
-  const replies = await runScript(client, TAKE, { keys: quotas.map(({ quotaId }) => quotaLogKey(quotaId)), args });
-  if (!Array.isArray(replies) || replies.length !== quotas.length) throw new UnexpectedReply(replies);
-  return quotas.map(({ runs }, index) => {
-    const reply: unknown = replies[index];
-    return typeof reply === 'string' ? new Error(reply) : parseReply(reply, runs.length);
+  const reply = await runScriptForBytes(client, TAKE, {
+    keys: quotas.map(({ quotaId }) => quotaLogKey(quotaId)),
+    args: [windows.minuteMicros, windows.hourMicros, numbers.join(' ')],
   });
+  return readReplies(reply, quotas);
 }

@@ -50,7 +50,6 @@ function ask(ctx: Context, { authenticator, addressOf }: AuthenticateOptions): A
   return authenticator.authenticate({
     authorization: ctx.req.headers.authorization,
     address: () => addressOf(ctx),
-    connection: ctx.req.socket,
   });
 }
 

@@ -174,44 +174,42 @@ describe('who is let in', () => {
   });
 });
 
-describe('requests of one connection', () => {
+describe('credentials that come again', () => {
   test.each(['Bearer %', 'bearer %', 'BEARER %', 'Bearer    %', ' Bearer %\t', 'Bearer %   '])(
     'K4: a known key is let in however its header is written: "%s"',
     async (written) => {
-      const clock = new ManualClock();
-      const memory = createMemoryRegistry({ clock });
+      const { memory, tell } = onOneAuthenticator();
       const { key, token } = await memory.create(NEW_KEY);
       const other = await memory.create(NEW_KEY);
-      const authenticator = createAuthenticator({ registry: memory, clock, failures: new ManualLimiter() });
-      const connection = {};
       for (const { key: expected, token: given } of [{ key, token }, other, { key, token }]) {
-        const authorization = written.replace('%', given);
-        const result = await authenticator.authenticate({ authorization, address: () => ADDRESS, connection });
-        expect(told(result)).toEqual(['active', expected.keyId]);
+        expect(await tell(written.replace('%', given))).toEqual(['active', expected.keyId]);
       }
     },
   );
 
-  test('K4: a key that is revoked is refused on the connection that it came on before', async () => {
-    const { memory, on } = onConnections();
+  test('K4: a key that is revoked is refused, though its credentials were good a moment ago', async () => {
+    const { memory, tell } = onOneAuthenticator();
     const { key, token } = await memory.create(NEW_KEY);
-    const connection = {};
-    expect(told(await on(connection, token))).toEqual(['active', key.keyId]);
+    expect(await tell(`Bearer ${token}`)).toEqual(['active', key.keyId]);
     await memory.setStatus(key.keyId, 'revoked');
-    expect(told(await on(connection, token))).toEqual(['inactive', key.keyId]);
+    expect(await tell(`Bearer ${token}`)).toEqual(['inactive', key.keyId]);
   });
 
-  test('K4: whatever came before on a connection, each request is answered for by its own credentials', async () => {
-    const { memory, on } = onConnections();
+  test('K4: whatever came before, each request is answered for by its own credentials', async () => {
+    const { memory, clock, tell } = onOneAuthenticator();
     const issued = await Promise.all([NEW_KEY, NEW_KEY].map((wanted) => memory.create(wanted)));
-    const credentials = [...issued.map(({ token }) => token), newToken(), 'evg_wrong', null];
-    const connections = [{}, {}];
-    const alone = await Promise.all(credentials.map(async (token) => told(await on({}, token))));
+    const credentials = [
+      ...issued.map(({ token }) => `Bearer ${token}`),
+      `Bearer ${newToken()}`,
+      'Bearer evg_wrong',
+      '',
+    ];
+    const expected = await Promise.all(credentials.map((one) => onOneAuthenticator(memory).tell(one)));
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(fc.nat(4), fc.nat(1)), { maxLength: 12 }), async (requests) => {
-        for (const [which, where] of requests) {
-          const result = await on(connections[where] ?? {}, credentials[which] ?? null);
-          expect(told(result)).toEqual(alone[which]);
+      fc.asyncProperty(fc.array(fc.tuple(fc.nat(4), fc.nat(90_000)), { maxLength: 12 }), async (requests) => {
+        for (const [which, afterMs] of requests) {
+          clock.advance(afterMs);
+          expect(await tell(credentials[which] ?? '')).toEqual(expected[which]);
         }
       }),
     );
@@ -367,16 +365,13 @@ function told(result: AuthResult): readonly unknown[] {
   return [result.kind, 'key' in result ? result.key.keyId : 'reason' in result ? result.reason : null];
 }
 
-function onConnections() {
+/** What requests with these `Authorization` values are told, one after another, however many of them fail. */
+function onOneAuthenticator(registry?: KeyRegistry) {
   const clock = new ManualClock();
-  const memory = createMemoryRegistry({ clock });
+  const memory = registry ?? createMemoryRegistry({ clock });
   const failures = { allowance: async () => ({ left: 60, retryAfterSeconds: 0 }), failed: async () => {} };
   const authenticator = createAuthenticator({ registry: memory, clock, failures });
-  const on = async (connection: object, token: string | null): Promise<AuthResult> =>
-    await authenticator.authenticate({
-      authorization: token === null ? undefined : `Bearer ${token}`,
-      address: () => ADDRESS,
-      connection,
-    });
-  return { memory, on };
+  const tell = async (authorization: string): Promise<readonly unknown[]> =>
+    told(await authenticator.authenticate({ authorization, address: () => ADDRESS }));
+  return { clock, memory, tell };
 }
