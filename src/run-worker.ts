@@ -5,6 +5,7 @@ import { type KeptFiles, loadKept } from './config/kept-files.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { type Gateway, startGateway, type WorkerOptions } from './gateway.ts';
 import { createLogger } from './log/logger.ts';
+import { terminalFormat } from './log/terminal.ts';
 import { StartError } from './start-error.ts';
 import { readReloadPayload, readStartPayload } from './worker-payload.ts';
 
@@ -29,7 +30,7 @@ export async function runWorker(member: Member, ownEnv: Environment): Promise<nu
 
 /** Or why it can't start as it is configured. */
 async function start(loaded: LoadedConfig, worker: WorkerOptions): Promise<Gateway | { readonly reason: string }> {
-  const logger = createLogger({ level: loaded.config.log.level });
+  const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
   try {
     return await startGateway(loaded, { logger, worker });
   } catch (error) {

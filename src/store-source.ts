@@ -5,7 +5,7 @@ import type { MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { DemoIds } from './sample/index.ts';
-import { type SampleAddress, startSampleStore } from './sample-store.ts';
+import type { SampleAddress } from './sample-store.ts';
 import { systemTimers } from './timers.ts';
 import type { StoreHooks, Tracing } from './tracing/tracing.ts';
 import { createLocalCallRate } from './upstream/guard/call-rate.ts';
@@ -45,6 +45,8 @@ export async function openStore(options: StoreSourceOptions): Promise<StoreSourc
     return { ...connect({ url: upstream.url, token: upstream.token }, options), identity, demo: null };
   }
   if (running !== null) return { ...connect(running, options), identity: SAMPLE_IDENTITY, demo: null };
+  // Most gateways have a store of their own, and no use for the sample's code.
+  const { startSampleStore } = await import('./sample-store.ts');
   const sample = await startSampleStore();
   const connected = connect(sample, options);
   return {

@@ -3,16 +3,22 @@ import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { StartError } from '../start-error.ts';
 import { VERSION } from '../version.ts';
-import { cacheCommand } from './cache/index.ts';
 import { makeGroup } from './command.ts';
-import { doctorCommand } from './doctor/index.ts';
 import { CliError, exitCodeOf } from './errors.ts';
-import { fleetCommand } from './fleet.ts';
-import { keysCommand } from './keys/index.ts';
-import { openapiCommand } from './openapi.ts';
-import { sampleUpstreamCommand } from './sample-upstream.ts';
-import { serveCommand } from './serve.ts';
 import { processTerminal, type Terminal } from './terminal.ts';
+
+type Make = (terminal: Terminal) => Command;
+
+/** In the order of the help. Each is loaded where it is run: a gateway needs none of the others. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Make>> = new Map([
+  ['serve', async () => (await import('./serve.ts')).serveCommand],
+  ['sample-upstream', async () => (await import('./sample-upstream.ts')).sampleUpstreamCommand],
+  ['keys', async () => (await import('./keys/index.ts')).keysCommand],
+  ['cache', async () => (await import('./cache/index.ts')).cacheCommand],
+  ['fleet', async () => (await import('./fleet.ts')).fleetCommand],
+  ['doctor', async () => (await import('./doctor/index.ts')).doctorCommand],
+  ['openapi', async () => (await import('./openapi.ts')).openapiCommand],
+]);
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -23,15 +29,16 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.exit();
   });
   try {
-    await buildProgram(terminal).parseAsync(argv, { from: 'user' });
+    const program = await buildProgram(argv[0], terminal);
+    await program.parseAsync(argv, { from: 'user' });
   } catch (error) {
     process.exitCode = exitCodeOf(error);
     if (process.exitCode !== 0) report(error, argv, terminal);
   }
 }
 
-/** All commands. */
-function buildProgram(terminal: Terminal): Command {
+/** With the command of that name, or with all of them where there is none: for help, and to say what may have been meant. */
+async function buildProgram(name: string | undefined, terminal: Terminal): Promise<Command> {
   const texts = {
     name: 'evalgate',
     summary: 'A read-through caching gateway in front of a store of sales-call coaching evaluations.',
@@ -40,15 +47,13 @@ function buildProgram(terminal: Terminal): Command {
       'Exit status: 0 done, 1 failed, 2 called wrongly.',
     examples: ['evalgate serve', 'evalgate keys create --help', 'evalgate doctor'],
   };
-  return makeGroup(texts, terminal)
-    .version(VERSION, '--version', 'print the version')
-    .addCommand(serveCommand(terminal))
-    .addCommand(sampleUpstreamCommand(terminal))
-    .addCommand(keysCommand(terminal))
-    .addCommand(cacheCommand(terminal))
-    .addCommand(fleetCommand(terminal))
-    .addCommand(doctorCommand(terminal))
-    .addCommand(openapiCommand(terminal));
+  const program = makeGroup(texts, terminal).version(VERSION, '--version', 'print the version');
+  const named = COMMANDS.get(name ?? '');
+  for (const load of named === undefined ? COMMANDS.values() : [named]) {
+    const make = await load();
+    program.addCommand(make(terminal));
+  }
+  return program;
 }
 
 function report(error: unknown, argv: readonly string[], terminal: Terminal): void {

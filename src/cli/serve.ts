@@ -6,6 +6,7 @@ import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
+import { terminalFormat } from '../log/terminal.ts';
 import { answer, makeCommand } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -49,7 +50,7 @@ async function serve(command: Command, terminal: Terminal): Promise<void> {
   const stopped = stopSignal();
   const kept = loadAndKeep(terminal.env);
   const { config } = kept.loaded;
-  const logger = createLogger({ level: config.log.level });
+  const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
   warn(logger, kept.loaded);
   const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
   if (running === null) return;

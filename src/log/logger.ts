@@ -15,17 +15,19 @@ import {
   pino,
   stdTimeFunctions,
 } from 'pino';
-import { prettyFactory } from 'pino-pretty';
 import { logError } from './error.ts';
 import { scrubMembers, scrubTokens } from './scrub.ts';
 
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
-  /** Lines for people instead of JSON. By default where standard error is a terminal. */
-  readonly pretty?: boolean;
+  /** Makes something else of each line; JSON by default. */
+  readonly format?: LineFormat | null;
   /** Where lines go; standard error by default, since standard output belongs to what a command answers. */
   readonly destination?: DestinationStream;
 }
+
+/** A line of JSON as one for people, with its end. */
+export type LineFormat = (line: string) => string;
 
 const STDERR = 2;
 
@@ -37,7 +39,7 @@ export function logOrigin(): { readonly service: string; readonly pid: number } 
 }
 
 /** Makes the process's logger. Children of it (`logger.child`) keep all of its guards. */
-export function createLogger({ level, pretty = process.stderr.isTTY, destination }: LogOptions): Logger {
+export function createLogger({ level, format = null, destination }: LogOptions): Logger {
   const lines = destination ?? fileDestination({ dest: STDERR, sync: true });
   const logger = pino(
     {
@@ -48,7 +50,7 @@ export function createLogger({ level, pretty = process.stderr.isTTY, destination
       serializers: { err: logError, error: logError },
       hooks: { logMethod: nameErrors, streamWrite: scrubTokens },
     },
-    pretty ? prettyLines(lines, destination === undefined) : lines,
+    format === null ? lines : formattedLines(lines, format),
   );
   guardChildren(logger);
   return logger;
@@ -82,16 +84,10 @@ function guardChildren(logger: Logger): void {
   });
 }
 
-function prettyLines(lines: DestinationStream, isTerminal: boolean): DestinationStream {
-  const format = prettyFactory({
-    colorize: isTerminal && process.env['NO_COLOR'] === undefined,
-    ignore: 'service,pid',
-    translateTime: 'SYS:HH:MM:ss.l',
-    singleLine: true,
-  });
+function formattedLines(lines: DestinationStream, format: LineFormat): DestinationStream {
   return {
     write: (text) => {
-      for (const line of text.split('\n')) if (line !== '') lines.write(format(line) ?? '');
+      for (const line of text.split('\n')) if (line !== '') lines.write(format(line));
     },
   };
 }

@@ -47,7 +47,7 @@ const { workspaceId } = demo(data);
 const endMs = Date.now() + DRIVEN_MS;
 const gateway = await startGateway(
   loadConfig({ env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token } }),
-  { logger: createLogger({ level: 'silent', pretty: false }), clock: hastened(endMs) },
+  { logger: createLogger({ level: 'silent' }), clock: hastened(endMs) },
 );
 const browser = await launchChromium();
 try {

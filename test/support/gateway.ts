@@ -169,7 +169,6 @@ export async function startTestGateway({
   });
   const logger = createLogger({
     level: loaded.config.log.level,
-    pretty: false,
     // Several lines may come in one piece.
     destination: { write: (text) => void logLines.push(...text.split(/(?<=\n)/)) },
   });

@@ -15,7 +15,6 @@ test.each([
   const lines: string[] = [];
   const logger = createLogger({
     level: 'info',
-    pretty: false,
     destination: { write: (line) => void lines.push(line) },
   });
   warnOfOtherStores({ members: { list: () => members }, store: 'here', logger, timers });

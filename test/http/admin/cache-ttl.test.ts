@@ -125,7 +125,7 @@ describe('a time that is set', () => {
   });
 
   test('stays set when the configuration is read again; the others follow it', async () => {
-    const logger = createLogger({ level: 'silent', pretty: false, destination: { write: () => {} } });
+    const logger = createLogger({ level: 'silent', destination: { write: () => {} } });
     bare = await startGateway(load({}), { logger });
     const { port } = new URL(bare.adminUrl);
     const headers = { 'content-type': 'application/json' };

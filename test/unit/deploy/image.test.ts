@@ -1,10 +1,15 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../../src/config/load.ts';
 import { freePort } from '../../../src/free-port.ts';
 import { startTestGateway } from '../../support/gateway.ts';
-import { readText } from './files.ts';
+import { readText, ROOT } from './files.ts';
 import { gatewayOf } from './gateway-pod.ts';
 import { readManifests } from './manifests.ts';
 
@@ -51,7 +56,8 @@ test('its ports are the defaults, and the API is reached from outside', () => {
 });
 
 test('without arguments it serves, with them it is the command line', () => {
-  const command = ['node', '--max-semi-space-size=8', '/app/src/cli/evalgate.js'];
+  const flags = ['--min-semi-space-size=8', '--max-semi-space-size=8', '--memory-saver-mode'];
+  const command = ['node', ...flags, '/app/src/cli/evalgate.js'];
   expect(instructions(image, 'ENTRYPOINT').map(argumentsOf)).toEqual([command]);
   expect(instructions(image, 'CMD').map(argumentsOf)).toEqual([['serve']]);
 });
@@ -60,10 +66,38 @@ test('its memory is bounded as that of npm start is', () => {
   const { scripts } = z
     .object({ scripts: z.object({ start: z.string() }) })
     .parse(JSON.parse(readText('package.json')));
-  const [settings = ''] = /MALLOC_ARENA_MAX=\d+/.exec(scripts.start) ?? [];
-  expect(settings).toBe('MALLOC_ARENA_MAX=1');
-  expect(instructions(image, 'ENV').join(' ').split(' ')).toContain(settings);
-  expect(scripts.start).toContain(instructions(image, 'ENTRYPOINT').map(argumentsOf)[0]?.[1]);
+  const settings = scripts.start.match(/MALLOC_\w+=\d+/g) ?? [];
+  expect(settings).toEqual(['MALLOC_ARENA_MAX=1', 'MALLOC_MMAP_THRESHOLD_=131072']);
+  expect(instructions(image, 'ENV').join(' ').split(' ')).toEqual(expect.arrayContaining(settings));
+  const [, ...flags] = argumentsOf(instructions(image, 'ENTRYPOINT')[0] ?? '').slice(0, -1);
+  expect(scripts.start.match(/--\S+/g)).toEqual(flags);
+});
+
+/** Of what is said of paths in the image. */
+function inProject(text: string): string {
+  return text.replaceAll('/app/', `${ROOT}/`);
+}
+
+test('what is compiled in the build is what the gateway runs', async () => {
+  const [compile = ''] = instructions(dockerfile, 'RUN').filter((command) => command.includes('--eval'));
+  const [, ...entry] = argumentsOf(instructions(image, 'ENTRYPOINT')[0] ?? '');
+  const folder = await mkdtemp(join(tmpdir(), 'evalgate-compiled-'));
+  try {
+    const env = { ...process.env, NODE_COMPILE_CACHE: folder };
+    await promisify(execFile)('sh', ['-c', inProject(compile)], { cwd: ROOT, env });
+    const debug = { NODE_DEBUG_NATIVE: 'COMPILE_CACHE', UPSTREAM_URL: 'http://127.0.0.1:9', UPSTREAM_TOKEN: 'any' };
+    const child = spawn(process.execPath, [...entry.map(inProject), 'serve', '--json'], {
+      env: { ...env, ...debug, PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY: '0s' },
+    });
+    child.stdout.once('data', () => child.kill('SIGTERM'));
+    const lines = (await textOf(child.stderr)).split('\n').filter((line) => line.startsWith('[compile cache]'));
+    const read = lines.filter((line) => line.includes('reading cache from'));
+    expect(read.length).toBeGreaterThan(500);
+    expect(read.filter((line) => !line.includes('success'))).toEqual([]);
+    expect(lines.filter((line) => line.includes('rejected'))).toEqual([]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('its health check says yes of a gateway that is ready, and no where there is none', async () => {

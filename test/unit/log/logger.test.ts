@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger, type LogOptions } from '../../../src/log/logger.ts';
+import { createPrettyFormat } from '../../../src/log/pretty.ts';
 
 const lineSchema = z.looseObject({ level: z.string(), msg: z.string().optional() });
 
@@ -8,7 +9,7 @@ const lineSchema = z.looseObject({ level: z.string(), msg: z.string().optional()
 function recording(options: Partial<LogOptions> = {}) {
   const written = new Array<string>();
   const destination = { write: (line: string) => void written.push(line) };
-  const logger = createLogger({ level: 'trace', pretty: false, destination, ...options });
+  const logger = createLogger({ level: 'trace', destination, ...options });
   return { logger, written, last: () => lineSchema.parse(JSON.parse(written.at(-1) ?? '')) };
 }
 
@@ -143,7 +144,7 @@ describe('an error', () => {
 });
 
 test('at a terminal a line is for a person: no JSON, no service and process, secrets hidden all the same', () => {
-  const { logger, written } = recording({ pretty: true });
+  const { logger, written } = recording({ format: createPrettyFormat({ colorize: false }) });
   logger.warn({ keyId: 'k_1', token: 'hunter2' }, 'look here');
   expect(written).toHaveLength(1);
   expect(written[0]).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] WARN: look here \{"keyId":"k_1","token":"\[hidden\]"\}\n$/);

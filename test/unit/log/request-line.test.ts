@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger, type LogOptions } from '../../../src/log/logger.ts';
+import { createPrettyFormat } from '../../../src/log/pretty.ts';
 import { createRequestLog, type RequestLine } from '../../../src/log/request-line.ts';
 
 const LINE: RequestLine = {
@@ -18,7 +19,7 @@ const LINE: RequestLine = {
 function recording(options: Partial<LogOptions> = {}) {
   const written = new Array<string>();
   const destination = { write: (text: string) => void written.push(text) };
-  const logger = createLogger({ level: 'info', pretty: false, destination, ...options });
+  const logger = createLogger({ level: 'info', destination, ...options });
   return { logger, log: createRequestLog(logger), written };
 }
 
@@ -88,7 +89,7 @@ test('K2: what looks like a key in a request id is hidden', async () => {
 });
 
 test('people get a line each', async () => {
-  const { log, written } = recording({ pretty: true });
+  const { log, written } = recording({ format: createPrettyFormat({ colorize: false }) });
   log({ ...LINE, requestId: 'first' });
   log({ ...LINE, requestId: 'second' });
   await turn();
