@@ -1,12 +1,14 @@
 /**
  * Sends requests when they are due, whatever became of those before, and prints how long after they were due they were
- * answered: a server that falls behind can't slow down what it is measured by. A process of its own.
+ * answered: a server that falls behind can't slow down what it is measured by. A process of its own. What is sent
+ * first isn't counted: it is this program that is slow then.
  * Usage: node open-loop.ts, with a JSON object in OPTIONS: {url, path, headers, connections, seconds, rate}.
  */
 import { connect, type Socket } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { stolenTicks } from './processes.ts';
 
 const { url, path, headers, connections, seconds, rate } = z
   .object({
@@ -22,8 +24,12 @@ const { url, path, headers, connections, seconds, rate } = z
 const { hostname, port, host } = new URL(url);
 const fields = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
 const request = Buffer.from(`GET ${path} HTTP/1.1\r\n${fields.join('')}\r\n`);
+/** Until V8 has compiled this program, and compiled it again. */
+const WARM_UP_SECONDS = 2.5;
 const latenciesMicros = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 });
 const statuses: Record<string, number> = {};
+let answered = 0;
+let countedFromMs = 0;
 
 /** One connection: a request at a time, since a response says where it ends. */
 class Connection {
@@ -62,7 +68,10 @@ class Connection {
     if (this.#bytesLeft > 0) return;
     const status = this.#head.slice(9, 12);
     statuses[status] = (statuses[status] ?? 0) + 1;
-    latenciesMicros.record(Math.max(1, Math.round((performance.now() - this.#dueMs) * 1000)));
+    answered += 1;
+    if (this.#dueMs >= countedFromMs) {
+      latenciesMicros.record(Math.max(1, Math.round((performance.now() - this.#dueMs) * 1000)));
+    }
     this.#head = '';
     this.#bytesLeft = null;
     this.#onIdle(this);
@@ -94,8 +103,11 @@ function release(connection: Connection): void {
 }
 
 const startedMs = performance.now();
-const total = Math.round(rate * seconds);
+countedFromMs = startedMs + WARM_UP_SECONDS * 1000;
+const total = Math.round(rate * (WARM_UP_SECONDS + seconds));
+let stolenBefore: number | null = null;
 for (let sent = 0; sent < total;) {
+  if (stolenBefore === null && performance.now() >= countedFromMs) stolenBefore = stolenTicks();
   const dueByNow = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * rate));
   for (; sent < dueByNow; sent += 1) dispatch(startedMs + (sent / rate) * 1000);
   // A timer would come a millisecond late.
@@ -108,9 +120,10 @@ for (const connection of all) connection.end();
 const percentileMs = (percent: number): number => latenciesMicros.percentile(percent) / 1000;
 process.stdout.write(
   `${JSON.stringify({
-    requests: latenciesMicros.count,
+    requests: answered,
     statuses,
-    errors: total - latenciesMicros.count,
+    errors: total - answered,
+    stolenTicks: stolenTicks() - (stolenBefore ?? Number.NaN),
     latencyMs: { p50: percentileMs(50), p90: percentileMs(90), p99: percentileMs(99), max: latenciesMicros.max / 1000 },
   })}\n`,
 );

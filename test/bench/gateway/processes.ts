@@ -78,6 +78,19 @@ export function cpuNanos(pid: number): number {
   return family(pid).reduce((sum, member) => sum + ownCpuNanos(member), 0);
 }
 
+/**
+ * How often a clock's tick found that the host had taken one of the two cores away, since the machine started: what was
+ * measured meanwhile says nothing of the server.
+ */
+export function stolenTicks(): number {
+  const lines = read('/proc/stat').split('\n');
+  const steal = 8;
+  return [SERVER_CORE, OTHER_CORE].reduce((sum, core) => {
+    const line = lines.find((one) => one.startsWith(`cpu${core} `));
+    return sum + Number(line?.split(' ')[steal] ?? 0);
+  }, 0);
+}
+
 /** Resident memory of the process and its descendants, in bytes. */
 export function residentBytes(pid: number): number {
   const kilobytes = family(pid).map((member) =>
