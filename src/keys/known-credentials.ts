@@ -4,8 +4,10 @@
  */
 import type { KeyHash } from './key.ts';
 
-/** Of each generation. One takes some 250 bytes. */
+/** Of each generation. */
 const MOST_CREDENTIALS = 2048;
+/** Of one: with white space around it, a good key could be written in as many ways, and as long, as somebody likes. */
+const MOST_CHARACTERS = 256;
 const GENERATION_MS = 60_000;
 
 /**
@@ -40,6 +42,7 @@ export class KnownCredentials {
 
   /** For credentials whose key is known to have been issued: nobody else's are worth a place. */
   remember(authorization: string, hash: KeyHash, nowMs: number): void {
+    if (authorization.length > MOST_CHARACTERS) return;
     this.#age(nowMs);
     if (this.#current.size >= this.#most) this.#turn(nowMs);
     this.#current.set(authorization, hash);

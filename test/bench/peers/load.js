@@ -1,13 +1,21 @@
 /**
  * Drives load at one server and prints what came back, as JSON.
- * Usage: node load.js, with a JSON object in OPTIONS: {url, requests: [{path, headers}], connections, seconds, rate, isUnique}.
+ * Usage: node load.js, with a JSON object in OPTIONS: {url, requests: [{path, headers}], connections, seconds, rate, isUnique, firstNumber}.
  * Without `rate` each connection sends its next request once it has its answer; with it, requests are sent at that rate a
  * second in all, and latencies are counted from when each should have been sent.
  */
 import autocannon from 'autocannon';
 
-const { url, requests, connections, seconds, rate, isUnique = false } = JSON.parse(process.env.OPTIONS ?? '{}');
-let next = 0;
+const {
+  url,
+  requests,
+  connections,
+  seconds,
+  rate,
+  isUnique = false,
+  firstNumber,
+} = JSON.parse(process.env.OPTIONS ?? '{}');
+let next = firstNumber;
 const result = await autocannon({
   url,
   connections,

@@ -46,4 +46,12 @@ describe('credentials that were good lately', () => {
       expect(known.hashOf(`Bearer ${Math.max(0, i - 4)}`, START_MS)).toBe(String(Math.max(0, i - 4)));
     }
   });
+
+  test('none that is blown up with white space takes a place', () => {
+    const known = new KnownCredentials();
+    const padded = `Bearer ${' '.repeat(10_000)}a`;
+    known.remember(padded, 'hash', START_MS);
+    expect(known.hashOf(padded, START_MS)).toBeUndefined();
+    expect(known.size).toBe(0);
+  });
 });
