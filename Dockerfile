@@ -17,14 +17,15 @@ ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
 RUN flags="--min-semi-space-size=8 --max-semi-space-size=8 --memory-saver-mode" \
-  && node $flags --input-type=module --eval "for (const name of ['cli/engine.js', 'cli/main.ts', 'run-worker.ts', 'supervise.ts', 'tracing/start.ts']) await import('/app/src/' + name)" \
+  && node $flags --input-type=module --eval "for (const name of ['cli/engine.js', 'cli/main.ts', 'run-worker.ts', 'supervise.ts', 'tracing/start.ts', 'sample-store.ts', 'log/pretty.ts']) await import('/app/src/' + name)" \
   && node $flags src/cli/evalgate.js --help > /dev/null \
   && node src/cli/evalgate.js --help > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 
 FROM node:24-slim
-# One arena for malloc: each of Node.js's threads would keep free memory of its own otherwise, 20 MB in all.
+# One arena for malloc: each of Node.js's threads would keep free memory of its own otherwise, 20 MB in all. Its threshold for
+# large pieces stays where it is: it would grow with them, and what was large would lie about in the heap.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache HOST=0.0.0.0 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /app
 # For commands in a container that runs: docker exec CONTAINER evalgate fleet

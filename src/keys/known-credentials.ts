@@ -1,6 +1,6 @@
 /**
- * Credentials that were good a moment ago, and the hashes of their keys: a digest a request would cost more than all else
- * that is asked of a key. Connections of a proxy bring another key with each request, so it is no connection's own.
+ * Credentials that were good a moment ago, and the hashes of their keys, so that not each request needs a digest of its
+ * own. Connections of a proxy bring another key with each request, so they are no connection's.
  */
 import type { KeyHash } from './key.ts';
 

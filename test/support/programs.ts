@@ -1,4 +1,4 @@
-/** Programs that some tests use where they are there. */
+/** Programs that some tests and benchmarks use where they are there. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 

@@ -1,10 +1,10 @@
 /** nginx and Varnish, configured to do what they can of what the gateway does. Null where they are not installed. */
-import { execFileSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { programOnPath } from '../../support/programs.ts';
 import { launch, SERVER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 
@@ -15,7 +15,7 @@ interface ProxyOptions {
 
 /** A cache, a rate limit a key, a key check by a map; the access log goes to the null device. */
 export async function startNginx({ originUrl, keys }: ProxyOptions): Promise<Server | null> {
-  if (!isInstalled('nginx')) return null;
+  if (programOnPath('nginx') === null) return null;
   const folder = await openFolder();
   const port = await freePort();
   const map = keys.map((key, index) => `    "Bearer ${key}" "key${index}";`).join('\n');
@@ -53,7 +53,7 @@ ${map}
 
 /** A cache and a key check; without modules of others it has no rate limit. */
 export async function startVarnish({ originUrl, keys }: ProxyOptions): Promise<Server | null> {
-  if (!isInstalled('varnishd')) return null;
+  if (programOnPath('varnishd') === null) return null;
   const folder = await openFolder();
   const port = await freePort();
   const origin = new URL(originUrl);
@@ -119,15 +119,6 @@ async function openFolder(): Promise<string> {
 async function answers(url: string): Promise<boolean> {
   try {
     await (await fetch(url)).arrayBuffer();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function isInstalled(command: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${command}`], { stdio: 'ignore' });
     return true;
   } catch {
     return false;

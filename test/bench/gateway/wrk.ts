@@ -1,5 +1,4 @@
 /** Load by wrk, which takes little more than half of what autocannon takes, and so leaves more of the core to Redis. */
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get, IncomingMessage } from 'node:http';
@@ -7,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
+import { programOnPath } from '../../support/programs.ts';
 import type { BenchRequest, DriverOptions } from './load.ts';
 import { launch, OTHER_CORE } from './processes.ts';
 
 /** Whether wrk is installed. */
-export const HAS_WRK = hasWrk();
+export const HAS_WRK = programOnPath('wrk') !== null;
 
 const resultSchema = z.object({
   requests: z.number(),
@@ -51,16 +51,6 @@ export async function loadByWrk(url: string, { requests, connections, seconds, f
     };
   } finally {
     await rm(folder, { recursive: true });
-  }
-}
-
-function hasWrk(): boolean {
-  try {
-    execFileSync('wrk', ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch (error) {
-    // It ends with a status of 1 where all is well.
-    return error instanceof Error && 'status' in error && error.status !== null;
   }
 }
 
