@@ -2,6 +2,7 @@
 import type { StoreCallReport } from '../cache/hooks.ts';
 import type { CacheClass } from '../cache/times.ts';
 import type { Clock } from '../clock.ts';
+import { HeavyHitters } from './heavy-hitters.ts';
 
 export interface Load {
   readonly storeCalls: number;
@@ -60,8 +61,8 @@ export class TopLoads {
   view(limit: number): TopView {
     this.#turn();
     const periods = this.#last === null ? [this.#current] : [this.#last, this.#current];
-    const keys = costliest(periods.map((period) => period.keys.counted()));
-    const routes = costliest(periods.map((period) => period.routes.counted()));
+    const keys = costliest(periods.map((period) => period.keys));
+    const routes = costliest(periods.map((period) => period.routes));
     return {
       sinceMs: periods[0]?.startedAtMs ?? this.#current.startedAtMs,
       keys: keys.slice(0, limit).map(([key, { about, ...load }]) => ({ key, class: about, ...load })),
@@ -86,63 +87,14 @@ interface Counted<A> extends Load {
   readonly about: A;
 }
 
-interface Cell<A> {
-  about: A;
-  calls: number;
-  ms: number;
-  /** What its place stands for: its own load, and that of those that had the place before. */
-  weight: number;
-}
-
-/**
- * Space-Saving (Metwally, Agrawal and El Abbadi, 2005), weighted: a name that is not counted takes the place of the
- * lightest, together with its weight, so that whoever carries more than its share of the load is always counted. The
- * calls and the time told are the name's own since it has its place: never too many.
- */
-class HeavyHitters<A> {
-  readonly #most: number;
-  readonly #cells = new Map<string, Cell<A>>();
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  add(name: string, about: A, ms: number): void {
-    const cell = this.#cells.get(name) ?? this.#place(name, about);
-    cell.calls += 1;
-    cell.ms += ms;
-    // A call that takes no time is load too.
-    cell.weight += 1 + ms;
-  }
-
-  counted(): ReadonlyMap<string, Counted<A>> {
-    const counted = [...this.#cells].map(
-      ([name, { about, calls, ms }]) => [name, { about, storeCalls: calls, storeMs: ms }] as const,
-    );
-    return new Map(counted);
-  }
-
-  #place(name: string, about: A): Cell<A> {
-    const cell = { about, calls: 0, ms: 0, weight: this.#cells.size < this.#most ? 0 : this.#dropLightest() };
-    this.#cells.set(name, cell);
-    return cell;
-  }
-
-  /** Looks at all of them: far less work than the call to the store that it is about. */
-  #dropLightest(): number {
-    let [lightest, weight] = ['', Number.POSITIVE_INFINITY];
-    for (const [name, cell] of this.#cells) {
-      if (cell.weight < weight) [lightest, weight] = [name, cell.weight];
-    }
-    this.#cells.delete(lightest);
-    return weight;
-  }
+function countedIn<A>(hitters: HeavyHitters<A>): readonly (readonly [string, Counted<A>])[] {
+  return hitters.counted().map(({ name, about, calls, ms }) => [name, { about, storeCalls: calls, storeMs: ms }]);
 }
 
 /** Adds up what several periods have counted. */
-function costliest<A>(periods: readonly ReadonlyMap<string, Counted<A>>[]): readonly (readonly [string, Counted<A>])[] {
+function costliest<A>(periods: readonly HeavyHitters<A>[]): readonly (readonly [string, Counted<A>])[] {
   const sums = new Map<string, Counted<A>>();
-  for (const [name, { about, storeCalls, storeMs }] of periods.flatMap((period) => [...period])) {
+  for (const [name, { about, storeCalls, storeMs }] of periods.flatMap(countedIn)) {
     const before = sums.get(name) ?? { storeCalls: 0, storeMs: 0 };
     sums.set(name, { about, storeCalls: before.storeCalls + storeCalls, storeMs: before.storeMs + storeMs });
   }

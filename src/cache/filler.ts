@@ -67,17 +67,22 @@ export class Filler implements Flights {
 
   /** What the fleet holds of the key, taken into memory where it is newer than what is there. */
   async findInFleet(key: string): Promise<StoredEntry | null> {
-    const { fleet, memory, hooks } = this.#options;
+    const { fleet, hooks } = this.#options;
     try {
       const found = await fleet?.tier.get(key);
-      const local = memory.get(key);
-      if (found === undefined) return null;
-      if (local === undefined || this.#isNewer(found, local)) memory.set(key, found);
-      return found;
+      return found === undefined ? null : this.#adopt(key, found);
     } catch (error) {
       hooks.onFleetFailed?.({ operation: 'get', error });
       return null;
     }
+  }
+
+  /** Into memory, where it is newer than what is there. */
+  #adopt(key: string, found: StoredEntry): StoredEntry {
+    const { memory } = this.#options;
+    const local = memory.get(key);
+    if (local === undefined || found.entry.filledAtMs > local.entry.filledAtMs) memory.set(key, found);
+    return found;
   }
 
   async #land<T>(task: FetchTask<T>): Promise<Landing> {
@@ -90,14 +95,14 @@ export class Filler implements Flights {
       const stored = await this.#fetch(task);
       return { stored, from: 'store', isKept: this.#keep(task, stored, false) };
     }
+    const judged = (found: StoredEntry | null, isAnyNew: boolean): StoredEntry | null => {
+      if (found === null || !answers(question, found)) return null;
+      const isOfUse = this.#isFreshFor(task, found) || (isAnyNew && this.#isNews(question.keyHash, found, seenAtMs));
+      return isOfUse ? found : null;
+    };
     const landing = await this.#fleetFlights.fly(question.key, {
-      look: async (isAnyNew) => {
-        const found = await this.findInFleet(question.key);
-        if (found === null || !answers(question, found)) return null;
-        return this.#isFreshFor(task, found) || (isAnyNew && this.#isNews(question.keyHash, found, seenAtMs))
-          ? found
-          : null;
-      },
+      look: async (isAnyNew) => judged(await this.findInFleet(question.key), isAnyNew),
+      findFresh: (found) => judged(this.#adopt(question.key, found), false),
       fetch: () => this.#fetch(task),
       isForAll: (stored) => isVisible(question, stored, task.context.workspaceIds),
       onWaited: (end, durationMs) => {
@@ -180,10 +185,6 @@ export class Filler implements Flights {
    */
   #isNews(keyHash: number, found: StoredEntry, seenAtMs: number): boolean {
     return found.entry.filledAtMs > seenAtMs && this.#judge(keyHash, found) !== 'purged';
-  }
-
-  #isNewer(a: StoredEntry, b: StoredEntry): boolean {
-    return a.entry.filledAtMs > b.entry.filledAtMs;
   }
 
   #judge(keyHash: number, stored: StoredEntry): Judgement['usability'] {

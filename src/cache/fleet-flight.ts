@@ -10,6 +10,8 @@ import type { Timers } from '../timers.ts';
 export interface FleetJob {
   /** What another flight has stored by now: a fresh entry; with `isAnyNew`, also one that is merely newer than what was held. */
   look(isAnyNew: boolean): Promise<StoredEntry | null>;
+  /** What was there as the lease began, where it makes asking the store needless; else null. */
+  findFresh(stored: StoredEntry): StoredEntry | null;
   /** Asks the store. Bounded in time by itself. */
   fetch(): Promise<StoredEntry>;
   /** Whether what was fetched is to be stored for all; else the others look and ask for themselves. */
@@ -32,10 +34,12 @@ export interface FleetLanding {
   readonly isOverruled: boolean;
 }
 
+type Acquired = Extract<LeaseAttempt, { kind: 'acquired' }>;
+
 type Waited =
   | { readonly end: 'stored'; readonly stored: StoredEntry }
   | { readonly end: 'failed'; readonly failure: FlightFailure }
-  | { readonly end: 'taken-over'; readonly attempt: Extract<LeaseAttempt, { kind: 'acquired' }> | undefined }
+  | { readonly end: 'taken-over'; readonly attempt: Acquired | undefined }
   | { readonly end: Extract<LeaseWaitEnd, 'timeout'> };
 
 export interface FleetFlightsOptions {
@@ -116,14 +120,14 @@ export class FleetFlights {
 
   async #go(attempt: Exclude<LeaseAttempt, { kind: 'taken' }> | undefined, job: FleetJob): Promise<FleetLanding> {
     if (attempt?.kind === 'failed') throw fromFailure(attempt.failure);
-    if (attempt?.kind === 'acquired') return await this.#lead(attempt.lease, job);
+    if (attempt?.kind === 'acquired') return await this.#lead(attempt, job);
     // The fleet is out of reach: each process for itself.
     return { stored: await job.fetch(), by: 'fetched', isStored: false, isOverruled: false };
   }
 
-  async #lead(lease: Lease, job: FleetJob): Promise<FleetLanding> {
+  async #lead({ lease, stored: found }: Acquired, job: FleetJob): Promise<FleetLanding> {
     // Another leader may have stored and left between this reader's look and its lease.
-    const present = await job.look(false);
+    const present = found === undefined ? null : job.findFresh(found);
     if (present !== null) {
       void this.#try('release', () => lease.release());
       return { stored: present, by: 'found', isStored: true, isOverruled: false };

@@ -56,7 +56,8 @@ export interface Lease {
 }
 
 export type LeaseAttempt =
-  | { readonly kind: 'acquired'; readonly lease: Lease }
+  /** `stored`: what the fleet holds of the key as the lease begins, which nobody but its holder changes from then on. */
+  | { readonly kind: 'acquired'; readonly lease: Lease; readonly stored: StoredEntry | undefined }
   | { readonly kind: 'taken' }
   | { readonly kind: 'failed'; readonly failure: FlightFailure };
 

@@ -98,6 +98,20 @@ export async function decodeEntry(key: string, { meta, body }: EncodedEntry): Pr
   }
 }
 
+/** What `read` gives; undefined where it fails because what is there is no entry, which `onBroken` is told of. */
+export async function unlessBroken<R>(
+  read: () => R | Promise<R>,
+  onBroken: (error: BrokenEntryError) => void,
+): Promise<R | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof BrokenEntryError)) throw error;
+    onBroken(error);
+    return undefined;
+  }
+}
+
 /** What a purge goes by, without the record. Throws a BrokenEntryError. */
 export function decodeTagged(meta: string): Tagged {
   try {

@@ -116,7 +116,7 @@ class Member implements RedisFleet {
     this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new RedisState(state, options, (trial) => options.hooks?.onTrialLost?.(trial));
     this.inspector = new RedisInspector({ link, names });
-    const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs });
+    const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs, onBroken });
     this.fleet = {
       ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
       onStored: (listener) => this.#channel.onStored(listener),

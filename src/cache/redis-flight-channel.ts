@@ -7,7 +7,7 @@ import { databaseOf } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { FlightEnd, Following } from './ports.ts';
-import { readFlightMessage, type FlightMessage } from './redis-flight-messages.ts';
+import { type FlightMessage, ownStoredPrefix, readFlightMessage } from './redis-flight-messages.ts';
 import type { Timers } from '../timers.ts';
 
 /** Who waits for a key's flight in this process. */
@@ -41,7 +41,10 @@ export class FlightChannel {
   constructor({ link, names, timers, self }: FlightChannelOptions) {
     this.#timers = timers;
     this.#self = self;
+    const ownStored = ownStoredPrefix(self);
     this.#unlisten = link.subscriber.listen(names.flightsChannel(databaseOf(link.client)), (text) => {
+      // Most are of what this process has just stored itself.
+      if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
       const message = readFlightMessage(text);
       if (message !== null) this.#hear(message);
     });

@@ -35,6 +35,11 @@ export function writeFlightMessage(message: FlightMessage): string {
   return JSON.stringify(message);
 }
 
+/** What all messages of that sender that tell of something stored begin with. */
+export function ownStoredPrefix(sender: string): string {
+  return `{"end":"stored","sender":${JSON.stringify(sender)},`;
+}
+
 /** Null for what is no such message: another release may tell more. */
 export function readFlightMessage(text: string): FlightMessage | null {
   return read(messageSchema, text);

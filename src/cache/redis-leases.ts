@@ -6,12 +6,14 @@
 import { randomUUID } from 'node:crypto';
 import { databaseOf } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
-import { defineScript, type RedisScript, runScript } from '../redis/script.ts';
+import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../redis/script.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
+import { type BrokenEntryError, decodeEntry, unlessBroken } from './redis-entry.ts';
 import type { FlightChannel } from './redis-flight-channel.ts';
 import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
+import type { StoredEntry } from './stored.ts';
 import type { TimesInForce } from './times.ts';
 
 export interface RedisLeasesOptions {
@@ -24,6 +26,8 @@ export interface RedisLeasesOptions {
   readonly self: string;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
+  /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
+  readonly onBroken: (error: BrokenEntryError) => void;
 }
 
 /** What lies beside an entry: who asks the store now, and how the last call failed. */
@@ -32,11 +36,17 @@ export const FAILURE = 'failure';
 /** For so long after a failure nobody asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 
-/** KEYS: lease, failure. ARGV: token, how long it holds. Gives the failure, or 0, or how long another's holds still. */
+/**
+ * KEYS: lease, failure, entry. ARGV: token, how long it holds. Gives the failure, or how long another's lease holds still;
+ * or 0, or the entry that is there already: another may have stored it since this process looked.
+ */
 const ACQUIRE = defineScript(`
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  if redis.call('TYPE', KEYS[3]).ok ~= 'hash' then return 0 end
+  return redis.call('HMGET', KEYS[3], 'meta', 'body')
+end
 return math.max(1, redis.call('PTTL', KEYS[1]))
 `);
 
@@ -89,11 +99,13 @@ export class RedisLeases implements Leases {
 
   async acquire(key: string): Promise<LeaseAttempt> {
     const token = randomUUID();
-    const { names } = this.#options;
-    const keys = [names.of(key, LEASE), names.of(key, FAILURE)];
-    const reply = await this.#run(ACQUIRE, keys, [token, this.#options.leaseMs]);
-    if (reply === 0) return { kind: 'acquired', lease: this.#lease(key, token) };
-    const failure = typeof reply === 'string' ? readFailure(reply) : null;
+    const { link, names, leaseMs } = this.#options;
+    const call = { keys: [names.of(key, LEASE), names.of(key, FAILURE), names.of(key)], args: [token, leaseMs] };
+    const reply = await runScriptForBytes(link.client, ACQUIRE, call);
+    if (reply === 0 || Array.isArray(reply)) {
+      return { kind: 'acquired', lease: this.#lease(key, token), stored: await this.#entryIn(key, reply) };
+    }
+    const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
     if (failure !== null) return { kind: 'failed', failure };
     if (typeof reply === 'number') this.#options.channel.expectLapse(key, reply);
     return { kind: 'taken' };
@@ -102,6 +114,13 @@ export class RedisLeases implements Leases {
   /** The channel is listened to all the time, so that there is nothing to wait for. */
   follow(key: string): Promise<Following> {
     return Promise.resolve(this.#options.channel.follow(key));
+  }
+
+  async #entryIn(key: string, reply: unknown): Promise<StoredEntry | undefined> {
+    const fields: readonly unknown[] = Array.isArray(reply) ? reply : [];
+    const [meta, body] = fields;
+    if (!Buffer.isBuffer(meta) || !Buffer.isBuffer(body)) return undefined;
+    return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), this.#options.onBroken);
   }
 
   #lease(key: string, token: string): Lease {

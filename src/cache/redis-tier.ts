@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
-import { BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged } from './redis-entry.ts';
+import { type BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged, unlessBroken } from './redis-entry.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
 import type { StoredEntry } from './stored.ts';
 import type { TimesInForce } from './times.ts';
@@ -46,7 +46,7 @@ export class RedisTier implements CacheTier {
   async get(key: string): Promise<StoredEntry | undefined> {
     const [meta, body] = await this.#options.client.hmgetBuffer(this.#options.names.of(key), 'meta', 'body');
     if (!meta || !body) return undefined;
-    return await this.#unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }));
+    return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), this.#options.onBroken);
   }
 
   async set(key: string, stored: StoredEntry): Promise<boolean> {
@@ -83,7 +83,9 @@ export class RedisTier implements CacheTier {
   /** When what the fleet holds of the key was filled; null where there is nothing. */
   async filledAtMs(key: string): Promise<number | null> {
     const meta = await this.#options.client.hget(this.#options.names.of(key), 'meta');
-    return meta === null ? null : ((await this.#unlessBroken(() => decodeFilledAtMs(key, meta))) ?? null);
+    return meta === null
+      ? null
+      : ((await unlessBroken(() => decodeFilledAtMs(key, meta), this.#options.onBroken)) ?? null);
   }
 
   async #seedOne(key: string, stored: StoredEntry): Promise<void> {
@@ -118,17 +120,7 @@ export class RedisTier implements CacheTier {
     const { client } = this.#options;
     const [meta, size] = await Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]);
     if (meta === null) return { tagged: undefined, size: 0 };
-    const tagged = await this.#unlessBroken(() => decodeTagged(meta));
+    const tagged = await unlessBroken(() => decodeTagged(meta), this.#options.onBroken);
     return { tagged, size: name.length + Buffer.byteLength(meta) + size };
-  }
-
-  async #unlessBroken<R>(read: () => R | Promise<R>): Promise<R | undefined> {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof BrokenEntryError)) throw error;
-      this.#options.onBroken(error);
-      return undefined;
-    }
   }
 }

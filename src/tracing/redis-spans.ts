@@ -78,7 +78,7 @@ export class RedisSpans {
 
   #withLease(attempt: LeaseAttempt): LeaseAttempt {
     if (attempt.kind !== 'acquired') return attempt;
-    const { lease } = attempt;
+    const { lease, stored } = attempt;
     const traced: Lease = {
       renew: () => lease.renew(),
       // It stores the entry.
@@ -86,7 +86,7 @@ export class RedisSpans {
       fail: (failure) => lease.fail(failure),
       release: () => lease.release(),
     };
-    return { kind: 'acquired', lease: traced };
+    return { kind: 'acquired', lease: traced, stored };
   }
 
   async #follow(follow: () => Promise<Following>): Promise<Following> {

@@ -4,8 +4,7 @@
  * Bytes as they are sent are bounded by what they hold: no coding makes a body much larger, and one of nothing can go on
  * for ever.
  */
-import { type Readable, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { pipeline, type Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
 /** The only coding that is asked for; any other would have been sent unasked. */
@@ -33,43 +32,65 @@ export interface BodyRules {
  * The decoded body. Destroys the source on any failure. Rejects with BodyTooLargeError, UnknownCodingError, zlib's
  * error (code `Z_...`) or the source's own.
  */
-export async function readBody(source: Readable, rules: BodyRules): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
-    for await (const chunk of decoded) {
-      bytes += chunk.length;
-      // Leaving the loop makes the pipeline destroy what still flows.
-      if (bytes > rules.maxBytes) return;
-      chunks.push(chunk);
-    }
-  };
-  try {
-    await drain(source, rules, { collect, collectedBytes: () => bytes });
-  } catch (error) {
-    // What the pipeline reports after it was left early is only that it was.
-    if (bytes <= rules.maxBytes) throw error;
-  }
-  if (bytes > rules.maxBytes) throw new BodyTooLargeError(`the body is larger than ${rules.maxBytes} bytes`);
-  return Buffer.concat(chunks, bytes);
-}
-
-interface Collector {
-  readonly collect: (decoded: AsyncIterable<Buffer>) => Promise<void>;
-  readonly collectedBytes: () => number;
-}
-
-async function drain(source: Readable, rules: BodyRules, { collect, collectedBytes }: Collector): Promise<void> {
-  switch (codingOf(rules.contentEncoding)) {
+export function readBody(source: Readable, { contentEncoding, maxBytes }: BodyRules): Promise<Buffer> {
+  switch (codingOf(contentEncoding)) {
     case 'identity':
-      await pipeline(source, collect);
-      return;
-    case 'gzip':
-      await pipeline(source, bounded(collectedBytes), createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES }), collect);
-      return;
+      return new Collector(source, { source, maxBytes }).body;
+    case 'gzip': {
+      const gunzip = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
+      const collector = new Collector(gunzip, { source, maxBytes });
+      // Whatever fails, the decoder ends with it, and so does the collector.
+      pipeline(
+        source,
+        bounded(() => collector.bytes),
+        gunzip,
+        () => {},
+      );
+      return collector.body;
+    }
     case 'unknown':
       source.destroy();
-      throw new UnknownCodingError('the body has a content coding that was not asked for');
+      return Promise.reject(new UnknownCodingError('the body has a content coding that was not asked for'));
+  }
+}
+
+interface Collecting {
+  /** What is to be destroyed where the body is given up: where it comes from in the end. */
+  readonly source: Readable;
+  readonly maxBytes: number;
+}
+
+/** By its events: most bodies come in one or two pieces, for which an iteration or a pipeline costs more than they do. */
+class Collector {
+  readonly body: Promise<Buffer>;
+  bytes = 0;
+  readonly #chunks: Buffer[] = [];
+
+  constructor(decoded: Readable, { source, maxBytes }: Collecting) {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    this.body = promise;
+    const fail = (error: Error): void => {
+      reject(error);
+      decoded.destroy();
+      source.destroy();
+    };
+    decoded.on('data', (chunk: Buffer) => {
+      this.bytes += chunk.length;
+      if (this.bytes <= maxBytes) this.#chunks.push(chunk);
+      else fail(new BodyTooLargeError(`the body is larger than ${maxBytes} bytes`));
+    });
+    let hasEnded = false;
+    decoded.once('end', () => {
+      hasEnded = true;
+      resolve(Buffer.concat(this.#chunks, this.bytes));
+    });
+    decoded.once('error', fail);
+    const onClose = (): void => {
+      if (!hasEnded) fail(decoded.errored ?? new Error('the body was cut off'));
+    };
+    // Of a stream that has failed already there is nothing more to hear.
+    if (decoded.destroyed) onClose();
+    else decoded.once('close', onClose);
   }
 }
 

@@ -94,7 +94,7 @@ export class MemoryFleet {
     if (holder !== undefined && holder.untilMs > nowMs) return { kind: 'taken' };
     const token = Symbol('lease');
     this.#holders.set(key, { token, untilMs: nowMs + this.#leaseMs });
-    return { kind: 'acquired', lease: this.#lease(key, token, member) };
+    return { kind: 'acquired', lease: this.#lease(key, token, member), stored: this.tier.peek(key)?.stored };
   }
 
   #lease(key: string, token: symbol, member: symbol): Lease {

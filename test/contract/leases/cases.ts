@@ -47,6 +47,19 @@ export function leasesContract(create: () => LeaseWorld | Promise<LeaseWorld>): 
     expect((await two.leases.acquire(key)).kind).toBe('acquired');
   });
 
+  test('who gets the lease is told what is stored as it begins', async () => {
+    const { one, two } = await create();
+    const nothing = await one.leases.acquire(key);
+    if (nothing.kind !== 'acquired') throw new Error(`the lease is ${nothing.kind}`);
+    expect(nothing.stored).toBeUndefined();
+    const stored = aStoredEvaluation(Date.now());
+    await nothing.lease.complete(stored);
+    const attempt = await two.leases.acquire(key);
+    if (attempt.kind !== 'acquired') throw new Error(`the lease is ${attempt.kind}`);
+    expect(attempt.stored?.entry.answer).toEqual(stored.entry.answer);
+    expect(attempt.stored?.entry.filledAtMs).toBe(stored.entry.filledAtMs);
+  });
+
   test('releasing ends the lease and stores nothing', async () => {
     const { one, two } = await create();
     await (await acquired(one)).release();

@@ -124,3 +124,27 @@ test.each([undefined, 'gzip'])(
     await expect(readBody(source, { contentEncoding, maxBytes: 1000 })).rejects.toBe(failure);
   },
 );
+
+test.each([undefined, 'gzip'])(
+  'a source that has failed already rejects with what it failed with (%s)',
+  async (coding) => {
+    const failure = new Error('the source failed');
+    const source = new Readable({ read() {} });
+    source.on('error', () => {});
+    source.destroy(failure);
+    await new Promise((resolve) => source.once('close', resolve));
+    await expect(readBody(source, { contentEncoding: coding, maxBytes: 1000 })).rejects.toThrow(
+      coding === undefined ? 'the source failed' : /./,
+    );
+  },
+);
+
+test.each([undefined, 'gzip'])('a source that ends before its end is no body (%s)', async (coding) => {
+  const source = new Readable({
+    read() {
+      this.push(gzipSync(BYTES).subarray(0, 20));
+      setImmediate(() => this.destroy());
+    },
+  });
+  await expect(readBody(source, { contentEncoding: coding, maxBytes: BYTES.length })).rejects.toThrow(/./);
+});
