@@ -82,7 +82,7 @@ export class RedisSpans {
     const traced: Lease = {
       renew: () => lease.renew(),
       // It stores the entry.
-      complete: async (stored) => await this.#ask(PUT, () => lease.complete(stored)),
+      complete: async (entry) => await this.#ask(PUT, () => lease.complete(entry)),
       fail: (failure) => lease.fail(failure),
       release: () => lease.release(),
     };

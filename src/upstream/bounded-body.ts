@@ -32,10 +32,10 @@ export interface BodyRules {
  * The decoded body. Destroys the source on any failure. Rejects with BodyTooLargeError, UnknownCodingError, zlib's
  * error (code `Z_...`) or the source's own.
  */
-export function readBody(source: Readable, { contentEncoding, maxBytes }: BodyRules): Promise<Buffer> {
+export async function readBody(source: Readable, { contentEncoding, maxBytes }: BodyRules): Promise<Buffer> {
   switch (codingOf(contentEncoding)) {
     case 'identity':
-      return new Collector(source, { source, maxBytes }).body;
+      return await new Collector(source, { source, maxBytes }).body;
     case 'gzip': {
       const gunzip = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
       const collector = new Collector(gunzip, { source, maxBytes });
@@ -46,11 +46,11 @@ export function readBody(source: Readable, { contentEncoding, maxBytes }: BodyRu
         gunzip,
         () => {},
       );
-      return collector.body;
+      return await collector.body;
     }
     case 'unknown':
       source.destroy();
-      return Promise.reject(new UnknownCodingError('the body has a content coding that was not asked for'));
+      throw new UnknownCodingError('the body has a content coding that was not asked for');
   }
 }
 
