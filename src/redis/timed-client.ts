@@ -24,11 +24,20 @@ export class TimedRedis extends Redis {
 
   /** Every command passes here, those of scripts and pipelines too. */
   override sendCommand(command: Command, ...more: SendOptions): unknown {
+    this.#gather();
     const sent = super.sendCommand(command, ...more);
     // The connection's own first commands go out before it is ready; what could not be sent is settled by now.
     if (command.isSettled) this.#onCommand('unsent', 0);
     else if (this.status === 'ready') timeCommand(command, this.#onCommand);
     return sent;
+  }
+
+  /** What is sent while what has just arrived is worked through goes out in one write, once that is done. */
+  #gather(): void {
+    const { stream } = this;
+    if (this.status !== 'ready' || stream.writableCorked > 0) return;
+    stream.cork();
+    setImmediate(() => stream.uncork());
   }
 }
 

@@ -33,25 +33,18 @@ export interface BodyRules {
  * error (code `Z_...`) or the source's own.
  */
 export async function readBody(source: Readable, { contentEncoding, maxBytes }: BodyRules): Promise<Buffer> {
-  switch (codingOf(contentEncoding)) {
-    case 'identity':
-      return await new Collector(source, { source, maxBytes }).body;
-    case 'gzip': {
-      const gunzip = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
-      const collector = new Collector(gunzip, { source, maxBytes });
-      // Whatever fails, the decoder ends with it, and so does the collector.
-      pipeline(
-        source,
-        bounded(() => collector.bytes),
-        gunzip,
-        () => {},
-      );
-      return await collector.body;
-    }
-    case 'unknown':
-      source.destroy();
-      throw new UnknownCodingError('the body has a content coding that was not asked for');
+  const coding = codingOf(contentEncoding);
+  if (coding === 'identity') return await new Collector(source, { source, maxBytes }).body;
+  if (coding === 'unknown') {
+    source.destroy();
+    throw new UnknownCodingError('the body has a content coding that was not asked for');
   }
+  const gunzip = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
+  const collector = new Collector(gunzip, { source, maxBytes });
+  const inBounds = bounded(() => collector.bytes);
+  // Whatever fails, the decoder ends with it, and so does the collector.
+  pipeline(source, inBounds, gunzip, () => {});
+  return await collector.body;
 }
 
 interface Collecting {
