@@ -1,9 +1,8 @@
-/** One GET to the store and its whole answer, bounded in time and size. The only file that knows got. */
-import { once } from 'node:events';
-import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
-
-import got, { type Got, type Request as GotRequest } from 'got';
-
+/** One GET to the store and its whole answer, bounded in time and size. The only file that sends requests there. */
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Readable } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
 import { createAgents } from './agents.ts';
 import { ACCEPTED_CODING, readBody } from './bounded-body.ts';
 import { storeErrorOf } from './failures.ts';
@@ -47,82 +46,98 @@ export interface Transport {
 export function createTransport(options: TransportOptions): Transport {
   const base = baseOf(options.baseUrl);
   const agents = createAgents(options.maxConnections);
-  const client = got.extend({
-    agent: { http: agents.http, https: agents.https },
-    headers: {
-      ...(options.token === null ? {} : { authorization: `Bearer ${options.token}` }),
-      accept: 'application/json',
-      'accept-encoding': ACCEPTED_CODING,
-      'user-agent': 'evalgate',
-    },
-    // The body is decoded here, under a cap; what a status means is decided by the caller.
-    decompress: false,
-    throwHttpErrors: false,
-    followRedirect: false,
-    // A retry needs a budget, which belongs to whatever guards the store.
-    retry: { limit: 0 },
-  });
+  const isEncrypted = base.protocol === 'https:';
+  const send = isEncrypted ? httpsRequest : httpRequest;
+  const agent = isEncrypted ? agents.https : agents.http;
+  const { protocol, hostname, port } = urlToHttpOptions(base);
+  const prefix = base.pathname.replace(/\/+$/, '');
+  const common = {
+    ...(options.token === null ? {} : { authorization: `Bearer ${options.token}` }),
+    accept: 'application/json',
+    'accept-encoding': ACCEPTED_CODING,
+    'user-agent': 'evalgate',
+  };
   return {
-    get: (path, headers, signal) => exchange(client, { url: base + path, headers, signal }, options.maxResponseBytes),
+    get: async (path, headers, signal) => {
+      signal.throwIfAborted();
+      const outgoing = { protocol, hostname, port, agent, path: prefix + path, headers: { ...common, ...headers } };
+      return await new Exchange(
+        begun(() => send(outgoing)),
+        signal,
+      ).reply(options.maxResponseBytes);
+    },
     close: () => agents.destroy(),
   };
 }
 
-interface Outgoing {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal;
-}
-
-async function exchange(client: Got, outgoing: Outgoing, maxResponseBytes: number): Promise<Reply> {
-  const { signal } = outgoing;
-  signal.throwIfAborted();
-  let status: number | null = null;
-  const stream = client.stream(outgoing.url, { headers: { ...outgoing.headers }, signal });
-  // Failures are seen by whoever awaits below; this one is for those that come between two awaits.
-  stream.on('error', () => {});
-  let fault: StoreError | null = null;
-  limitInterimResponses(stream, (tooMany) => {
-    fault = tooMany;
-  });
+/** What can't be sent, such as a header of characters that none may have, is noticed at once. */
+function begun(send: () => ClientRequest): ClientRequest {
   try {
-    const head = await responseHead(stream);
-    status = head.status;
-    const body =
-      status === 200
-        ? await readBody(stream, { contentEncoding: head.headers['content-encoding'], maxBytes: maxResponseBytes })
-        : await readErrorBody(stream, head.headers);
-    signal.throwIfAborted();
-    return { ...head, body };
+    return send();
   } catch (error) {
-    stream.destroy();
-    signal.throwIfAborted();
-    throw fault ?? storeErrorOf(error, status);
+    throw storeErrorOf(error, null);
   }
 }
 
-/** RFC 9110 section 15.2 allows any number of them, and with it a store that never gets to its answer. */
-function limitInterimResponses(stream: GotRequest, onTooMany: (fault: StoreError) => void): void {
-  let count = 0;
-  stream.once('request', (request: ClientRequest) => {
-    request.on('information', () => {
+class Exchange {
+  readonly #request: ClientRequest;
+  readonly #signal: AbortSignal;
+  /** The store's, once its headers are there. */
+  #status: number | null = null;
+  /** Why this side has ended it. */
+  #fault: StoreError | null = null;
+
+  constructor(request: ClientRequest, signal: AbortSignal) {
+    this.#request = request;
+    this.#signal = signal;
+  }
+
+  async reply(maxResponseBytes: number): Promise<Reply> {
+    const abort = (): void => void this.#request.destroy();
+    this.#signal.addEventListener('abort', abort);
+    try {
+      const response = await this.#response();
+      const { statusCode: status = 0, headers } = response;
+      this.#status = status;
+      const body =
+        status === 200
+          ? await readBody(response, { contentEncoding: headers['content-encoding'], maxBytes: maxResponseBytes })
+          : await readErrorBody(response, headers);
+      this.#signal.throwIfAborted();
+      return { status, headers, body };
+    } catch (error) {
+      this.#request.destroy();
+      this.#signal.throwIfAborted();
+      throw this.#fault ?? storeErrorOf(error, this.#status);
+    } finally {
+      this.#signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #response(): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    this.#limitInterimResponses();
+    this.#request.once('response', resolve);
+    // It stays: what fails later is seen by whoever reads the body, and would end the process if nobody listened here.
+    this.#request.on('error', reject);
+    this.#request.end();
+    return promise;
+  }
+
+  /** RFC 9110 section 15.2 allows any number of them, and with it a store that never gets to its answer. */
+  #limitInterimResponses(): void {
+    let count = 0;
+    this.#request.on('information', () => {
       count += 1;
       if (count !== MAX_INTERIM_RESPONSES + 1) return;
-      onTooMany(new StoreError('garbled', `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
-      stream.destroy(new Error('too many interim responses'));
+      this.#fault = new StoreError('garbled', `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`);
+      this.#request.destroy();
     });
-  });
-}
-
-async function responseHead(stream: GotRequest): Promise<Omit<Reply, 'body'>> {
-  await once(stream, 'response');
-  const { response } = stream;
-  if (response === undefined) throw new Error('a response was announced that is not there');
-  return { status: response.statusCode, headers: response.headers };
+  }
 }
 
 /** The status says that the call failed, whatever becomes of the body: one that cannot be read is taken as empty. */
-async function readErrorBody(stream: GotRequest, headers: IncomingHttpHeaders): Promise<Buffer> {
+async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Promise<Buffer> {
   const timer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
   try {
     return await readBody(stream, { contentEncoding: headers['content-encoding'], maxBytes: MAX_ERROR_BODY_BYTES });
@@ -133,12 +148,11 @@ async function readErrorBody(stream: GotRequest, headers: IncomingHttpHeaders): 
   }
 }
 
-/** The base address without its trailing slashes. */
-function baseOf(baseUrl: string): string {
+function baseOf(baseUrl: string): URL {
   const url = URL.parse(baseUrl);
   if (url === null) throw new TypeError("the store's address is no URL");
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('the store speaks http or https');
   if (url.username !== '' || url.password !== '') throw new TypeError("the store's address must not hold credentials");
   if (url.search !== '' || url.hash !== '') throw new TypeError("the store's address must not have a query or a hash");
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  return url;
 }
