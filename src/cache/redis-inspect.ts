@@ -24,11 +24,12 @@ export class RedisInspector implements FleetInspector {
     const { link, names } = this.#options;
     if (!link.isUp()) throw new FleetUnavailableError('the cache Redis does not answer');
     const { client } = link;
+    const entry = names.of(key);
     const [[meta, body], keptMs, leaseMs, failureMs] = await Promise.all([
-      client.hmgetBuffer(names.of(key), 'meta', 'body'),
-      client.pttl(names.of(key)),
-      client.pttl(names.of(key, LEASE)),
-      client.pttl(names.of(key, FAILURE)),
+      client.hmgetBuffer(entry, 'meta', 'body'),
+      client.pttl(entry),
+      client.pttl(names.beside(entry, LEASE)),
+      client.pttl(names.beside(entry, FAILURE)),
     ]);
     const leaseLeftMs = leftOf(leaseMs);
     const hasJustFailed = leftOf(failureMs) !== null;

@@ -88,22 +88,34 @@ redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
 `);
 
+/** The names of what belongs to one key. */
+interface Places {
+  readonly entry: string;
+  readonly lease: string;
+  readonly failure: string;
+}
+
 type ScriptArgs = readonly (string | number | Buffer)[];
 
 export class RedisLeases implements Leases {
   readonly #options: RedisLeasesOptions;
+  /** On which ends of flights are told. */
+  readonly #channel: string;
 
   constructor(options: RedisLeasesOptions) {
     this.#options = options;
+    this.#channel = options.names.flightsChannel(databaseOf(options.link.client));
   }
 
   async acquire(key: string): Promise<LeaseAttempt> {
     const token = randomUUID();
     const { link, names, leaseMs } = this.#options;
-    const call = { keys: [names.of(key, LEASE), names.of(key, FAILURE), names.of(key)], args: [token, leaseMs] };
+    const entry = names.of(key);
+    const places = { entry, lease: names.beside(entry, LEASE), failure: names.beside(entry, FAILURE) };
+    const call = { keys: [places.lease, places.failure, entry], args: [token, leaseMs] };
     const reply = await runScriptForBytes(link.client, ACQUIRE, call);
     if (reply === 0 || Array.isArray(reply)) {
-      return { kind: 'acquired', lease: this.#lease(key, token), stored: await this.#entryIn(key, reply) };
+      return { kind: 'acquired', lease: this.#lease(key, token, places), stored: await this.#entryIn(key, reply) };
     }
     const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
     if (failure !== null) return { kind: 'failed', failure };
@@ -123,22 +135,21 @@ export class RedisLeases implements Leases {
     return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), this.#options.onBroken);
   }
 
-  #lease(key: string, token: string): Lease {
-    const { link, names, times, self, leaseMs } = this.#options;
-    const channel = names.flightsChannel(databaseOf(link.client));
-    const lease = names.of(key, LEASE);
+  #lease(key: string, token: string, { entry, lease, failure: failed }: Places): Lease {
+    const { times, self, leaseMs } = this.#options;
+    const channel = this.#channel;
     return {
       renew: async () => (await this.#run(RENEW, [lease], [token, leaseMs])) === 1,
       complete: async (stored) => {
         const { filledAtMs } = stored.entry;
         const message = writeFlightMessage({ end: 'stored', sender: self, key, filledAtMs });
         const args = [token, channel, message, ...(await entryArgs(key, stored, times))];
-        return (await this.#run(COMPLETE, [lease, names.of(key)], args)) === 1;
+        return (await this.#run(COMPLETE, [lease, entry], args)) === 1;
       },
       fail: async (failure) => {
         const message = writeFlightMessage({ end: 'failed', sender: self, key, failure });
         const args = [token, channel, message, writeFailure(failure), REMEMBER_FAILURE_MS];
-        await this.#run(FAIL, [lease, names.of(key, FAILURE)], args);
+        await this.#run(FAIL, [lease, failed], args);
       },
       release: async () => {
         const message = writeFlightMessage({ end: 'released', sender: self, key });

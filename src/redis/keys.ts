@@ -81,9 +81,14 @@ export class CacheNames {
     this.#store = store;
   }
 
-  /** What belongs to one answer: the entry, its lease and the memory of its failure share a slot. */
-  of(cacheKey: string, ...parts: readonly string[]): string {
-    return taggedKey(`cache-${this.#store}-${cacheKey}`, ...parts);
+  /** The entry of one answer. */
+  of(cacheKey: string): string {
+    return taggedKey(`cache-${this.#store}-${cacheKey}`);
+  }
+
+  /** What belongs to the entry of that name, in its slot: its lease, the memory of its failure. */
+  beside(entryName: string, part: string): string {
+    return `${entryName}:${escaped(part)}`;
   }
 
   /** Matches the names of all entries, and of nothing beside them (Redis's glob syntax). */

@@ -164,7 +164,8 @@ describe('an entry that Redis holds', () => {
     const [entry = ''] = await raw.keys('evalgate:{cache-*evaluation*');
     const store = /\{cache-([^-]+)-/.exec(entry)?.[1] ?? '';
     await raw.hset(entry, 'meta', 'no entry');
-    await raw.set(new CacheNames(store).of('v1:{evaluation:ev_1}', 'lease'), 'token', 'PX', 60_000);
+    const names = new CacheNames(store);
+    await raw.set(names.beside(names.of('v1:{evaluation:ev_1}'), 'lease'), 'token', 'PX', 60_000);
     expect((await a.admin('GET', `/api/cache/explain?path=${encodeURIComponent(path)}`)).json).toMatchObject({
       redis: { state: 'unreadable', entry: null },
       flight: { leaseLeftMs: SOME_MS },

@@ -40,7 +40,7 @@ async function acquired(): Promise<Lease> {
 
 describe('entries in Redis', () => {
   test('an entry, its lease and the memory of its failure have one slot', () => {
-    const slots = [name, names.of(key, 'lease'), names.of(key, 'failure')].map(slotOf);
+    const slots = [name, names.beside(name, 'lease'), names.beside(name, 'failure')].map(slotOf);
     expect(new Set(slots).size).toBe(1);
   });
 
@@ -144,7 +144,7 @@ test('who waits for a lease that nobody renews looks again when it lapses', asyn
 
 test('a lease of 2 s is taken where nothing else is said', async () => {
   await acquired();
-  const leftMs = await raw.pttl(names.of(key, 'lease'));
+  const leftMs = await raw.pttl(names.beside(name, 'lease'));
   expect(leftMs).toBeGreaterThan(1000);
   expect(leftMs).toBeLessThanOrEqual(2000);
 });

@@ -10,11 +10,19 @@ interface Ended {
 }
 
 export class RecentCalls {
-  #calls: readonly Ended[] = [];
+  /** In order of time. */
+  readonly #calls: Ended[] = [];
+  #failed = 0;
 
   add(hasFailed: boolean, nowMs: number): void {
-    const counted = this.#calls.filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);
-    this.#calls = [...counted, { atMs: nowMs, hasFailed }].slice(-MOST_CALLS);
+    this.#calls.push({ atMs: nowMs, hasFailed });
+    if (hasFailed) this.#failed += 1;
+    for (;;) {
+      const [oldest] = this.#calls;
+      if (oldest === undefined || (this.#calls.length <= MOST_CALLS && nowMs - oldest.atMs < COUNTED_FOR_MS)) return;
+      this.#calls.shift();
+      if (oldest.hasFailed) this.#failed -= 1;
+    }
   }
 
   /** How many are counted, as of the last one that was added. */
@@ -24,11 +32,11 @@ export class RecentCalls {
 
   /** In percent of those that are counted; 0 of none. */
   get failedPercent(): number {
-    if (this.#calls.length === 0) return 0;
-    return (100 * this.#calls.filter(({ hasFailed }) => hasFailed).length) / this.#calls.length;
+    return this.#calls.length === 0 ? 0 : (100 * this.#failed) / this.#calls.length;
   }
 
   clear(): void {
-    this.#calls = [];
+    this.#calls.length = 0;
+    this.#failed = 0;
   }
 }

@@ -16,7 +16,9 @@ test('names begin with the prefix and carry one hash tag', () => {
   expect(quotaLogKey('key_1')).toMatch(/^evalgate:\{quota-\d+\}:key_1:log$/);
   expect(quotaMergeKey('key_1', 'm')).toBe(quotaLogKey('key_1').replace(/log$/, 'merged:m'));
   expect(registryKey('id', 'a')).toBe('evalgate:{keys}:id:a');
-  expect(new CacheNames('s1').of('abc', 'lease')).toBe('evalgate:{cache-s1-abc}:lease');
+  const names = new CacheNames('s1');
+  expect(names.of('abc')).toBe('evalgate:{cache-s1-abc}');
+  expect(names.beside(names.of('abc'), 'lease')).toBe('evalgate:{cache-s1-abc}:lease');
   expect(channelName('keys')).toBe('evalgate:channel:keys');
 });
 
