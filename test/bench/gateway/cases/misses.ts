@@ -2,6 +2,7 @@
 import { withClient } from '../../../support/redis-client.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, micros, named, ratioRow } from '../case.ts';
+import { timesAsMuch } from '../measure.ts';
 import { LIST, NEVER_SEEN } from '../paths.ts';
 
 export async function redisHit(bench: Bench): Promise<CaseResult> {
@@ -19,21 +20,30 @@ export async function redisHit(bench: Bench): Promise<CaseResult> {
 }
 
 const MOST_MISS_MICROS = 400;
+/** What Koa took for a hot list on the machine for which that bar was set. */
+const KOA_MICROS_THERE = 16;
+const MOST_MISS_RATIO = MOST_MISS_MICROS / KOA_MICROS_THERE;
 
+/** Time is no measure from one machine to the next, nor from one minute to the next: Koa's is, in the same run. */
 export async function miss(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
   const headers = bearer(await gateway.createKey());
+  const hot = { path: LIST, headers };
+  const { file } = await bench.bodyOf(gateway, hot);
+  const koa = await bench.peer('koa', { bodyFile: file });
   const measured = await bench.measure([
+    { name: 'koa, hot list', server: koa, load: { requests: [hot] } },
     { name: 'evalgate', server: gateway, load: { requests: [{ path: NEVER_SEEN, headers }], isUnique: true } },
   ]);
   const one = named(measured, 'evalgate');
+  const ratio = timesAsMuch(one, named(measured, 'koa, hot list'));
   return {
     rows: [
       {
         name: 'miss to the store, the gateway process alone',
-        bar: `at most ${MOST_MISS_MICROS} µs`,
-        measured: micros(one),
-        ok: one.cpuMicros <= MOST_MISS_MICROS,
+        bar: `at most ${MOST_MISS_MICROS} µs where Koa takes ${KOA_MICROS_THERE} for a hot list: ${MOST_MISS_RATIO} ×`,
+        measured: `${micros(one)}: ${ratio.toFixed(1)} ×`,
+        ok: ratio <= MOST_MISS_RATIO,
       },
     ],
     tables: [comparison('Single reads that nobody has made before', measured)],
