@@ -12,10 +12,14 @@ export default class SummaryReporter implements Reporter {
     for (const module of modules) {
       failed += module.errors().length;
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
+        const { state, errors = [] } = test.result();
         if (state === 'passed') passed++;
         if (state === 'failed') failed++;
-        if (test.diagnostic()?.flaky === true) flaky.push(`${module.relativeModuleId}: ${test.fullName}`);
+        if (test.diagnostic()?.flaky !== true) continue;
+        const [error] = errors;
+        const place = error?.stacks?.[0];
+        const reason = `${error?.message} (line ${place?.line})`;
+        flaky.push(`${module.relativeModuleId}: ${test.fullName}: ${reason}`);
       }
     }
     for (const name of flaky) process.stdout.write(`\npassed only when tried again: ${name}`);
