@@ -79,6 +79,7 @@ interface Opening {
   readonly commands: ConnectionAbout;
   readonly messages: ConnectionAbout;
   readonly onCommand: CommandListener | null;
+  readonly isGathering: boolean;
 }
 
 /**
@@ -94,6 +95,8 @@ export function openRedis(options: RedisLinkOptions): RedisLink {
     commands: { name: `evalgate-${role}`, commandTimeoutMs },
     messages: { name: `evalgate-${role}-messages`, commandTimeoutMs },
     onCommand: onCommand === undefined ? null : (outcome, seconds) => onCommand(role, outcome, seconds),
+    // Quotas are asked for many at a time already, and each request waits for them.
+    isGathering: role === 'cache',
   };
   const connections = address.kind === 'cluster' ? connectToCluster(opening) : connectToOne(opening);
   const { client, health } = connections;
@@ -118,9 +121,9 @@ export function openRedis(options: RedisLinkOptions): RedisLink {
   };
 }
 
-function connectToOne({ address, commands, messages: about, onCommand }: Opening): Connections {
+function connectToOne({ address, commands, messages: about, onCommand, isGathering }: Opening): Connections {
   const options = redisOptions(address, commands);
-  const client = onCommand === null ? new Redis(options) : new TimedRedis(options, onCommand);
+  const client = onCommand === null ? new Redis(options) : new TimedRedis(options, { onCommand, isGathering });
   const messages = new Redis(redisOptions(address, about));
   const leave = (old: RedisNode): void => {
     for (const one of [client, messages]) if (isConnectedTo(one, old)) one.disconnect(true);

@@ -14,17 +14,25 @@ export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unse
 /** It is called for each command, so it must be cheap; and must not throw. */
 export type CommandListener = (outcome: CommandOutcome, seconds: number) => void;
 
+export interface TimedOptions {
+  readonly onCommand: CommandListener;
+  /** Whether what is sent while what has just arrived is worked through goes out in one write, once that is done. */
+  readonly isGathering: boolean;
+}
+
 export class TimedRedis extends Redis {
   readonly #onCommand: CommandListener;
+  readonly #isGathering: boolean;
 
-  constructor(options: ConnectionOptions, onCommand: CommandListener) {
+  constructor(options: ConnectionOptions, { onCommand, isGathering }: TimedOptions) {
     super(options);
     this.#onCommand = onCommand;
+    this.#isGathering = isGathering;
   }
 
   /** Every command passes here, those of scripts and pipelines too. */
   override sendCommand(command: Command, ...more: SendOptions): unknown {
-    this.#gather();
+    if (this.#isGathering) this.#gather();
     const sent = super.sendCommand(command, ...more);
     // The connection's own first commands go out before it is ready; what could not be sent is settled by now.
     if (command.isSettled) this.#onCommand('unsent', 0);
@@ -32,7 +40,6 @@ export class TimedRedis extends Redis {
     return sent;
   }
 
-  /** What is sent while what has just arrived is worked through goes out in one write, once that is done. */
   #gather(): void {
     const { stream } = this;
     if (this.status !== 'ready' || stream.writableCorked > 0) return;

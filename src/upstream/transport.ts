@@ -42,7 +42,10 @@ export interface Transport {
   close(): void;
 }
 
-/** Throws a TypeError where the base address cannot be one. */
+/**
+ * Nothing is tried again and no redirect is followed: a repetition needs a budget, which belongs to whatever guards the
+ * store. Throws a TypeError where the base address cannot be one.
+ */
 export function createTransport(options: TransportOptions): Transport {
   const base = baseOf(options.baseUrl);
   const agents = createAgents(options.maxConnections);
