@@ -112,6 +112,16 @@ export async function unlessBroken<R>(
   }
 }
 
+/** The entry in the two fields of its hash, as Redis gives them; undefined where there is none, or what is there is none. */
+export async function readEntry(
+  key: string,
+  [meta, body]: readonly unknown[],
+  onBroken: (error: BrokenEntryError) => void,
+): Promise<StoredEntry | undefined> {
+  if (!Buffer.isBuffer(meta) || !Buffer.isBuffer(body)) return undefined;
+  return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), onBroken);
+}
+
 /** What a purge goes by, without the record. Throws a BrokenEntryError. */
 export function decodeTagged(meta: string): Tagged {
   try {

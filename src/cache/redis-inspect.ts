@@ -2,10 +2,9 @@
 import type { CacheNames } from '../redis/keys.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { FleetHolding, FleetInspector } from './explain.ts';
-import { BrokenEntryError, decodeEntry, type EncodedEntry } from './redis-entry.ts';
+import { readEntry } from './redis-entry.ts';
 import { FleetUnavailableError } from './redis-guard.ts';
 import { FAILURE, LEASE } from './redis-leases.ts';
-import type { StoredEntry } from './stored.ts';
 
 export interface RedisInspectorOptions {
   /** To the cache Redis. */
@@ -34,8 +33,8 @@ export class RedisInspector implements FleetInspector {
     const leaseLeftMs = leftOf(leaseMs);
     const hasJustFailed = leftOf(failureMs) !== null;
     if (!meta || !body) return { held: null, isBroken: false, leaseLeftMs, hasJustFailed };
-    const stored = await entryOf(key, { meta: meta.toString(), body });
-    if (stored === null) return { held: null, isBroken: true, leaseLeftMs, hasJustFailed };
+    const stored = await readEntry(key, [meta, body], () => {});
+    if (stored === undefined) return { held: null, isBroken: true, leaseLeftMs, hasJustFailed };
     const held = { stored, bytes: meta.length + body.length, keptForMs: leftOf(keptMs) };
     return { held, isBroken: false, leaseLeftMs, hasJustFailed };
   }
@@ -44,13 +43,4 @@ export class RedisInspector implements FleetInspector {
 /** PTTL answers with a negative number for what is not there, and for what has no end. */
 function leftOf(pttl: number): number | null {
   return pttl < 0 ? null : pttl;
-}
-
-async function entryOf(key: string, encoded: EncodedEntry): Promise<StoredEntry | null> {
-  try {
-    return await decodeEntry(key, encoded);
-  } catch (error) {
-    if (error instanceof BrokenEntryError) return null;
-    throw error;
-  }
 }

@@ -9,11 +9,10 @@ import type { CacheNames } from '../redis/keys.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../redis/script.ts';
 import type { RedisLink } from '../redis/link.ts';
 import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
-import { type BrokenEntryError, decodeEntry, unlessBroken } from './redis-entry.ts';
+import { type BrokenEntryError, readEntry } from './redis-entry.ts';
 import type { FlightChannel } from './redis-flight-channel.ts';
 import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
-import type { StoredEntry } from './stored.ts';
 import type { TimesInForce } from './times.ts';
 
 export interface RedisLeasesOptions {
@@ -115,7 +114,8 @@ export class RedisLeases implements Leases {
     const call = { keys: [places.lease, places.failure, entry], args: [token, leaseMs] };
     const reply = await runScriptForBytes(link.client, ACQUIRE, call);
     if (reply === 0 || Array.isArray(reply)) {
-      return { kind: 'acquired', lease: this.#lease(key, token, places), stored: await this.#entryIn(key, reply) };
+      const stored = reply === 0 ? undefined : await readEntry(key, reply, this.#options.onBroken);
+      return { kind: 'acquired', lease: this.#lease(key, token, places), stored };
     }
     const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
     if (failure !== null) return { kind: 'failed', failure };
@@ -126,13 +126,6 @@ export class RedisLeases implements Leases {
   /** The channel is listened to all the time, so that there is nothing to wait for. */
   follow(key: string): Promise<Following> {
     return Promise.resolve(this.#options.channel.follow(key));
-  }
-
-  async #entryIn(key: string, reply: unknown): Promise<StoredEntry | undefined> {
-    const fields: readonly unknown[] = Array.isArray(reply) ? reply : [];
-    const [meta, body] = fields;
-    if (!Buffer.isBuffer(meta) || !Buffer.isBuffer(body)) return undefined;
-    return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), this.#options.onBroken);
   }
 
   #lease(key: string, token: string, { entry, lease, failure: failed }: Places): Lease {

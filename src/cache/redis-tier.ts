@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
-import { type BrokenEntryError, decodeEntry, decodeFilledAtMs, decodeTagged, unlessBroken } from './redis-entry.ts';
+import { type BrokenEntryError, decodeFilledAtMs, decodeTagged, readEntry, unlessBroken } from './redis-entry.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
 import type { StoredEntry } from './stored.ts';
 import type { TimesInForce } from './times.ts';
@@ -44,9 +44,8 @@ export class RedisTier implements CacheTier {
   }
 
   async get(key: string): Promise<StoredEntry | undefined> {
-    const [meta, body] = await this.#options.client.hmgetBuffer(this.#options.names.of(key), 'meta', 'body');
-    if (!meta || !body) return undefined;
-    return await unlessBroken(() => decodeEntry(key, { meta: meta.toString(), body }), this.#options.onBroken);
+    const { client, names, onBroken } = this.#options;
+    return await readEntry(key, await client.hmgetBuffer(names.of(key), 'meta', 'body'), onBroken);
   }
 
   async set(key: string, stored: StoredEntry): Promise<boolean> {
