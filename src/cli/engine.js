@@ -15,6 +15,10 @@ setFlagsFromString('--no-maglev');
 // back: some requests at once at the start, and from then on all that a request leaves behind was kept until the next
 // full collection, of which there were ten a second. A cached read cost twice as much.
 setFlagsFromString('--no-allocation-site-pretenuring');
+// Eight seconds after a full collection V8 makes two more, to give memory back. There is hardly any to give, see above, and
+// each makes it forget what it knows of objects of which none are left just then, such as those of requests: what it had
+// optimised for them is thrown away, and a cached read costs a tenth more for some tenths of a second.
+setFlagsFromString('--no-memory-reducer');
 // Whoever imports node:http has Node read all that it exports, and three of those names are of a client for WebSockets
 // that is loaded when they are read: 763 kB of source and 3 MB of memory for what nobody here uses.
 const http = process.getBuiltinModule('node:http');

@@ -1,4 +1,5 @@
 /** What a process knows of the use of quotas, to go on with alone while the shared log is out of reach (R5). */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { RunLog } from './fallback-log.ts';
 import { decideShare, shareStanding } from './fallback-share.ts';
@@ -42,8 +43,11 @@ interface Known {
 export class FallbackQuota {
   readonly #options: FallbackOptions;
   readonly #windows: QuotaWindows;
-  /** In the order of their last use. */
-  readonly #known = new Map<string, Known>();
+  /**
+   * Not a `Map` whose entries are put back at its end: each of its tables, once it is old, keeps all that follow, so that
+   * every one of them gets old, and full collections come every few seconds.
+   */
+  readonly #known: LRUCache<string, Known>;
   readonly #unshared = new Set<string>();
   /** How far the shared clock is ahead of this process's, at least. */
   #aheadMicros = 0;
@@ -51,6 +55,10 @@ export class FallbackQuota {
   constructor(options: FallbackOptions) {
     this.#options = options;
     this.#windows = options.windows ?? QUOTA_WINDOWS;
+    this.#known = new LRUCache({
+      max: options.mostLogs ?? MOST_LOGS,
+      dispose: (_known, quotaId) => this.#unshared.delete(quotaId),
+    });
   }
 
   get logCount(): number {
@@ -124,23 +132,24 @@ export class FallbackQuota {
   }
 
   #touch(quotaId: string, nowMicros: number): Known {
-    const known = this.#known.get(quotaId) ?? { log: new RunLog(), unshared: null };
-    this.#known.delete(quotaId);
-    this.#known.set(quotaId, known);
+    let known = this.#known.get(quotaId);
+    if (known === undefined) {
+      known = { log: new RunLog(), unshared: null };
+      this.#known.set(quotaId, known);
+    }
     this.#dropIdle(nowMicros, known);
     return known;
   }
 
   /** A few at a time, so that no request pays for all of them. */
   #dropIdle(nowMicros: number, inUse: Known): void {
-    const { mostLogs = MOST_LOGS } = this.#options;
+    const idleBefore = nowMicros - this.#windows.hourMicros;
     let drops = 0;
-    for (const [quotaId, known] of this.#known) {
-      const isIdle = lastOf(known.log) < nowMicros - this.#windows.hourMicros;
-      const mayGo = known !== inUse && (isIdle || this.#known.size > mostLogs);
+    for (const quotaId of this.#known.rkeys()) {
+      const known = this.#known.peek(quotaId);
+      const mayGo = known !== undefined && known !== inUse && lastOf(known.log) < idleBefore;
       if (!mayGo || drops === DROPS_PER_REQUEST) return;
       this.#known.delete(quotaId);
-      this.#unshared.delete(quotaId);
       drops += 1;
     }
   }

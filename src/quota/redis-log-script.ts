@@ -5,16 +5,19 @@ import { defineScript } from '../redis/script.ts';
 export const MOST_LEAVING = 128;
 
 /**
- * KEYS: the logs. ARGV: lengths of the minute and the hour in microseconds; then, for each log, how many runs it has, and
- * count, limit of the minute and limit of the hour of each, all in one text. A double holds whole microseconds until the
- * year 2255; Lua would print one in 14 digits, hence the format. A log is not changed where nothing is admitted to it.
+ * KEYS: the logs. ARGV: lengths of the minute and the hour in microseconds; then, for each log, how many of its entries the
+ * minute is expected to hold (0 where nobody knows), how many runs it has, and count, limit of the minute and limit of the
+ * hour of each, all in one text. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
+ * hence the format. A log is not changed where nothing is admitted to it.
  *
  * Returned are all numbers in one string, as doubles with the least significant byte first (a reply of numbers takes a
  * client far longer to read): for each log what `LogReply` says, or a -1 where it failed. Behind it, why each of those did.
  *
  * Each command costs about a microsecond, in which Redis answers nobody else, so few entries are looked at: times are
- * guessed from those on both sides before the rest is halved, and what has left the hour is looked for from the old end,
- * where there is little of it. A log's expiry is set with the first request of each minute, for a minute longer.
+ * guessed from those on both sides before the rest is halved, what has left the hour is looked for from the old end, where
+ * there is little of it, and the edge of the minute from where it was the last time: in a long log an entry far from both
+ * ends takes Redis some microseconds, and a search that knows nothing looks at a dozen of them. A log's expiry is set with
+ * the first request of each minute, for a minute longer.
  */
 export const TAKE = defineScript(`
 local call = redis.call
@@ -59,6 +62,26 @@ local function firstFromOldEnd(log, since, oldest, last, newest)
   return firstSince(log, since, low, lowTime, last, newest)
 end
 
+-- The same, looked for from "guess" on, in steps that grow.
+local function firstFromGuess(log, since, guess, low, lowTime, high, highTime)
+  if low == high then return high, highTime end
+  local probe, step = math.max(low, math.min(high - 1, guess)), 1
+  local found = at(log, probe)
+  local isForward = found < since
+  while (found < since) == isForward do
+    if isForward then
+      low, lowTime, probe = probe + 1, found, probe + step
+    else
+      high, highTime, probe = probe, found, probe - step
+    end
+    if probe < low or probe >= high then return firstSince(log, since, low, lowTime, high, highTime) end
+    step = step * 4
+    found = at(log, probe)
+  end
+  if isForward then high, highTime = probe, found else low, lowTime = probe + 1, found end
+  return firstSince(log, since, low, lowTime, high, highTime)
+end
+
 -- Adds their times to the reply; how many they are.
 local function leaving(reply, log, first, length, before)
   local upTo = math.min(length, first + ${MOST_LEAVING})
@@ -75,7 +98,7 @@ local function leaving(reply, log, first, length, before)
   return count
 end
 
-local function decide(log, from, upTo)
+local function decide(log, expected, from, upTo)
   local now = clock
   local length = call('LLEN', log)
   local newest = 0
@@ -96,14 +119,12 @@ local function decide(log, from, upTo)
   if length > 0 and newest >= minuteSince then
     minuteFirst, minuteOldest = hourFirst, hourOldest
     if hourOldest < minuteSince then
-      local low, lowTime, high, highTime = hourFirst + 1, hourOldest, length - 1, newest
-      -- A minute hardly ever holds more than its limit, so the search begins there.
-      local guess = length - asked[from + 1]
-      if guess > low and guess <= high then
-        local found = at(log, guess - 1)
-        if found < minuteSince then low, lowTime = guess, found else high, highTime = guess - 1, found end
+      local low, high = hourFirst + 1, length - 1
+      if expected > 0 then
+        minuteFirst, minuteOldest = firstFromGuess(log, minuteSince, length - expected, low, hourOldest, high, newest)
+      else
+        minuteFirst, minuteOldest = firstSince(log, minuteSince, low, hourOldest, high, newest)
       end
-      minuteFirst, minuteOldest = firstSince(log, minuteSince, low, lowTime, high, highTime)
     end
   end
 
@@ -149,9 +170,9 @@ end
 
 local replies, failures, from = {}, {''}, 1
 for index, log in ipairs(KEYS) do
-  local upTo = from + 3 * asked[from]
+  local upTo = from + 1 + 3 * asked[from + 1]
   -- A log that can't be decided on fails alone.
-  local isDecided, reply = pcall(decide, log, from + 1, upTo)
+  local isDecided, reply = pcall(decide, log, asked[from], from + 2, upTo)
   if not isDecided then
     failures[#failures + 1] = type(reply) == 'table' and reply.err or tostring(reply)
     reply = struct.pack('<d', -1)

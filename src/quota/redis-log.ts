@@ -45,6 +45,13 @@ export interface LogReply {
   readonly leaving: { readonly minute: readonly number[]; readonly hour: readonly number[] } | null;
 }
 
+/** How many of the call's requests were admitted. */
+export function admittedOf({ outcomes }: LogReply): number {
+  let sum = 0;
+  for (const { admitted } of outcomes) sum += admitted;
+  return sum;
+}
+
 /** Most requests of one call: what fits on the stack of Lua's `unpack`, with room to spare. */
 export const MOST_REQUESTS = 1000;
 
@@ -129,6 +136,9 @@ export interface QuotaRequests {
   readonly runs: readonly RequestRun[];
 }
 
+/** How many requests of the last minute a quota was last known to have; 0 where nothing is known. It only saves work. */
+export type ExpectedUse = (quotaId: string) => number;
+
 /**
  * Decides on all requests of the quotas, `MOST_REQUESTS` together at most, in one call; a quota whose log can't be decided
  * on has an Error in its place. Sent once: where it rejects, it may have been done or not.
@@ -137,10 +147,11 @@ export async function takeFromLogs(
   client: RedisClient,
   quotas: readonly QuotaRequests[],
   windows: QuotaWindows,
+  expectedUse: ExpectedUse = () => 0,
 ): Promise<readonly (LogReply | Error)[]> {
   const numbers: number[] = [];
-  for (const { runs } of quotas) {
-    numbers.push(runs.length);
+  for (const { quotaId, runs } of quotas) {
+    numbers.push(expectedUse(quotaId), runs.length);
     for (const { limits, count } of runs) numbers.push(count, limits.perMinute, limits.perHour);
   }
   const reply = await runScriptForBytes(client, TAKE, {

@@ -8,7 +8,7 @@ import { FallbackQuota, type SeenUse } from './fallback-quota.ts';
 import { createResilientQuota, type ResilientQuota, type ResilientQuotaOptions } from './fallback.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
 import type { Quota } from './quota.ts';
-import type { LogReply } from './redis-log.ts';
+import { admittedOf, type LogReply } from './redis-log.ts';
 import { mergeIntoLog } from './redis-merge.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
@@ -40,7 +40,7 @@ function seenUse(reply: LogReply): SeenUse {
     minuteUsed: reply.minute.used,
     hourUsed: reply.hour.used,
     newestMicros: reply.newestMicros,
-    admitted: reply.outcomes.reduce((sum, outcome) => sum + outcome.admitted, 0),
+    admitted: admittedOf(reply),
   };
 }
 

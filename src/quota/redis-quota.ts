@@ -1,4 +1,5 @@
 /** The exact quota in Redis, for all processes together. */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { isCluster, type RedisClient } from '../redis/client.ts';
@@ -6,7 +7,7 @@ import { QUOTA_BUCKETS, quotaBucket } from '../redis/keys.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
 import type { QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 import { decisionsOf, standingOf } from './redis-decisions.ts';
-import { type LogReply, takeFromLogs } from './redis-log.ts';
+import { admittedOf, type ExpectedUse, type LogReply, takeFromLogs } from './redis-log.ts';
 import { type Asking, fail, QuotaLane } from './redis-quota-lane.ts';
 import { type CallTimes, RefusalMemory } from './redis-refusals.ts';
 
@@ -33,6 +34,8 @@ export interface RedisQuotaOptions {
 }
 
 const ANSWER_WITHIN_MS = 80;
+/** Quotas whose last use is remembered. Of others Redis looks at some entries more. */
+const MOST_REMEMBERED = 20_000;
 
 /** One for all where all quotas can go together; on a Cluster one for each bucket. */
 type Lanes<T> = readonly [QuotaLane<T>, ...QuotaLane<T>[]];
@@ -50,6 +53,9 @@ class RedisQuota implements SharedQuota {
   readonly #options: RedisQuotaOptions;
   readonly #windows: QuotaWindows;
   readonly #refusals: RefusalMemory;
+  /** How many requests the minute had after the last call. */
+  readonly #minuteUse = new LRUCache<string, number>({ max: MOST_REMEMBERED });
+  readonly #expectedUse: ExpectedUse = (quotaId) => this.#minuteUse.get(quotaId) ?? 0;
   readonly #requests: Lanes<QuotaDecision>;
   /** Lanes of their own: that many ask how they stand holds no request up. */
   readonly #looks: Lanes<QuotaStanding>;
@@ -81,7 +87,7 @@ class RedisQuota implements SharedQuota {
       quotaId,
       runs: runs.slice(0, 1).map(({ limits }) => ({ limits, count: 0 })),
     }));
-    const replies = await takeFromLogs(this.#options.client, looks, this.#windows);
+    const replies = await takeFromLogs(this.#options.client, looks, this.#windows, this.#expectedUse);
     for (const [index, { batch }] of asked.entries()) {
       const reply = replies[index] ?? new Error('The reply has no place for the log.');
       if (reply instanceof Error) fail(batch, reply);
@@ -92,7 +98,7 @@ class RedisQuota implements SharedQuota {
   async #call(asked: readonly Asking[]): Promise<void> {
     const { client, clock } = this.#options;
     const sentMicros = clock.nowMicros();
-    const replies = await takeFromLogs(client, asked, this.#windows);
+    const replies = await takeFromLogs(client, asked, this.#windows, this.#expectedUse);
     const times = { sentMicros, receivedMicros: clock.nowMicros() };
     for (const [index, asking] of asked.entries()) {
       const reply = replies[index] ?? new Error('The reply has no place for the log.');
@@ -104,6 +110,7 @@ class RedisQuota implements SharedQuota {
   #settle({ quotaId, batch, runs }: Asking, reply: LogReply, times: CallTimes): void {
     const decisions = decisionsOf(reply, runs, this.#windows);
     const last = decisions.at(-1);
+    this.#minuteUse.set(quotaId, reply.minute.used + admittedOf(reply));
     if (last !== undefined) this.#refusals.note(quotaId, last, reply, times);
     this.#options.onReply?.(quotaId, reply, times.receivedMicros);
     for (const [index, decision] of decisions.entries()) batch[index]?.resolve(decision);

@@ -5,7 +5,7 @@
 import type { Clock } from '../clock.ts';
 import type { QuotaWindows } from './log.ts';
 import type { QuotaDecision, QuotaLimits, WindowState } from './quota.ts';
-import type { LogReply } from './redis-log.ts';
+import { admittedOf, type LogReply } from './redis-log.ts';
 
 /** Beyond that many refused quotas at once some ask Redis more often. Each takes some 2 kB at most. */
 const MOST_REFUSALS = 5000;
@@ -101,7 +101,7 @@ export class RefusalMemory {
   note(quotaId: string, last: QuotaDecision, reply: LogReply, times: CallTimes): void {
     this.#refusals.delete(quotaId);
     if (last.retryAtMicros === null || reply.leaving === null) return;
-    const admitted = reply.outcomes.reduce((sum, outcome) => sum + outcome.admitted, 0);
+    const admitted = admittedOf(reply);
     const windowOf = (name: 'minute' | 'hour', lengthMicros: number): LeavingWindow => ({
       limit: last[name].limit,
       lengthMicros,

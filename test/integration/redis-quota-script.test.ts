@@ -1,10 +1,12 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { type QuotaWindows, QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { decisionsOf, standingOf } from '../../src/quota/redis-decisions.ts';
 import { type LogReply, MOST_REQUESTS, type RequestRun, takeFromLogs } from '../../src/quota/redis-log.ts';
 import { mergeIntoLog } from '../../src/quota/redis-merge.ts';
+import { createRedisQuota } from '../../src/quota/redis-quota.ts';
 import { RefusalMemory } from '../../src/quota/redis-refusals.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
@@ -39,14 +41,18 @@ async function fill(times: readonly number[]): Promise<void> {
   if (times.length > 0) await link.client.rpush(KEY, ...times);
 }
 
-async function takeFromLog(runs: readonly RequestRun[], windows: QuotaWindows): Promise<LogReply> {
-  const [reply] = await takeFromLogs(link.client, [{ quotaId: 'q', runs }], windows);
+async function takeFromLog(runs: readonly RequestRun[], windows: QuotaWindows, expectedUse = 0): Promise<LogReply> {
+  const [reply] = await takeFromLogs(link.client, [{ quotaId: 'q', runs }], windows, () => expectedUse);
   if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
   return reply;
 }
 
-async function take(runs: readonly RequestRun[], windows: QuotaWindows): Promise<QuotaDecision[]> {
-  return decisionsOf(await takeFromLog(runs, windows), runs, windows);
+async function take(
+  runs: readonly RequestRun[],
+  windows: QuotaWindows,
+  expectedUse?: number,
+): Promise<QuotaDecision[]> {
+  return decisionsOf(await takeFromLog(runs, windows, expectedUse), runs, windows);
 }
 
 function expectedOf(log: readonly number[], nowMicros: number, runs: readonly RequestRun[], windows: QuotaWindows) {
@@ -89,16 +95,18 @@ const traceArbitrary = windowsArbitrary.chain((windows) =>
     gaps: gapsArbitrary(windows),
     runs: runsArbitrary,
     isAhead: fc.boolean(),
+    /** Right, wrong or none: it must never make a difference. */
+    expectedUse: fc.nat(45),
   }),
 );
 
 test('R1, R2: the script decides on any log and any batch as the oracle does, and leaves the log that it should', async () => {
   await fc.assert(
-    fc.asyncProperty(traceArbitrary, async ({ windows, gaps, runs, isAhead }) => {
+    fc.asyncProperty(traceArbitrary, async ({ windows, gaps, runs, isAhead, expectedUse }) => {
       const newest = Date.now() * 1000 + (isAhead ? AHEAD_MICROS : -gaps.length);
       const log = gaps.reduceRight<number[]>((times, gap) => [(times[0] ?? newest) - gap, ...times], []);
       await fill(log);
-      const decisions = await take(runs, windows);
+      const decisions = await take(runs, windows, expectedUse);
       const nowMicros = decisions[0]?.nowMicros ?? 0;
       const expected = expectedOf(log, nowMicros, runs, windows);
       expect(decisions).toEqual(expected.decisions);
@@ -280,6 +288,31 @@ test('R1: several quotas of one call are decided on as if each had come alone', 
     { numRuns: sized(400) },
   );
 });
+
+async function entriesLookedAt(): Promise<number> {
+  return Number(/cmdstat_lindex:calls=(\d+)/.exec(await link.client.info('commandstats'))?.[1] ?? 0);
+}
+
+test.for([
+  ['few requests', 50],
+  ['thousands a minute', 20_000],
+  ['thousands a minute, in bursts', 20_000, 500],
+] as const)(
+  'of a quota with %s Redis looks at four entries a call, five now and then',
+  async ([, inHour, burst = 1]) => {
+    const now = Date.now() * 1000;
+    const apart = QUOTA_WINDOWS.hourMicros / inHour;
+    const times = Array.from({ length: inHour }, (_, i) => Math.round(now - (inHour - (i - (i % burst))) * apart));
+    await link.client.del(KEY);
+    for (let from = 0; from < inHour; from += 1000) await link.client.rpush(KEY, ...times.slice(from, from + 1000));
+    const quota = createRedisQuota({ client: link.client, clock: systemClock });
+    const limits = { perMinute: 1_000_000, perHour: 1_000_000 };
+    await quota.take('q', limits);
+    const before = await entriesLookedAt();
+    for (let calls = 0; calls < 200; calls += 1) await quota.take('q', limits);
+    expect((await entriesLookedAt()) - before).toBeLessThan(200 * 4.5);
+  },
+);
 
 test('a log that cannot be decided on fails alone', async () => {
   await link.client.flushdb();

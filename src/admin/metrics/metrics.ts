@@ -2,10 +2,11 @@
  * What the gateway counts, in Prometheus' terms. The other rooms know nothing of this: they are handed the recorders as
  * hooks. No key, id or workspace is ever a label. Each group of metrics is a file of this folder.
  */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Gauge, Registry } from 'prom-client';
 import { cacheRecorders } from './cache.ts';
 import { describeMetrics } from './describe.ts';
 import { guardRecorders } from './guard.ts';
+import { nodeMetrics } from './of-node.ts';
 import type { Metrics } from './recorders.ts';
 import { redisRecorders } from './redis.ts';
 import { reloadRecorders } from './reloads.ts';
@@ -17,7 +18,7 @@ import { trialRecorders } from './trials.ts';
 /** Metrics in a registry of their own, so that several gateways can live in one process. `version` is the gateway's. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  const endNodeMetrics = nodeMetrics(registry);
   const build = new Gauge({
     name: 'evalgate_build_info',
     help: 'Always 1; the labels tell which evalgate runs on which Node.js.',
@@ -31,7 +32,10 @@ export function createMetrics({ version }: { readonly version: string }): Metric
     render: () => registry.metrics(),
     values: () => registry.getMetricsAsJSON(),
     describe: () => describeMetrics(registry),
-    close: () => registry.clear(),
+    close: () => {
+      endNodeMetrics();
+      registry.clear();
+    },
     ...requestRecorders(registry),
     ...storeRecorders(registry),
     ...cacheRecorders(registry),
