@@ -1,6 +1,6 @@
 /** What the quota's script costs Redis. */
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
-import { takeFromLogs } from '../../src/quota/redis-log.ts';
+import { admittedOf, takeFromLogs } from '../../src/quota/redis-log.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { quotaLogKey } from '../../src/redis/keys.ts';
 
@@ -16,12 +16,22 @@ export async function scriptMicros(client: RedisClient, entries: number): Promis
   for (let round = 0; round < ROUNDS; round += 1) {
     await fill(client, entries);
     const before = await scriptStats(client);
-    for (let i = 0; i < CALLS; i += 1) await takeFromLogs(client, [{ quotaId: QUOTA_ID, runs: RUNS }], QUOTA_WINDOWS);
+    // The first call of a process knows nothing of the log, the others what the one before saw.
+    let minuteUse = 0;
+    for (let i = 0; i < CALLS; i += 1) minuteUse = await take(client, minuteUse);
     const after = await scriptStats(client);
     means.push((after.micros - before.micros) / (after.calls - before.calls));
   }
   // The best of them: others may be at work on the same machine.
   return Math.min(...means);
+}
+
+/** Use of the minute after the call. */
+async function take(client: RedisClient, expectedUse: number): Promise<number> {
+  const quotas = [{ quotaId: QUOTA_ID, runs: RUNS }];
+  const [reply] = await takeFromLogs(client, quotas, QUOTA_WINDOWS, () => expectedUse);
+  if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
+  return reply.minute.used + admittedOf(reply);
 }
 
 async function fill(client: RedisClient, entries: number): Promise<void> {
