@@ -9,6 +9,8 @@ export default defineConfig({
     reporters: ['default', './test/support/summary-reporter.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // What a bar's row measured stands in its message.
+    chaiConfig: { truncateThreshold: 500 },
     projects: [
       {
         extends: true,

@@ -25,6 +25,7 @@ const BARS: readonly (readonly [what: string, run: (scale: Scale) => Promise<rea
 // One after another: they measure.
 describe('over real processes and a real Redis', () => {
   test.each(BARS)('%s', { timeout: TIMEOUT_MS }, async (_, run) => {
-    expect((await run(SCALE)).filter(({ ok }) => !ok)).toEqual([]);
+    const missed = (await run(SCALE)).filter(({ ok }) => !ok);
+    expect(missed.map(({ name, measured }) => `${name}: ${measured}`)).toEqual([]);
   });
 });

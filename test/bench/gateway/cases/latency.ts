@@ -16,6 +16,8 @@ const latenciesSchema = z.object({
   errors: z.number(),
   /** Ticks of the clock at which the host had taken a core away. */
   stolenTicks: z.number(),
+  /** How often something else had the client's core for over 2 ms. */
+  timesHeldUp: z.number(),
   statuses: z.record(z.string(), z.number()),
   latencyMs: z.object({ p50: z.number(), p90: z.number(), p99: z.number(), max: z.number() }),
 });
@@ -40,6 +42,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
   const line = (name: 'koa' | 'evalgate'): readonly string[] => [
     name,
     ...PERCENTILES.map((which) => `${runs[name].medianMs(which).toFixed(2)} ms`),
+    String(runs[name].timesHeldUp),
     `${runs[name].quiet.length} of ${runs[name].all.length}`,
   ];
   const perSecond = rate.toLocaleString('en');
@@ -55,7 +58,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
     tables: [
       {
         title: `Open loop, ${perSecond} requests/s`,
-        head: ['server', ...PERCENTILES, 'runs in which the host took no core away'],
+        head: ['server', ...PERCENTILES, 'times its client was held up', 'runs in which the host took no core away'],
         lines: [line('koa'), line('evalgate')],
       },
     ],
@@ -72,6 +75,10 @@ class Runs {
 
   get quiet(): readonly Latencies[] {
     return this.all.filter((run) => run.stolenTicks === 0);
+  }
+
+  get timesHeldUp(): number {
+    return this.all.reduce((sum, run) => sum + run.timesHeldUp, 0);
   }
 
   add(run: Latencies): void {
