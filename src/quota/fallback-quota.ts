@@ -92,7 +92,7 @@ export class FallbackQuota {
   /** How this process's share stands. */
   peek(quotaId: string, limits: QuotaLimits): QuotaStanding {
     const { clock, processes } = this.#options;
-    const log = this.#known.get(quotaId)?.log ?? new RunLog();
+    const log = this.#known.peek(quotaId)?.log ?? new RunLog();
     const share = { limits, windows: this.#windows, processes: processes() };
     return shareStanding(log, clock.nowMicros() + this.#aheadMicros, share);
   }
@@ -110,7 +110,7 @@ export class FallbackQuota {
   /** Hands out what a quota admitted alone, and forgets that it did so; null where there is nothing. */
   takeUnshared(quotaId: string): Unshared | null {
     if (!this.#unshared.delete(quotaId)) return null;
-    const known = this.#known.get(quotaId);
+    const known = this.#known.peek(quotaId);
     const admissions = known?.unshared?.runs() ?? [];
     if (known !== undefined) known.unshared = null;
     return admissions.length === 0 ? null : { quotaId, admissions };
