@@ -2,6 +2,7 @@
  * How V8 and Node.js are to work for this program; to be loaded before all the rest of it. Compiled code that was kept is
  * used only where the same flags are in force: whoever compiles ahead, as the image does, loads this too.
  */
+import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 // What is cached is bounded; let what the collector leaves lying about beside it be so too. Collecting more often costs
@@ -19,6 +20,9 @@ setFlagsFromString('--no-allocation-site-pretenuring');
 // each makes it forget what it knows of objects of which none are left just then, such as those of requests: what it had
 // optimised for them is thrown away, and a cached read costs a tenth more for some tenths of a second.
 setFlagsFromString('--no-memory-reducer');
+// Where there is one core, the collector's other threads only take turns with the one that answers: four are woken some
+// thirty times a second, for a pause that is a quarter shorter without them.
+if (availableParallelism() === 1) setFlagsFromString('--no-parallel-scavenge');
 // Whoever imports node:http has Node read all that it exports, and three of those names are of a client for WebSockets
 // that is loaded when they are read: 763 kB of source and 3 MB of memory for what nobody here uses.
 const http = process.getBuiltinModule('node:http');
