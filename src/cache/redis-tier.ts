@@ -1,6 +1,7 @@
 /** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
 import type { RedisClient } from '../redis/client.ts';
 import type { CacheNames } from '../redis/keys.ts';
+import { hashFields } from '../redis/lean-command.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import { type BrokenEntryError, decodeFilledAtMs, decodeTagged, readEntry, unlessBroken } from './redis-entry.ts';
@@ -45,7 +46,7 @@ export class RedisTier implements CacheTier {
 
   async get(key: string): Promise<StoredEntry | undefined> {
     const { client, names, onBroken } = this.#options;
-    return await readEntry(key, await client.hmgetBuffer(names.of(key), 'meta', 'body'), onBroken);
+    return await readEntry(key, await hashFields(client, names.of(key), ['meta', 'body']), onBroken);
   }
 
   async set(key: string, stored: StoredEntry): Promise<boolean> {

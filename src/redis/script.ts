@@ -1,6 +1,7 @@
 /** Lua scripts, sent by their digest: their text goes over the wire only where Redis doesn't know them yet. */
 import { createHash } from 'node:crypto';
 import type { RedisClient } from './client.ts';
+import { type CommandArgument, sendLean } from './lean-command.ts';
 
 export interface RedisScript {
   readonly lua: string;
@@ -11,7 +12,7 @@ export interface RedisScript {
 export interface ScriptCall {
   /** All of one slot. */
   readonly keys: readonly string[];
-  readonly args: readonly (string | number | Buffer)[];
+  readonly args: readonly CommandArgument[];
 }
 
 export function defineScript(lua: string): RedisScript {
@@ -24,29 +25,25 @@ function isUnknownScript(error: unknown): boolean {
 }
 
 /** Runs it. The reply is whatever the script returns, to be checked by the caller. Rejects as any command does. */
-export async function runScript(
-  client: RedisClient,
-  script: RedisScript,
-  { keys, args }: ScriptCall,
-): Promise<unknown> {
-  try {
-    return await client.evalsha(script.sha, keys.length, ...keys, ...args);
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error;
-    return client.eval(script.lua, keys.length, ...keys, ...args);
-  }
+export function runScript(client: RedisClient, script: RedisScript, call: ScriptCall): Promise<unknown> {
+  return run(client, script, call, 'utf8');
 }
 
 /** The same for scripts that return bytes: strings in the reply are Buffers. */
-export async function runScriptForBytes(
+export function runScriptForBytes(client: RedisClient, script: RedisScript, call: ScriptCall): Promise<unknown> {
+  return run(client, script, call, null);
+}
+
+async function run(
   client: RedisClient,
-  script: RedisScript,
+  { lua, sha }: RedisScript,
   { keys, args }: ScriptCall,
+  replyEncoding: 'utf8' | null,
 ): Promise<unknown> {
   try {
-    return await client.callBuffer('evalsha', script.sha, keys.length, ...keys, ...args);
+    return await sendLean(client, 'evalsha', [sha, keys.length, ...keys, ...args], replyEncoding);
   } catch (error) {
     if (!isUnknownScript(error)) throw error;
-    return client.callBuffer('eval', script.lua, keys.length, ...keys, ...args);
+    return await sendLean(client, 'eval', [lua, keys.length, ...keys, ...args], replyEncoding);
   }
 }

@@ -1,5 +1,6 @@
 /** A client of Redis that tells how long each command took, as its caller saw it: its wait for this process included. */
 import { type Command, Redis } from 'ioredis';
+import { TIMED_OUT } from './lean-command.ts';
 import type { ConnectionOptions } from './options.ts';
 
 /**
@@ -68,6 +69,3 @@ function outcomeOf(error: unknown): CommandOutcome {
   }
   return error.message === TIMED_OUT ? 'timeout' : 'lost';
 }
-
-/** In ioredis' words: it has no code for it. */
-const TIMED_OUT = 'Command timed out';

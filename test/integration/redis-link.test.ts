@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import * as fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/redis/client.ts';
+import { hashFields, sendLean } from '../../src/redis/lean-command.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import type { CommandOutcome } from '../../src/redis/timed-client.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../src/redis/script.ts';
@@ -234,4 +236,55 @@ test('a script that fails rejects, and is not run again', async () => {
   const script = defineScript("redis.call('INCR', KEYS[1]) return redis.call('LPUSH', KEYS[1], 'x')");
   await expect(runScript(link.client, script, { keys: ['n'], args: [] })).rejects.toThrow('WRONGTYPE');
   expect(await link.client.get('n')).toBe('1');
+});
+
+test('what a lean command asks for and is answered is what ioredis’ own asks for and is answered', async () => {
+  const argument = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.integer(),
+    fc.double(),
+    fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(argument), async (args) => {
+      const lua = 'return ARGV';
+      expect(await sendLean(link.client, 'eval', [lua, 0, ...args], null)).toEqual(
+        await link.client.callBuffer('eval', lua, 0, ...args),
+      );
+      expect(await sendLean(link.client, 'eval', [lua, 0, ...args], 'utf8')).toEqual(
+        await link.client.eval(lua, 0, ...args),
+      );
+    }),
+  );
+});
+
+async function messageOf(run: () => Promise<unknown>): Promise<unknown> {
+  const { error } = await timed(run);
+  return error instanceof Error ? [error.name, error.message] : error;
+}
+
+test('a lean command rejects as ioredis’ own does', async () => {
+  await link.client.set('text', 'a');
+  const ways = [() => link.client.lrange('text', 0, 1), () => sendLean(link.client, 'lrange', ['text', 0, 1], 'utf8')];
+  const ofBoth = () => Promise.all(ways.map(messageOf));
+  const wrong = ['ReplyError', 'WRONGTYPE Operation against a key holding the wrong kind of value'];
+  expect(await ofBoth()).toEqual([wrong, wrong]);
+  redis.pause();
+  expect(await ofBoth()).toEqual([
+    ['Error', 'Command timed out'],
+    ['Error', 'Command timed out'],
+  ]);
+  redis.resume();
+  await linkUp(link);
+  await redis.kill();
+  await linkDown(link);
+  const unsent = ['Error', "Stream isn't writeable and enableOfflineQueue options is false"];
+  expect(await ofBoth()).toEqual([unsent, unsent]);
+});
+
+test('the fields of a hash: bytes, null where there are none; of what is no hash, an error', async () => {
+  await link.client.hset('hash', { a: Buffer.from([255]), b: '' });
+  expect(await hashFields(link.client, 'hash', ['a', 'none', 'b'])).toEqual([Buffer.from([255]), null, Buffer.of()]);
+  await link.client.set('text', 'a');
+  await expect(hashFields(link.client, 'text', ['a'])).rejects.toThrow('WRONGTYPE');
 });
