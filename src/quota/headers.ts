@@ -30,20 +30,33 @@ export function rateLimitFields({ minute, hour, nowMicros, retryAtMicros }: Quot
   const isHourActive = hour.remaining < minute.remaining;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);
   const hourFreeSeconds = secondsUp(hour.nextFreeAtMicros - nowMicros);
-  const windows = `${windowFields('', isHourActive ? hour : minute)}\
+  const minuteLeft = digitsOf(minute.remaining);
+  const hourLeft = digitsOf(hour.remaining);
+  const windows = `${isHourActive ? windowFields('', hour, hourLeft) : windowFields('', minute, minuteLeft)}\
 X-RateLimit-Active-Window: ${isHourActive ? 'hour' : 'minute'}\r
-${windowFields('Minute-', minute)}${windowFields('Hour-', hour)}\
+${windowFields('Minute-', minute, minuteLeft)}${windowFields('Hour-', hour, hourLeft)}\
 RateLimit-Policy: "minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600\r
-RateLimit: "minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}\r
+RateLimit: "minute";r=${minuteLeft};t=${minuteFreeSeconds}, "hour";r=${hourLeft};t=${hourFreeSeconds}\r
 `;
   if (retryAtMicros === null) return windows;
   return `${windows}Retry-After: ${Math.max(1, secondsUp(retryAtMicros - nowMicros))}\r\n`;
 }
 
-function windowFields(prefix: '' | 'Minute-' | 'Hour-', state: WindowState): string {
+function windowFields(prefix: '' | 'Minute-' | 'Hour-', state: WindowState, remaining: string): string {
   return `\
 X-RateLimit-${prefix}Limit: ${state.limit}\r
-X-RateLimit-${prefix}Remaining: ${state.remaining}\r
+X-RateLimit-${prefix}Remaining: ${remaining}\r
 X-RateLimit-${prefix}Reset: ${resetSeconds(state)}\r
 `;
+}
+
+/** Of 0 to 999, with leading zeros. */
+const LAST_THREE = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'));
+
+/**
+ * A count as text. V8 keeps the texts of the numbers that it was asked for last, and what it keeps grows old: what remains
+ * of a large quota, hardly two answers alike, would fill the old generation with them. In two parts they are few.
+ */
+function digitsOf(count: number): string {
+  return count < 1000 ? String(count) : `${Math.trunc(count / 1000)}${LAST_THREE[count % 1000]}`;
 }

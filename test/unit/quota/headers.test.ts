@@ -1,8 +1,10 @@
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { rateLimitHeaders } from '../../support/quota-headers.ts';
+import { rateLimitFields } from '../../../src/quota/headers.ts';
 import { QUOTA_WINDOWS } from '../../../src/quota/log.ts';
 import { createMemoryQuota, type MemoryQuota } from '../../../src/quota/memory-quota.ts';
-import type { QuotaLimits } from '../../../src/quota/quota.ts';
+import type { QuotaLimits, WindowState } from '../../../src/quota/quota.ts';
 import { QuotaOracle } from '../../contract/quota/oracle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { headersByTheBook } from '../../support/quota-headers.ts';
@@ -158,4 +160,31 @@ test('R2: Retry-After is true to the second: a second earlier is too early, and 
     const later = quota.take('q', limits);
     expect({ seed, early: early.admitted, later: later.admitted }).toEqual({ seed, early: false, later: true });
   }
+});
+
+function windowOf(remaining: number): WindowState {
+  return { limit: remaining, remaining, emptyAtMicros: 0, nextFreeAtMicros: 0 };
+}
+
+test('R2: what remains is told in plain digits, however much it is', () => {
+  const remaining = fc.oneof(
+    fc.nat(),
+    fc.maxSafeNat(),
+    fc.nat(2000),
+    fc.nat(9_000_000).map((count) => count * 1000),
+  );
+  fc.assert(
+    fc.property(remaining, remaining, (minute, hour) => {
+      const fields = rateLimitFields({
+        nowMicros: 0,
+        minute: windowOf(minute),
+        hour: windowOf(hour),
+        retryAtMicros: null,
+      }).split('\r\n');
+      expect(fields).toContain(`X-RateLimit-Minute-Remaining: ${minute}`);
+      expect(fields).toContain(`X-RateLimit-Hour-Remaining: ${hour}`);
+      expect(fields).toContain(`X-RateLimit-Remaining: ${Math.min(minute, hour)}`);
+      expect(fields).toContain(`RateLimit: "minute";r=${minute};t=0, "hour";r=${hour};t=0`);
+    }),
+  );
 });
