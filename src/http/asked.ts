@@ -2,7 +2,6 @@
  * Which question to the cache a request puts. One function a route answers that, for the endpoint that serves it and for
  * whoever explains it: there is no second reading of a path or a query.
  */
-import { LRUCache } from 'lru-cache';
 import type { ListQuery, ResourceKind } from '../upstream/store.ts';
 import { type Context, keyOf, type Match, matchOf, type Route } from './state.ts';
 
@@ -36,13 +35,13 @@ export type Asked = ListAsked | SingleAsked;
 /** Throws a Problem for what can't be asked. */
 export type Asks<A extends Asked = Asked> = (view: RequestView) => A;
 
-/** Keys whose question at an address is remembered, where it depends on the key: the least recently used goes first. */
+/** Keys whose question at an address is remembered, where it depends on the key: the one that came first goes first. */
 const MOST_KEYS = 8;
 
-/** What an address asks for: the same of all who may ask it, or of each by its workspaces. */
+/** What an address asks for: the same of all who may ask it, or of each by its workspaces. There is one an address. */
 interface Known<A extends Asked> {
   shared: A | null;
-  readonly byWorkspaces: LRUCache<readonly string[], A>;
+  readonly byWorkspaces: Map<readonly string[], A>;
 }
 
 /**
@@ -55,16 +54,22 @@ export function asker<A extends Asked>(asks: Asks<A>): (ctx: Context) => A {
   return (ctx) => {
     const match = matchOf(ctx);
     const { workspaceIds } = keyOf(ctx);
-    const known = byMatch.get(match) ?? { shared: null, byWorkspaces: new LRUCache({ max: MOST_KEYS }) };
+    const known: Known<A> = byMatch.get(match) ?? { shared: null, byWorkspaces: new Map() };
     const remembered = known.shared ?? known.byWorkspaces.get(workspaceIds);
     if (remembered !== undefined) return remembered;
     const view = new ServedView(match, workspaceIds);
     const asked = asks(view);
-    if (view.isPersonal) known.byWorkspaces.set(workspaceIds, asked);
+    if (view.isPersonal) remember(known.byWorkspaces, workspaceIds, asked);
     else known.shared = asked;
     byMatch.set(match, known);
     return asked;
   };
+}
+
+function remember<A>(byWorkspaces: Map<readonly string[], A>, workspaceIds: readonly string[], asked: A): void {
+  const [first] = byWorkspaces.keys();
+  if (first !== undefined && byWorkspaces.size === MOST_KEYS) byWorkspaces.delete(first);
+  byWorkspaces.set(workspaceIds, asked);
 }
 
 class ServedView implements RequestView {
