@@ -1,4 +1,5 @@
 /** The audit of a fleet over a Redis that freezes and dies. */
+import type { Command } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { attempt } from '../../src/admin/attempt.ts';
 import type { Audit } from '../../src/admin/audit.ts';
@@ -56,21 +57,22 @@ test('what is recorded while Redis is frozen stands there once when it goes on, 
 test('an entry that is written but waits for its answer is shown once', async () => {
   const { audit, link } = await open();
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
-  const run = link.client.evalsha.bind(link.client);
-  const evalsha = vi.spyOn(link.client, 'evalsha');
+  const send = link.client.sendCommand.bind(link.client);
   // Redis has run it, and the answer is on its way.
-  evalsha.mockImplementation(async (...args: Parameters<typeof run>) => {
+  const runScript = vi.fn<(command: Command) => Promise<never>>(async ({ args }) => {
     await link.client.lpush(auditKey(), String(args.at(-1)));
     await held;
     throw new Error('Command timed out');
   });
+  const sendCommand = vi.spyOn(link.client, 'sendCommand');
+  sendCommand.mockImplementation((command) => (command.name === 'evalsha' ? runScript(command) : send(command)));
   const recorded = audit.record(change('a'));
   await vi.waitFor(async () => expect(await link.client.llen(auditKey())).toBe(1), WITHIN);
   const second = audit.record(change('b'));
   expect(await targets(audit)).toEqual(['a', 'b']);
   // Nothing is sent beside what is under way.
-  expect(evalsha).toHaveBeenCalledTimes(1);
-  evalsha.mockRestore();
+  expect(runScript).toHaveBeenCalledTimes(1);
+  sendCommand.mockRestore();
   release();
   await Promise.all([recorded, second]);
   expect(await targets(audit)).toEqual(['a', 'b']);
