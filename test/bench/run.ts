@@ -1,12 +1,11 @@
 /**
  * Measures what a request costs, beside other servers with the same bodies, and prints tables as Markdown. Exits with
  * status 1 where a bar is missed. Progress goes to stderr. Linux only: the CPU time comes from /proc.
- * Usage: node test/bench/run.ts [--only NAME]... [--seconds N] [--rounds N] [--memory-seconds N]
+ * Usage: node test/bench/run.ts --help
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { describeMachine } from '../prove/machine.ts';
 import { capacity } from './capacity.ts';
 import { Bench } from './gateway/bench.ts';
@@ -18,6 +17,7 @@ import { latency } from './gateway/cases/latency.ts';
 import { miss, overLimit, redisHit } from './gateway/cases/misses.ts';
 import { memory, start, workers } from './gateway/cases/process.ts';
 import { tracing } from './gateway/cases/tracing.ts';
+import { readOptions } from './options.ts';
 
 const CASES: Readonly<Record<string, Case>> = {
   'hot-list': hotList,
@@ -37,19 +37,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true },
-    seconds: { type: 'string', default: '2' },
-    rounds: { type: 'string', default: '9' },
-    'memory-seconds': { type: 'string', default: '600' },
-  },
-});
-const effort = {
-  seconds: Number(values.seconds),
-  rounds: Number(values.rounds),
-  memorySeconds: Number(values['memory-seconds']),
-};
+const { only, ...effort } = readOptions(Object.keys(CASES), process.argv.slice(2));
 installPeers();
 const machine = await describeMachine();
 const bench = await Bench.open(effort);
@@ -58,7 +46,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 const results: CaseResult[] = [];
 try {
-  for (const name of chosen()) results.push(await runCase(name));
+  for (const name of only) results.push(await runCase(name));
 } finally {
   await bench.close();
 }
@@ -87,10 +75,6 @@ async function runCase(name: string): Promise<CaseResult> {
   } finally {
     await bench.stopServers();
   }
-}
-
-function chosen(): readonly string[] {
-  return values.only ?? Object.keys(CASES);
 }
 
 /** The peers are no dependencies of the project: they come with the first run. */

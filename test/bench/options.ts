@@ -1,0 +1,28 @@
+/** What the benchmark is told on the command line. Says what is wrong with it, and ends the process with status 1. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+
+export interface BenchOptions {
+  readonly only: readonly string[];
+  readonly seconds: number;
+  readonly rounds: number;
+  readonly memorySeconds: number;
+}
+
+/** @param cases - All there are: what is run where none is named. */
+export function readOptions(cases: readonly string[], argv: readonly string[]): BenchOptions {
+  return new Command('npm run bench --')
+    .description('Measures what a request costs, beside other servers with the same bodies. Status 1: a bar is missed.')
+    .addOption(new Option('--only <case...>', 'these alone').choices(cases).default(cases, 'all'))
+    .option('--seconds <number>', 'of one round', positive, 2)
+    .option('--rounds <number>', 'of each server; ratios are medians of theirs', positive, 9)
+    .option('--memory-seconds <number>', 'how long memory is watched under load', positive, 600)
+    .allowExcessArguments(false)
+    .parse(argv, { from: 'user' })
+    .opts<BenchOptions>();
+}
+
+function positive(text: string): number {
+  const number = Number(text);
+  if (!(number > 0)) throw new InvalidArgumentError('A number above 0 is wanted.');
+  return number;
+}
