@@ -38,7 +38,10 @@ export type Asks<A extends Asked = Asked> = (view: RequestView) => A;
 /** Keys whose question at an address is remembered, where it depends on the key: the one that came first goes first. */
 const MOST_KEYS = 8;
 
-/** What an address asks for: the same of all who may ask it, or of each by its workspaces. There is one an address. */
+/**
+ * What an address asks for: the same of all who may ask it, or of each by its workspaces. It is small: there is one an
+ * address, of thousands.
+ */
 interface Known<A extends Asked> {
   shared: A | null;
   readonly byWorkspaces: Map<readonly string[], A>;
