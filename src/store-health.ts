@@ -3,19 +3,19 @@ import type { Clock } from './clock.ts';
 import type { Sighting } from './dependencies.ts';
 import type { StoreCall } from './upstream/http-store.ts';
 
-/** Of the store's failures. What the gateway held back, or a caller gave up, says nothing about the store. */
-const FAILURES: Readonly<Partial<Record<StoreCall['outcome'], string>>> = {
-  timeout: 'no whole answer in time',
-  unreachable: 'no connection, or it broke',
-  refused: '',
-  garbled: 'an answer that cannot be read',
-};
+/** The store's own failures. What the gateway held back, or a caller gave up, says nothing about the store. */
+const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([
+  'timeout',
+  'unreachable',
+  'refused',
+  'garbled',
+] satisfies StoreCall['outcome'][]);
 const SILENT: ReadonlySet<StoreCall['outcome']> = new Set(['aborted', 'overloaded'] satisfies StoreCall['outcome'][]);
 
 /** A store that fails now and then is failing until it has not for so long: else each such call would be two turns. */
 const SETTLED_AFTER_MS = 5000;
 
-type HealthCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId'>;
+type HealthCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure'>;
 
 interface Failing {
   readonly sinceMs: number;
@@ -92,11 +92,9 @@ export class StoreHealth {
   }
 }
 
-/** Null where the store did what it is for. A status is told as it came: of a 503, that it was one. */
-function failureOf({ outcome, status }: HealthCall): string | null {
-  const failure = FAILURES[outcome];
-  if (failure === undefined) return null;
-  const parts = [status === null ? '' : `status ${status}`, failure].filter((part) => part !== '');
-  if (status === 401 || status === 403) parts.push("the store does not take the gateway's token");
-  return parts.join(', ');
+/** Null where the store did what it is for. */
+function failureOf({ outcome, status, failure }: HealthCall): string | null {
+  if (!FAILURES.has(outcome)) return null;
+  const said = failure ?? outcome;
+  return status === 401 || status === 403 ? `${said}: the store does not take the gateway's token` : said;
 }

@@ -24,6 +24,8 @@ export interface StoreCall {
   readonly status: number | null;
   readonly durationMs: number;
   readonly requestId: string;
+  /** For the log: why there is no answer, a StoreError's message. Null where there is one. */
+  readonly failure: string | null;
 }
 
 /** A record of a list that was not served because it was not what was asked for, or not whole. */
@@ -103,18 +105,18 @@ class Client {
   async ask<T>(question: Question<T>, request: FetchOptions): Promise<StoreAnswer<T>> {
     if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
     const startedMicros = this.#clock.nowMicros();
-    const report = (outcome: StoreCall['outcome'], status: number | null): void => {
+    const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
       const { resource } = question;
-      this.#options.hooks?.onCall?.({ resource, outcome, status, durationMs, requestId: request.requestId });
+      this.#options.hooks?.onCall?.({ resource, ...how, durationMs, requestId: request.requestId });
     };
     try {
       const { answer, status } = await this.#exchange(question, request);
-      report(answer.kind, status);
+      report({ outcome: answer.kind, status, failure: null });
       return answer;
     } catch (error) {
       const failure = asStoreError(error);
-      report(failure.kind, failure.status);
+      report({ outcome: failure.kind, status: failure.status, failure: failure.message });
       throw failure;
     }
   }

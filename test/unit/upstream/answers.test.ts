@@ -157,7 +157,14 @@ test('the duration of a call is the time by the clock that was handed in', async
   });
   await client.evaluation(EVALUATION_ID, ASKED);
   expect(calls).toEqual([
-    { resource: 'evaluation', outcome: 'found', status: 200, durationMs: 120.5, requestId: 'request-1' },
+    {
+      resource: 'evaluation',
+      outcome: 'found',
+      status: 200,
+      failure: null,
+      durationMs: 120.5,
+      requestId: 'request-1',
+    },
   ]);
 });
 
