@@ -1,9 +1,10 @@
 /**
  * Runs what the gateway promises and prints one table, as Markdown, of what was measured. Exits with status 1 where a
  * promise isn't kept. Progress goes to stderr. Redis is found as the tests find it.
- * Usage: node test/prove/run.ts [--only NAME]... [--short]
+ * Usage: node test/prove/run.ts --help
  */
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
+import { only } from '../support/only.ts';
 import { describeMachine } from './machine.ts';
 import type { Row, Scale } from './row.ts';
 import { run as cacheFlights } from './rows/cache-flights.ts';
@@ -61,32 +62,25 @@ const PROGRESS_EVERY_MS = 10_000;
 // Servers that were started are ended as the process exits, which a signal alone would not make it do.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
-const names = chosen();
+const options = readOptions();
 const machine = await describeMachine();
 const startedMs = performance.now();
 const rows: Row[] = [];
-for (const name of names) rows.push(...(await runBar(name)));
+for (const name of Object.keys(BARS).filter((bar) => options.only.includes(bar))) rows.push(...(await runBar(name)));
 process.stdout.write(`${machine}\n\n${markdown(rows)}\n`);
 const missed = rows.filter(({ ok }) => !ok);
 say(`${rows.length} bars in ${seconds(startedMs)}, ${missed.length} missed`);
 process.exitCode = missed.length === 0 ? 0 : 1;
 
-/** All of them, or those that were asked for, in their order. */
-function chosen(): readonly string[] {
-  const all = Object.keys(BARS);
-  const { only = all } = options();
-  const unknown = only.filter((name) => !all.includes(name));
-  if (unknown.length > 0) {
-    say(`There is no ${unknown.join(', ')}; there are: ${all.join(', ')}.`);
-    process.exit(2);
-  }
-  return all.filter((name) => only.includes(name));
-}
-
-function options() {
-  return parseArgs({
-    options: { only: { type: 'string', multiple: true }, short: { type: 'boolean', default: false } },
-  }).values;
+/** Says what is wrong with an argument, and ends the process with status 1. */
+function readOptions(): { readonly only: readonly string[]; readonly short: boolean } {
+  return new Command('npm run prove --')
+    .description('Measures what the gateway promises, on real processes. Status 1: a promise is not kept.')
+    .addOption(only(Object.keys(BARS)))
+    .option('--short', 'at a fraction of their size', false)
+    .allowExcessArguments(false)
+    .parse()
+    .opts<{ only: readonly string[]; short: boolean }>();
 }
 
 /** A bar that can't be measured is one that is missed. */
@@ -95,7 +89,7 @@ async function runBar(name: string): Promise<readonly Row[]> {
   say(`${name} ...`);
   const progress = setInterval(() => say(`${name} ... ${seconds(beganMs)}`), PROGRESS_EVERY_MS);
   try {
-    const found = (await BARS[name]?.(options().short ? 'short' : 'whole')) ?? [];
+    const found = (await BARS[name]?.(options.short ? 'short' : 'whole')) ?? [];
     for (const { name: what, measured, ok } of found) say(`  ${ok ? 'ok' : 'MISSED'}  ${what}: ${measured}`);
     return found;
   } catch (error) {
