@@ -2,9 +2,10 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { bearer, type Bench } from '../bench.ts';
-import type { CaseResult } from '../case.ts';
+import { type CaseResult, named } from '../case.ts';
 import { type BenchRequest, CONNECTIONS } from '../load.ts';
 import { median } from '../measure.ts';
+import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';
 import { firstDocument, launch, OTHER_CORE } from '../processes.ts';
 import type { Server } from '../server.ts';
@@ -25,26 +26,26 @@ type Latencies = z.output<typeof latenciesSchema>;
 
 export async function latency(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
-  const request: BenchRequest = { path: LIST, headers: bearer(await gateway.createKey()) };
-  const { file } = await bench.bodyOf(gateway, request);
-  const koa = await bench.peer('koa', { bodyFile: file });
-  const [peak] = await bench.measure([{ name: 'evalgate', server: gateway, load: { requests: [request] } }]);
-  const rate = Math.round((peak?.requestsPerSecond ?? 0) / 2);
-  const runs = { koa: new Runs(), evalgate: new Runs() };
+  const key = await gateway.createKey();
+  const request: BenchRequest = { path: LIST, headers: bearer(key) };
+  const { file: bodyFile } = await bench.bodyOf(gateway, request);
+  const origin = bench.keep(await startOrigin(bodyFile));
+  const koa = await bench.peer('koa', { bodyFile });
+  const fastify = await bench.peer('fastify', { originUrl: origin.url, keys: [key] });
+  // Warms all of them up; the peak is the gateway's.
+  const peaks = await bench.measure(
+    [gateway, koa, fastify].map((server) => ({ name: server.name, server, load: { requests: [request] } })),
+  );
+  const rate = Math.round(named(peaks, 'evalgate').requestsPerSecond / 2);
   const { rounds, seconds } = bench.effort;
-  const open = { request, rate, seconds: seconds / RUNS_A_ROUND };
+  const runs = [koa, fastify, gateway].map((server) => new Runs(server));
   for (let run = 0; run < MOST_RUNS_A_ROUND * rounds; run++) {
-    runs.koa.add(await openLoop(koa, open));
-    runs.evalgate.add(await openLoop(gateway, open));
-    if (runs.koa.quiet.length >= rounds && runs.evalgate.quiet.length >= rounds) break;
+    for (const one of runs) one.add(await openLoop(one.server, { request, rate, seconds: seconds / RUNS_A_ROUND }));
+    if (runs.every(({ quiet }) => quiet.length >= rounds)) break;
   }
-  const addedMs = runs.evalgate.medianMs('p99') - runs.koa.medianMs('p99');
-  const line = (name: 'koa' | 'evalgate'): readonly string[] => [
-    name,
-    ...PERCENTILES.map((which) => `${runs[name].medianMs(which).toFixed(2)} ms`),
-    String(runs[name].timesHeldUp),
-    `${runs[name].quiet.length} of ${runs[name].all.length}`,
-  ];
+  const p99Ms = (name: string): number =>
+    runs.find(({ server }) => server.name === name)?.medianMs('p99') ?? Number.NaN;
+  const addedMs = p99Ms('evalgate') - p99Ms('koa');
   const perSecond = rate.toLocaleString('en');
   return {
     rows: [
@@ -59,7 +60,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
       {
         title: `Open loop, ${perSecond} requests/s`,
         head: ['server', ...PERCENTILES, 'times its client was held up', 'runs in which the host took no core away'],
-        lines: [line('koa'), line('evalgate')],
+        lines: runs.map((one) => one.line()),
       },
     ],
   };
@@ -71,14 +72,15 @@ const MOST_RUNS_A_ROUND = 4;
 const PERCENTILES = ['p50', 'p90', 'p99'] as const;
 
 class Runs {
+  readonly server: Server;
   readonly all: Latencies[] = [];
+
+  constructor(server: Server) {
+    this.server = server;
+  }
 
   get quiet(): readonly Latencies[] {
     return this.all.filter((run) => run.stolenTicks === 0);
-  }
-
-  get timesHeldUp(): number {
-    return this.all.reduce((sum, run) => sum + run.timesHeldUp, 0);
   }
 
   add(run: Latencies): void {
@@ -89,6 +91,15 @@ class Runs {
   medianMs(which: (typeof PERCENTILES)[number]): number {
     const runs = this.quiet.length > 0 ? this.quiet : this.all;
     return median(runs.map(({ latencyMs }) => latencyMs[which]));
+  }
+
+  line(): readonly string[] {
+    return [
+      this.server.name,
+      ...PERCENTILES.map((which) => `${this.medianMs(which).toFixed(2)} ms`),
+      String(this.all.reduce((sum, { timesHeldUp }) => sum + timesHeldUp, 0)),
+      `${this.quiet.length} of ${this.all.length}`,
+    ];
   }
 }
 
