@@ -35,7 +35,6 @@ export interface Fetched<T> {
 /** Rejects with a StoreError and nothing else. */
 export async function fetchEntry<T>(
   task: FetchTask<T>,
-  signal: AbortSignal,
   { store, purges, clock }: FetchDependencies,
 ): Promise<Fetched<T>> {
   const { question, context, isWanted, isBackground } = task;
@@ -44,7 +43,7 @@ export async function fetchEntry<T>(
   // Both before the call: a purge or a change that comes while it is under way is later than the answer.
   const position = purges.position();
   const filledAtMs = clock.nowMs();
-  const answer = await question.ask(store, { ...fetchOptions(held, context, signal), isWanted, isBackground });
+  const answer = await question.ask(store, { ...fetchOptions(held, context), isWanted, isBackground });
   const { entry, isChanged } = entryOf({ question, held }, answer, filledAtMs);
   const tags = tagsOf(question, entry);
   return { stored: { kind: question.kind, entry, tags, position, fetchedAtMs: clock.nowMs() }, isChanged };
@@ -54,11 +53,10 @@ function isPurged(held: StoredEntry | null, purges: PurgeLog): boolean {
   return held !== null && purges.since(held.position, held.tags) === 'hard';
 }
 
-function fetchOptions(held: StoredEntry | null, context: ReadContext, signal: AbortSignal): FetchOptions {
+function fetchOptions(held: StoredEntry | null, context: ReadContext): FetchOptions {
   const etag = held?.entry.answer.kind === 'found' ? held.entry.answer.etag : null;
   return {
     requestId: context.requestId,
-    signal,
     ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }),
     ...(etag === null ? {} : { ifNoneMatch: etag }),
   };

@@ -53,16 +53,14 @@ export class Filler implements Flights {
   }
 
   /** Rejects with a StoreError and nothing else. */
-  async run<T>(task: FetchTask<T>): Promise<Landing> {
-    try {
-      return await this.#land(task);
-    } catch (error) {
+  run<T>(task: FetchTask<T>): Promise<Landing> {
+    return this.#land(task).catch((error: unknown) => {
       const storeError = asStoreError(error);
       const { key, kind } = task.question;
       const isTold = task.held !== null && storeError.kind !== 'paused';
       if (isTold) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
       throw storeError;
-    }
+    });
   }
 
   /** What the fleet holds of the key, taken into memory where it is newer than what is there. */
@@ -134,7 +132,7 @@ export class Filler implements Flights {
   }
 
   /** The call itself, reported whatever comes of it, unless it was held back. */
-  async #ask<T>(task: FetchTask<T>): Promise<Fetched<T>> {
+  #ask<T>(task: FetchTask<T>): Promise<Fetched<T>> {
     const { clock, hooks, flightDeadlineMs, timers } = this.#options;
     const { question, context } = task;
     const beganMicros = clock.nowMicros();
@@ -143,14 +141,16 @@ export class Filler implements Flights {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
       hooks.onStoreCall?.({ class: cacheClass, key, keyHash, isFailed, route: context.route ?? null, durationMs });
     };
-    try {
-      const fetched = await withDeadline(flightDeadlineMs, timers, (signal) => fetchEntry(task, signal, this.#options));
-      report(classOf(fetched.stored.kind, fetched.stored.entry), false);
-      return fetched;
-    } catch (error) {
-      if (!isOf(HELD_BACK, error)) report(question.kind, !isOf(ABANDONED, error));
-      throw error;
-    }
+    return inTime(fetchEntry(task, this.#options), flightDeadlineMs, timers).then(
+      (fetched) => {
+        report(classOf(fetched.stored.kind, fetched.stored.entry), false);
+        return fetched;
+      },
+      (error: unknown) => {
+        if (!isOf(HELD_BACK, error)) report(question.kind, !isOf(ABANDONED, error));
+        throw error;
+      },
+    );
   }
 
   /** Keeps the answer and what it seeds, unless a purge has come since the fetch began, or it is of another workspace. */
@@ -201,21 +201,18 @@ function isOf(kinds: ReadonlySet<StoreErrorKind>, error: unknown): boolean {
   return error instanceof StoreError && kinds.has(error.kind);
 }
 
-/** Ends the wait after that time even where the call doesn't heed its signal. */
-async function withDeadline<R>(
-  deadlineMs: number,
-  timers: Timers,
-  run: (signal: AbortSignal) => Promise<R>,
-): Promise<R> {
-  const controller = new AbortController();
-  const { promise: expiry, reject } = Promise.withResolvers<never>();
+/** The same answer, or a StoreError after that time: whatever becomes of a call, those who wait for it don't for ever. */
+function inTime<R>(answer: Promise<R>, deadlineMs: number, timers: Timers): Promise<R> {
+  const { promise, resolve, reject } = Promise.withResolvers<R>();
   const cancel = timers.after(deadlineMs, () => {
     reject(new StoreError('timeout', `the store did not answer within ${deadlineMs} ms`));
-    controller.abort();
   });
-  try {
-    return await Promise.race([run(controller.signal), expiry]);
-  } finally {
-    cancel();
-  }
+  const settle = <V>(how: (value: V) => void): ((value: V) => void) => {
+    return (value) => {
+      cancel();
+      how(value);
+    };
+  };
+  answer.then(settle(resolve), settle(reject));
+  return promise;
 }

@@ -78,9 +78,9 @@ export class FleetFlights {
   /** Rejects with a StoreError: the store's own, or the one that the leader met. */
   async fly(key: string, job: FleetJob): Promise<FleetLanding> {
     const attempt = await this.#acquire(key);
-    if (attempt?.kind !== 'taken') return await this.#go(attempt, job);
+    if (attempt?.kind !== 'taken') return this.#go(attempt, job);
     const following = await this.#try('follow', () => this.#options.fleet.leases.follow(key));
-    if (following === undefined) return await this.#go(undefined, job);
+    if (following === undefined) return this.#go(undefined, job);
     try {
       return await this.#wait(key, following, job);
     } finally {
@@ -94,7 +94,7 @@ export class FleetFlights {
     const waited = await this.#awaitEnd(key, following, job);
     job.onWaited?.(waited.end, (clock.nowMicros() - beganMicros) / 1000);
     if (waited.end === 'stored') return { stored: waited.stored, by: 'awaited', isStored: true, isOverruled: false };
-    if (waited.end === 'taken-over') return await this.#go(waited.attempt, job);
+    if (waited.end === 'taken-over') return this.#go(waited.attempt, job);
     if (waited.end === 'failed') throw fromFailure(waited.failure);
     throw new StoreError('timeout', `other processes did not get an answer within ${deadlineMs} ms`);
   }
@@ -120,7 +120,7 @@ export class FleetFlights {
 
   async #go(attempt: Exclude<LeaseAttempt, { kind: 'taken' }> | undefined, job: FleetJob): Promise<FleetLanding> {
     if (attempt?.kind === 'failed') throw fromFailure(attempt.failure);
-    if (attempt?.kind === 'acquired') return await this.#lead(attempt, job);
+    if (attempt?.kind === 'acquired') return this.#lead(attempt, job);
     // The fleet is out of reach: each process for itself.
     return { stored: await job.fetch(), by: 'fetched', isStored: false, isOverruled: false };
   }

@@ -16,7 +16,7 @@ export function createPassThrough(store: EvaluationStore, clock: Clock): Evaluat
     const none = (): StoredEntry<T> => absence(question, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
     try {
       const task = { question, context, held: null, isWanted: context.isWaiting ?? always, isBackground: false };
-      const { stored } = await fetchEntry(task, new AbortController().signal, dependencies);
+      const { stored } = await fetchEntry(task, dependencies);
       return isVisible(question, stored, context.workspaceIds) ? stored : none();
     } catch (error) {
       if (foreignWorkspaceOfFailure(error, context.workspaceIds) !== null) return none();

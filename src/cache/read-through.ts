@@ -103,7 +103,7 @@ class ReadThrough {
       const isOfUse = held !== null && isServedOnError(held);
       return isOfUse ? this.#serveOnError(asked, held, reason) : this.#serveHeld(asked, verdict);
     }
-    return await this.#forward({ ...asked, held, reason });
+    return this.#forward({ ...asked, held, reason });
   }
 
   /** What was found, unless it is no answer to the question. */
@@ -185,8 +185,11 @@ class ReadThrough {
   }
 
   /** With a copy that is usable on error, the wait for the store is bounded. */
-  async #settle<T>(flight: Flight<Landing>, held: Held<T> | null): Promise<Settled<T>> {
-    if (held === null || !isServedOnError(held)) return await settled(flight);
+  #settle<T>(flight: Flight<Landing>, held: Held<T> | null): Promise<Settled<T>> {
+    return held === null || !isServedOnError(held) ? settled(flight) : this.#settleInTime(flight);
+  }
+
+  async #settleInTime<T>(flight: Flight<Landing>): Promise<Settled<T>> {
     const { clock, timers } = this.#options;
     const { promise: lateness, resolve } = Promise.withResolvers<Settled<T>>();
     // Who comes later needn't find out anew that the store is slow.
@@ -256,12 +259,11 @@ function isOfTheStore(error: unknown): boolean {
   return !(error instanceof StoreError && error.kind === 'paused');
 }
 
-async function settled<T>({ landing: flight }: Flight<Landing>): Promise<Settled<T>> {
-  try {
-    return { kind: 'landed', landing: await flight };
-  } catch (error) {
-    return { kind: 'failed', error };
-  }
+function settled<T>(flight: Flight<Landing>): Promise<Settled<T>> {
+  return flight.landing.then(
+    (landing) => ({ kind: 'landed', landing }),
+    (error: unknown) => ({ kind: 'failed', error }),
+  );
 }
 
 /** Another reader's copy is none. */

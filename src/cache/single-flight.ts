@@ -57,35 +57,39 @@ export class SingleFlight<T> {
     underWay?.waiters.push(isWaiting);
     const known = underWay?.flight ?? this.#lastFailure(key);
     if (known !== undefined) return { ...known, isLed: false };
-    const { promise: landing, resolve } = Promise.withResolvers<T>();
-    const begun = { flight: { landing, isLed: true, startedAtMs: this.#clock.nowMs() }, waiters: [isWaiting] };
-    this.#underWay.set(key, begun);
-    resolve(this.#run(key, begun, fly));
-    return begun.flight;
+    const waiters = [isWaiting];
+    const flight = { landing: this.#run(key, waiters, fly), isLed: true, startedAtMs: this.#clock.nowMs() };
+    this.#underWay.set(key, { flight, waiters });
+    return flight;
   }
 
-  async #run(key: string, begun: UnderWay<T>, fly: (isWanted: () => boolean) => Promise<T>): Promise<T> {
-    let isAbandoned = false;
+  async #run(key: string, waiters: readonly IsWaiting[], fly: (isWanted: () => boolean) => Promise<T>): Promise<T> {
     const isWanted = (): boolean => {
-      isAbandoned ||= !begun.waiters.some((isWaiting) => isWaiting());
-      if (isAbandoned) this.#end(key, begun);
-      return !isAbandoned;
+      const isStillWanted = this.#current(key, waiters) !== null && waiters.some((isWaiting) => isWaiting());
+      if (!isStillWanted) this.#end(key, waiters);
+      return isStillWanted;
     };
     // Whoever began it does what belongs to that first: `fly` could end at once.
     await Promise.resolve();
     try {
       return await fly(isWanted);
     } catch (error) {
-      if (!isAbandoned && this.#isToRemember(error)) this.#remember(key, begun.flight);
+      const flight = this.#current(key, waiters);
+      if (flight !== null && this.#isToRemember(error)) this.#remember(key, flight);
       throw error;
     } finally {
-      this.#end(key, begun);
+      this.#end(key, waiters);
     }
   }
 
-  /** One that was abandoned may have been followed by another of its key. */
-  #end(key: string, begun: UnderWay<T>): void {
-    if (this.#underWay.get(key) === begun) this.#underWay.delete(key);
+  /** The flight of these waiters; null once it was abandoned, and may have been followed by another of its key. */
+  #current(key: string, waiters: readonly IsWaiting[]): Flight<T> | null {
+    const underWay = this.#underWay.get(key);
+    return underWay?.waiters === waiters ? underWay.flight : null;
+  }
+
+  #end(key: string, waiters: readonly IsWaiting[]): void {
+    if (this.#current(key, waiters) !== null) this.#underWay.delete(key);
   }
 
   #lastFailure(key: string): Flight<T> | undefined {

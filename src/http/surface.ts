@@ -44,6 +44,5 @@ export async function serveEndpoint(ctx: Context, endpoint: Endpoint, steps: Ste
   throwIfGone(ctx);
   endpoint.authorize(ctx);
   boundAddress(ctx);
-  const answer = endpoint.handle(ctx);
-  return answer instanceof Promise ? await answer : answer;
+  return endpoint.handle(ctx);
 }

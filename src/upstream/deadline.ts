@@ -1,32 +1,41 @@
 /** One deadline for a whole exchange: name look-up, connection, headers and the last byte of the body. */
 import { StoreError } from './store.ts';
 
-export interface Deadline {
-  /** Aborts when the time is over or a caller's signal does; its reason is then a StoreError. */
-  readonly signal: AbortSignal;
-  /** Ends the call at once, for the client's own shutdown. */
-  abort(): void;
-  /** Frees the timer and the listeners. Call it when the exchange is over, however it ended. */
-  end(): void;
-}
+/** An AbortController could do this too, for ten times the memory; every call that waits for the store has one. */
+export class Deadline {
+  readonly #timer: NodeJS.Timeout;
+  #reason: StoreError | null = null;
+  #onOver: (() => void) | null = null;
 
-/** `callerSignal` is the caller's own wish to stop; an already aborted one ends the exchange before it begins. */
-export function startDeadline(timeoutMs: number, callerSignal: AbortSignal | undefined): Deadline {
-  const controller = new AbortController();
-  const abort = (): void => {
-    controller.abort(new StoreError('aborted', 'the call was abandoned before the store had answered'));
-  };
-  const timer = setTimeout(() => {
-    controller.abort(new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`));
-  }, timeoutMs);
-  if (callerSignal?.aborted === true) abort();
-  else callerSignal?.addEventListener('abort', abort, { once: true });
-  return {
-    signal: controller.signal,
-    abort,
-    end: () => {
-      clearTimeout(timer);
-      callerSignal?.removeEventListener('abort', abort);
-    },
-  };
+  constructor(timeoutMs: number) {
+    this.#timer = setTimeout(() => {
+      this.#end(new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`));
+    }, timeoutMs);
+  }
+
+  /** Throws the StoreError that tells why it is over, where it is. */
+  throwIfOver(): void {
+    if (this.#reason !== null) throw this.#reason;
+  }
+
+  /** What is to be done as soon as it is over, in place of what was; null for nothing. */
+  whenOver(run: (() => void) | null): void {
+    this.#onOver = run;
+  }
+
+  /** Ends the call at once, for the client's own shutdown. */
+  abort(): void {
+    this.#end(new StoreError('aborted', 'the call was abandoned before the store had answered'));
+  }
+
+  /** Frees the timer. Call it when the exchange is over, however it ended. */
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #end(reason: StoreError): void {
+    if (this.#reason !== null) return;
+    this.#reason = reason;
+    this.#onOver?.();
+  }
 }

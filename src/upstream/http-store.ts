@@ -2,7 +2,7 @@
 import { systemClock, type Clock } from '../clock.ts';
 import type { ApiKeyRecord } from '../domain/records.ts';
 import { answerOf } from './answers.ts';
-import { startDeadline, type Deadline } from './deadline.ts';
+import { Deadline } from './deadline.ts';
 import { listQuestion } from './list.ts';
 import type { Question, StoreResource } from './question.ts';
 import {
@@ -110,14 +110,20 @@ class Client {
       const { resource } = question;
       this.#options.hooks?.onCall?.({ resource, ...how, durationMs, requestId: request.requestId });
     };
+    const deadline = this.#startDeadline(request);
     try {
-      const { answer, status } = await this.#exchange(question, request);
-      report({ outcome: answer.kind, status, failure: null });
+      const reply = await this.#transport.get(question.path, headersOf(request), deadline);
+      const isConditional = request.ifNoneMatch !== undefined;
+      const answer = await answerOf({ question, isConditional, nowMs: this.#clock.nowMs() }, reply);
+      report({ outcome: answer.kind, status: reply.status, failure: null });
       return answer;
     } catch (error) {
       const failure = asStoreError(error);
       report({ outcome: failure.kind, status: failure.status, failure: failure.message });
       throw failure;
+    } finally {
+      deadline.clear();
+      this.#inFlight.delete(deadline);
     }
   }
 
@@ -127,23 +133,12 @@ class Client {
     this.#transport.close();
   }
 
-  async #exchange<T>(
-    question: Question<T>,
-    request: FetchOptions,
-  ): Promise<{ readonly answer: StoreAnswer<T>; readonly status: number }> {
+  #startDeadline(request: FetchOptions): Deadline {
     const { timeoutMs } = this.#options;
-    const deadline = startDeadline(Math.min(timeoutMs, request.timeoutMs ?? timeoutMs), request.signal);
+    const deadline = new Deadline(Math.min(timeoutMs, request.timeoutMs ?? timeoutMs));
     if (this.#isClosed) deadline.abort();
     this.#inFlight.add(deadline);
-    try {
-      const reply = await this.#transport.get(question.path, headersOf(request), deadline.signal);
-      const isConditional = request.ifNoneMatch !== undefined;
-      const answer = await answerOf({ question, isConditional, nowMs: this.#clock.nowMs() }, reply);
-      return { answer, status: reply.status };
-    } finally {
-      deadline.end();
-      this.#inFlight.delete(deadline);
-    }
+    return deadline;
   }
 }
 

@@ -29,8 +29,6 @@ export interface FetchOptions {
   readonly traceparent?: string;
   /** The ETag of a copy held: the store may answer `not-modified`. */
   readonly ifNoneMatch?: string;
-  /** Aborts the call; the promise then rejects with a StoreError of kind `aborted`. */
-  readonly signal?: AbortSignal;
   /**
    * Asked when the call's turn comes, right before it is sent: where nobody waits for its answer any more, it isn't, and
    * the promise rejects with a StoreError of kind `aborted`. A call that was sent goes on: its answer can be kept.
@@ -83,7 +81,7 @@ export type ResourceKind = keyof EvaluationStore;
  * - `overloaded`: the gateway itself didn't send the call, to shield the store
  * - `suspended`: the gateway didn't send the call, because too many of the last ones failed
  * - `paused`: an operator has said that the store is asked nothing for a while, so the call was not sent
- * - `aborted`: the caller's signal
+ * - `aborted`: nobody waited for the answer any more, or the gateway was stopping
  */
 export type StoreErrorKind =
   | 'timeout'

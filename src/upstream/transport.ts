@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { createAgents } from './agents.ts';
 import { ACCEPTED_CODING, readBody } from './bounded-body.ts';
+import type { Deadline } from './deadline.ts';
 import { storeErrorOf } from './failures.ts';
 import { StoreError } from './store.ts';
 
@@ -34,10 +35,10 @@ export interface Reply {
 
 export interface Transport {
   /**
-   * `path` begins with a slash and is relative to the base address. Rejects with a StoreError: the signal's reason
-   * when it is aborted, else of kind `unreachable` or `garbled`.
+   * `path` begins with a slash and is relative to the base address. Rejects with a StoreError: the deadline's reason
+   * when it is over, else of kind `unreachable` or `garbled`.
    */
-  get(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply>;
+  get(path: string, headers: Readonly<Record<string, string>>, deadline: Deadline): Promise<Reply>;
   /** Closes every connection. */
   close(): void;
 }
@@ -61,13 +62,11 @@ export function createTransport(options: TransportOptions): Transport {
     'user-agent': 'evalgate',
   };
   return {
-    get: async (path, headers, signal) => {
-      signal.throwIfAborted();
+    get: async (path, headers, deadline) => {
+      deadline.throwIfOver();
       const outgoing = { protocol, hostname, port, agent, path: prefix + path, headers: { ...common, ...headers } };
-      return await new Exchange(
-        begun(() => send(outgoing)),
-        signal,
-      ).reply(options.maxResponseBytes);
+      const request = begun(() => send(outgoing));
+      return new Exchange(request, deadline).reply(options.maxResponseBytes);
     },
     close: () => agents.destroy(),
   };
@@ -84,20 +83,19 @@ function begun(send: () => ClientRequest): ClientRequest {
 
 class Exchange {
   readonly #request: ClientRequest;
-  readonly #signal: AbortSignal;
+  readonly #deadline: Deadline;
   /** The store's, once its headers are there. */
   #status: number | null = null;
   /** Why this side has ended it. */
   #fault: StoreError | null = null;
 
-  constructor(request: ClientRequest, signal: AbortSignal) {
+  constructor(request: ClientRequest, deadline: Deadline) {
     this.#request = request;
-    this.#signal = signal;
+    this.#deadline = deadline;
   }
 
   async reply(maxResponseBytes: number): Promise<Reply> {
-    const abort = (): void => void this.#request.destroy();
-    this.#signal.addEventListener('abort', abort);
+    this.#deadline.whenOver(() => void this.#request.destroy());
     try {
       const response = await this.#response();
       const { statusCode: status = 0, headers } = response;
@@ -106,14 +104,14 @@ class Exchange {
         status === 200
           ? await readBody(response, { contentEncoding: headers['content-encoding'], maxBytes: maxResponseBytes })
           : await readErrorBody(response, headers);
-      this.#signal.throwIfAborted();
+      this.#deadline.throwIfOver();
       return { status, headers, body };
     } catch (error) {
       this.#request.destroy();
-      this.#signal.throwIfAborted();
+      this.#deadline.throwIfOver();
       throw this.#fault ?? storeErrorOf(error, this.#status);
     } finally {
-      this.#signal.removeEventListener('abort', abort);
+      this.#deadline.whenOver(null);
     }
   }
 

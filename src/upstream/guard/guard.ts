@@ -13,9 +13,8 @@ import { Breaker, type Pass } from './breaker.ts';
 import type { CallRate } from './call-rate.ts';
 import type { GuardHooks, GuardRefusal, GuardStatus } from './hooks.ts';
 import { RetryBudget } from './retry-budget.ts';
-import { type NoTurn, Turns } from './turns.ts';
+import { Turns } from './turns.ts';
 import { retryDelayMs, verdictOf } from './verdicts.ts';
-import { wait } from './wait.ts';
 
 export type Guarded = EvaluationStore & ApiKeySource;
 
@@ -97,57 +96,49 @@ class Guard {
     return { isOpen: this.#breaker.isOpen, inFlight: this.turns.inFlight, queued: this.turns.queued };
   }
 
-  async ask<T>(resource: StoreResource, request: FetchOptions, send: Call<T>['send']): Promise<T> {
+  ask<T>(resource: StoreResource, request: FetchOptions, send: Call<T>['send']): Promise<T> {
     const { timeoutMs } = this.#options.limits;
     const endMs = this.#nowMs() + Math.min(timeoutMs, request.timeoutMs ?? timeoutMs);
     const call = { resource, request, send, endMs };
-    for (let tries = 1; ; tries += 1) {
+    return this.#try(call, true).catch((error: unknown) => this.#repeat(call, error));
+  }
+
+  /** Rejects with the last failure where that is of no use, or no more. */
+  async #repeat<T>(call: Call<T>, firstFailure: unknown): Promise<T> {
+    let failure = firstFailure;
+    for (let tries = 1; tries < MOST_TRIES && (await this.#mayRepeat(call, failure, tries)); tries += 1) {
       try {
-        const answer = await this.#try(call, tries === 1);
-        if (tries > 1) this.#hooks.onRetry?.({ outcome: 'answered' });
+        const answer = await this.#try(call, false);
+        this.#hooks.onRetry?.({ outcome: 'answered' });
         return answer;
       } catch (error) {
-        if (tries > 1) this.#hooks.onRetry?.({ outcome: 'failed' });
-        if (tries === MOST_TRIES || !(await this.#mayRepeat(call, error, tries))) throw error;
+        this.#hooks.onRetry?.({ outcome: 'failed' });
+        failure = error;
       }
     }
+    throw failure;
   }
 
   async #try<T>({ resource, request, send, endMs }: Call<T>, isFirst: boolean): Promise<T> {
     const beganMs = this.#nowMs();
     const pass = this.#breaker.admit(beganMs);
     if (pass === null) throw this.#refusal(resource, 'store-failing');
-    const { isBackground = false, signal } = request;
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, endMs - beganMs);
-    const turn = await this.turns.take({ isBackground, signal, waitMs });
-    if (turn.kind === 'refused') {
-      this.#settle(pass, 'none');
-      throw this.#refusal(resource, turn.reason);
-    }
+    const turn = await this.turns.take({ isBackground: request.isBackground ?? false, waitMs });
     try {
-      return await this.#send({ resource, request, send, endMs }, pass, () => {
-        this.#hooks.onTurnTaken?.({ waitedMs: this.#nowMs() - beganMs });
-        if (isFirst) this.#budget.earn();
-      });
-    } finally {
-      turn.release();
-    }
-  }
-
-  /** It is this call's turn: it goes, unless the breaker has opened while it waited. */
-  async #send<T>({ resource, request, send, endMs }: Call<T>, pass: Pass, onGoing: () => void): Promise<T> {
-    if (!this.#breaker.begin(pass, this.#nowMs())) {
-      this.#settle(pass, 'none');
-      throw this.#refusal(resource, 'store-failing');
-    }
-    onGoing();
-    try {
+      if (turn.kind === 'refused') throw this.#refusal(resource, turn.reason);
+      // It may have opened while this call waited.
+      if (!this.#breaker.begin(pass, this.#nowMs())) throw this.#refusal(resource, 'store-failing');
+      this.#hooks.onTurnTaken?.({ waitedMs: this.#nowMs() - beganMs });
+      if (isFirst) this.#budget.earn();
       const answer = await send({ ...request, timeoutMs: Math.max(1, Math.floor(endMs - this.#nowMs())) });
       this.#settle(pass, 'good');
       return answer;
     } catch (error) {
       this.#settleFailed(pass, error);
       throw error;
+    } finally {
+      if (turn.kind === 'granted') turn.release();
     }
   }
 
@@ -162,8 +153,8 @@ class Guard {
       this.#hooks.onRetry?.({ outcome: 'over-budget' });
       return false;
     }
-    await wait(delayMs, timers, request.signal);
-    return request.signal?.aborted !== true && !this.#breaker.isOpen;
+    await new Promise<void>((resolve) => void timers.after(delayMs, resolve));
+    return !this.#breaker.isOpen;
   }
 
   #settle(pass: Pass, verdict: 'good' | 'none'): void {
@@ -180,8 +171,7 @@ class Guard {
     this.turns.refuseAll('store-failing');
   }
 
-  #refusal(resource: StoreResource, reason: NoTurn): StoreError {
-    if (reason === 'aborted') return new StoreError('aborted', 'the call was abandoned before its turn had come');
+  #refusal(resource: StoreResource, reason: GuardRefusal): StoreError {
     this.#hooks.onRefused?.({ resource, reason });
     return reason === 'store-failing' ? this.#suspended() : this.#overloaded(reason);
   }

@@ -4,6 +4,7 @@
  */
 import type { Timers } from '../../timers.ts';
 import { type CallRate, unlimitedRate } from './call-rate.ts';
+import type { GuardRefusal } from './hooks.ts';
 
 export interface TurnsOptions {
   /** Most calls in flight. */
@@ -17,19 +18,16 @@ export interface Asking {
   readonly isBackground: boolean;
   /** How long it may wait. */
   readonly waitMs: number;
-  readonly signal: AbortSignal | undefined;
 }
-
-export type NoTurn = 'queue-full' | 'queue-timeout' | 'store-failing' | 'aborted';
 
 /** `release` must be called once the call is over. */
 export type TurnAnswer =
   | { readonly kind: 'granted'; readonly release: () => void }
-  | { readonly kind: 'refused'; readonly reason: NoTurn };
+  | { readonly kind: 'refused'; readonly reason: GuardRefusal };
 
 interface Waiting {
   readonly resolve: (answer: TurnAnswer) => void;
-  /** Ends its timer and its listening. */
+  /** Ends its timer. */
   readonly leave: () => void;
 }
 
@@ -60,7 +58,6 @@ export class Turns {
 
   /** Resolves as soon as it is decided; never rejects. */
   take(asking: Asking): Promise<TurnAnswer> {
-    if (asking.signal?.aborted === true) return Promise.resolve({ kind: 'refused', reason: 'aborted' });
     if (this.queued === 0 && this.#isFree()) return Promise.resolve(this.#granted());
     const isFull = this.queued >= this.#options.maxQueue;
     if (isFull && (asking.isBackground || !this.#makeRoom())) {
@@ -70,23 +67,17 @@ export class Turns {
   }
 
   /** Sends all away that wait. */
-  refuseAll(reason: NoTurn): void {
+  refuseAll(reason: GuardRefusal): void {
     for (const queue of Object.values(this.#queues)) {
       for (const waiting of queue) this.#refuse(queue, waiting, reason);
     }
   }
 
-  #wait({ isBackground, waitMs, signal }: Asking): Promise<TurnAnswer> {
+  #wait({ isBackground, waitMs }: Asking): Promise<TurnAnswer> {
     const { promise, resolve } = Promise.withResolvers<TurnAnswer>();
     const queue = isBackground ? this.#queues.background : this.#queues.awaited;
-    const onAbort = (): void => this.#refuse(queue, waiting, 'aborted');
-    const cancel = this.#options.timers.after(waitMs, () => this.#refuse(queue, waiting, 'queue-timeout'));
-    const leave = (): void => {
-      cancel();
-      signal?.removeEventListener('abort', onAbort);
-    };
+    const leave = this.#options.timers.after(waitMs, () => this.#refuse(queue, waiting, 'queue-timeout'));
     const waiting: Waiting = { resolve, leave };
-    signal?.addEventListener('abort', onAbort, { once: true });
     queue.add(waiting);
     return promise;
   }
@@ -99,7 +90,7 @@ export class Turns {
     return oldest !== undefined;
   }
 
-  #refuse(queue: Set<Waiting>, waiting: Waiting, reason: NoTurn): void {
+  #refuse(queue: Set<Waiting>, waiting: Waiting, reason: GuardRefusal): void {
     queue.delete(waiting);
     waiting.leave();
     waiting.resolve({ kind: 'refused', reason });

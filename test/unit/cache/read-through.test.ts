@@ -249,16 +249,17 @@ describe('a slow or failing store', () => {
     expect(store.count()).toBe(3);
   });
 
-  test('a flight has its own deadline, even where the store heeds no signal', async () => {
+  test('a flight has its own deadline, even where the store never answers', async () => {
     const { store, timers, reader } = createRig({ flightDeadlineMs: 12_000 });
     store.hold();
     const read = promised(() => reader.transcript('ev_1', CONTEXT));
     read.catch(() => {});
+    let isOver = false;
+    void read.finally(() => (isOver = true)).catch(() => {});
     await timers.advance(11_999);
-    expect(store.calls[0]?.options.signal?.aborted).toBe(false);
+    expect(isOver).toBe(false);
     await timers.advance(1);
     await expect(read).rejects.toMatchObject({ name: 'StoreError', kind: 'timeout' });
-    expect(store.calls[0]?.options.signal?.aborted).toBe(true);
   });
 
   test('a flight that has landed leaves no timer behind', async () => {

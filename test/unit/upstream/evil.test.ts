@@ -162,48 +162,11 @@ describe('no connection at all is unreachable', () => {
   });
 });
 
-describe("the caller's signal", () => {
-  test('ends a call in flight', async () => {
-    const { store, client, calls } = await openStore();
-    store.gate();
-    const controller = new AbortController();
-    const failure = failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, signal: controller.signal }));
-    await store.waitForCalls(1);
-    controller.abort();
-    expect(await failure).toMatchObject({ kind: 'aborted', status: null });
-    expect(calls).toMatchObject([{ outcome: 'aborted' }]);
-  });
-
-  test('ends a call half-way through the body', async () => {
-    const { store, client } = await openEvilStore('slow drip of a body');
-    const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, signal: AbortSignal.timeout(100) }));
-    expect(failure.kind).toBe('aborted');
-    await store.allClosed();
-  });
-
-  test('that is aborted already keeps the call from being sent', async () => {
-    const { store, client } = await openStore();
-    const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, signal: AbortSignal.abort() }));
-    expect(failure.kind).toBe('aborted');
-    expect(store.calls()).toBe(0);
-  });
-
-  test('nor is a call whose answer nobody waits for any more', async () => {
-    const { store, client, calls } = await openStore();
-    const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, isWanted: () => false }));
-    expect(failure.kind).toBe('aborted');
-    expect([store.calls(), calls]).toEqual([0, []]);
-  });
-
-  test('may fire long after the call without effect', async () => {
-    const { store, client } = await openStore();
-    store.put({ evaluations: [anEvaluation()] });
-    const controller = new AbortController();
-    await recordOf(client.evaluation(EVALUATION_ID, { ...ASKED, signal: controller.signal }));
-    controller.abort();
-    expect(await recordOf(client.evaluation(EVALUATION_ID, ASKED))).toEqual(anEvaluation());
-    expect(store.connections).toBe(1);
-  });
+test('a call whose answer nobody waits for any more is not sent', async () => {
+  const { store, client, calls } = await openStore();
+  const failure = await failureOf(client.evaluation(EVALUATION_ID, { ...ASKED, isWanted: () => false }));
+  expect(failure.kind).toBe('aborted');
+  expect([store.calls(), calls]).toEqual([0, []]);
 });
 
 describe('closing', () => {
@@ -215,6 +178,15 @@ describe('closing', () => {
     expect((await failureOf(client.evaluation(EVALUATION_ID, ASKED))).kind).toBe('aborted');
     await store.allClosed();
     expect(store.requestLines.length).toBeLessThanOrEqual(1);
+  });
+
+  test.each(['hang before headers', 'slow drip of a body'] as const)('ends what the store is at: %s', async (evil) => {
+    const { store, client } = await openEvilStore(evil);
+    const failure = failureOf(client.evaluation(EVALUATION_ID, ASKED));
+    await expect.poll(() => store.requestLines.length).toBe(1);
+    await client.close();
+    expect((await failure).kind).toBe('aborted');
+    await store.allClosed();
   });
 
   test('closes idle connections', async () => {

@@ -117,17 +117,6 @@ test('what was refused for want of room can be tried again after all have gone t
   expect([kind, retryAfterMs]).toEqual(['overloaded', 2500]);
 });
 
-test('a caller that leaves while it waits is no trouble of the store', async () => {
-  const { ask, store, timers, outcomes, events } = openRig({ maxInFlight: 1 });
-  const controller = new AbortController();
-  store.hold();
-  void ask('a');
-  void ask('b', { signal: controller.signal });
-  controller.abort();
-  await timers.advance(0);
-  expect([outcomes, events]).toEqual([['b: aborted'], ['waited 0']]);
-});
-
 test('a refresh that nobody waits for lets reads go first', async () => {
   const { ask, store, timers } = openRig({ maxInFlight: 1 });
   store.hold();
@@ -264,17 +253,6 @@ test("a repetition waits for as long as the store asks for, within the call's ti
   store.failure = null;
   await timers.advance(1);
   expect(store.calls.map(({ options }) => options.timeoutMs)).toEqual([5000, 2000]);
-});
-
-test('a caller that leaves before the repetition ends it', async () => {
-  const { ask, store, timers, outcomes } = openRig({ retryPercent: 100 }, 0.5);
-  const controller = new AbortController();
-  store.failure = refused(503);
-  void ask('a', { signal: controller.signal });
-  await timers.advance(10);
-  controller.abort();
-  await timers.advance(1000);
-  expect([store.count(), outcomes, timers.pendingCount]).toEqual([1, ['a: refused'], 0]);
 });
 
 test('nothing is repeated while the breaker is open', async () => {

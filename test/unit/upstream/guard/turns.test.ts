@@ -10,7 +10,7 @@ function openRig(limits: { readonly maxInFlight?: number; readonly maxQueue?: nu
   const log: string[] = [];
   /** Asks under a name; how that was answered goes into the log. */
   const ask = (name: string, asking: Partial<Asking> = {}): Promise<TurnAnswer> => {
-    const answer = turns.take({ isBackground: false, waitMs: 1000, signal: undefined, ...asking });
+    const answer = turns.take({ isBackground: false, waitMs: 1000, ...asking });
     void answer.then((turn) => log.push(`${name}: ${turn.kind === 'granted' ? 'granted' : turn.reason}`));
     return answer;
   };
@@ -64,21 +64,6 @@ test('whoever has waited as long as it may leaves, and its place is free', async
   expect(log).toEqual(['a: granted']);
   await timers.advance(1);
   expect([log[1], turns.queued, timers.pendingCount]).toEqual(['b: queue-timeout', 0, 0]);
-});
-
-test('whoever is called back leaves, also before it has begun to wait', async () => {
-  const { turns, log, ask, timers } = openRig();
-  const controller = new AbortController();
-  void ask('a');
-  void ask('b', { signal: controller.signal });
-  controller.abort();
-  void ask('c', { signal: controller.signal });
-  await timers.advance(0);
-  expect([log.toSorted(), turns.queued, timers.pendingCount]).toEqual([
-    ['a: granted', 'b: aborted', 'c: aborted'],
-    0,
-    0,
-  ]);
 });
 
 test('what somebody waits for goes before what nobody does', async () => {
