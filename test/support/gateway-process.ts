@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { WORKSPACE_A } from './records.ts';
+import { startSettings } from './start-settings.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
 const PROBE = join(import.meta.dirname, 'probe-worker.ts');
@@ -51,9 +52,11 @@ export class GatewayProcess {
 
   /** On free ports. Resolves once it says that it listens. */
   static async start({ env, clockOffsetMs = 0 }: GatewayProcessOptions): Promise<GatewayProcess> {
-    const child = spawn(process.execPath, ['--import', PROBE, PROGRAM, 'serve', '--json'], {
+    const settings = startSettings();
+    const child = spawn(process.execPath, [...settings.flags, '--import', PROBE, PROGRAM, 'serve', '--json'], {
       env: {
         ...process.env,
+        ...settings.env,
         LOG_LEVEL: 'warn',
         PORT: '0',
         ADMIN_PORT: '0',

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { WORKSPACE_A } from './records.ts';
+import { startSettings } from './start-settings.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
 const UNLIMITED = 1_000_000_000;
@@ -46,8 +47,9 @@ export class Served {
 
   /** On free ports. Resolves once it says that it listens; rejects with its output where it ends before. */
   static async start(env: Readonly<Record<string, string>>, onLine: (line: string) => void = () => undefined) {
-    const child = spawn(process.execPath, [PROGRAM, 'serve', '--json'], {
-      env: { ...process.env, PORT: '0', ADMIN_PORT: '0', ...env },
+    const settings = startSettings();
+    const child = spawn(process.execPath, [...settings.flags, PROGRAM, 'serve', '--json'], {
+      env: { ...process.env, ...settings.env, PORT: '0', ADMIN_PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const log = new Log(child, onLine);

@@ -1,10 +1,11 @@
 /** The gateway as it is started in production, in front of a store in a process of its own, with a real Redis. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { WORKSPACE_A } from '../../support/records.ts';
+import { startSettings } from '../../support/start-settings.ts';
 import { firstDocument, launch, OTHER_CORE, SERVER_CORE, type Started } from './processes.ts';
 import type { Server } from './server.ts';
 
@@ -29,12 +30,10 @@ export interface Store extends Started {
 }
 
 const MANY = 1_000_000_000;
-const PACKAGE = new URL('../../../package.json', import.meta.url);
 const LAUNCHER = fileURLToPath(new URL('../../../src/cli/evalgate.js', import.meta.url));
 const STORE = fileURLToPath(new URL('./store-process.ts', import.meta.url));
 const servingSchema = z.object({ publicUrl: z.string(), adminUrl: z.string() });
 const storeSchema = z.object({ port: z.number(), token: z.string() });
-const packageSchema = z.object({ scripts: z.object({ start: z.string() }) });
 const createdSchema = z.object({ token: z.string() });
 
 export async function startStore(): Promise<Store> {
@@ -53,7 +52,7 @@ export async function startEvalgate({
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-'));
   const configFile = join(folder, 'config.yaml');
   await writeFile(configFile, file ?? '{}\n');
-  const { flags, env: ofProcess } = await startSettings();
+  const { flags, env: ofProcess } = startSettings();
   const { child, pid, stop } = launch({
     core,
     command: [process.execPath, ...flags, LAUNCHER, 'serve', '--json'],
@@ -108,17 +107,4 @@ async function createKey(
   const text = await response.text();
   if (!response.ok) throw new Error(`no key was issued: ${response.status} ${text}`);
   return createdSchema.parse(JSON.parse(text)).token;
-}
-
-/** What `npm start` gives to the process: Node's flags, and variables of its environment. */
-async function startSettings(): Promise<{ readonly flags: readonly string[]; readonly env: Record<string, string> }> {
-  const { scripts } = packageSchema.parse(JSON.parse(await readFile(PACKAGE, 'utf8')));
-  const words = scripts.start.split(' ');
-  const variables = words
-    .filter((word) => /^[A-Z_]+=/.test(word))
-    .map((word): [string, string] => {
-      const [name = '', value = ''] = word.split('=');
-      return [name, value];
-    });
-  return { flags: words.filter((word) => word.startsWith('--')), env: Object.fromEntries(variables) };
 }

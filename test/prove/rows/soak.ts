@@ -55,7 +55,7 @@ function health({ meanBytes, bytesPerHour, lagsSeconds }: Soaked, isWhole: boole
   const lag = percentile(lagsSeconds, 0.5);
   return {
     name: 'soak, memory and event loop',
-    bar: `after the first third: resident memory, with V8's heap bounded, grows by at most ${MOST_GROWTH_PER_HOUR_MB} MB an hour (line through its floors), the event loop's p99 lag is ${ms(1000 * MOST_LAG_SECONDS)} at most (median of all looks)`,
+    bar: `after the first third: resident memory grows by at most ${MOST_GROWTH_PER_HOUR_MB} MB an hour (line through its floors), the event loop's p99 lag is ${ms(1000 * MOST_LAG_SECONDS)} at most (median of all looks)`,
     measured: `${(bytesPerHour / MB).toFixed(1)} MB an hour at ${(meanBytes / MB).toFixed(0)} MB; lag ${ms(1000 * lag)}, at most ${ms(1000 * percentile(lagsSeconds, 1))}`,
     // Over some seconds there is no trend.
     ok: !isWhole || (bytesPerHour <= MOST_GROWTH_PER_HOUR_MB * MB && lag <= MOST_LAG_SECONDS),

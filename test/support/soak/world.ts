@@ -18,12 +18,6 @@ const UNLIMITED = 1_000_000_000;
 const CONFIG = 'cache: {memory: 4MB, classes: {list: {fresh: 2s}, evaluation: {fresh: 3s}, transcript: {fresh: 4s}}}\n';
 const CHANGED_CONFIG = CONFIG.replace('list: {fresh: 2s}', 'list: {fresh: 3s}');
 
-/**
- * On a machine with much memory V8 collects late and the system's allocator keeps an arena a thread: what is resident
- * then grows for long without any of it being held. Bounded, what grows is held.
- */
-const BOUNDED = { NODE_OPTIONS: '--max-old-space-size=160 --max-semi-space-size=8', MALLOC_ARENA_MAX: '2' };
-
 interface Parts {
   readonly store: StoreServer;
   readonly records: readonly SoakRecord[];
@@ -64,7 +58,6 @@ export class SoakWorld {
       CONFIG_FILE: configFile,
       ADMIN_TOKEN,
       LOG_LEVEL: 'debug',
-      ...BOUNDED,
     };
     const serve = (own: Readonly<Record<string, string>>): Promise<Served> =>
       closers.keep(
