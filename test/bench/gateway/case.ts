@@ -16,6 +16,12 @@ export interface Table {
 
 export type Case = (bench: Bench) => Promise<CaseResult>;
 
+/**
+ * What Koa took for a hot list on the machine for which bars of time were set. Time is no measure from one machine to the
+ * next, nor from one minute to the next: what Koa takes in the same run is.
+ */
+export const KOA_MICROS_THERE = 16;
+
 /** A row that holds the CPU time of one server to that of another. */
 export function ratioRow(what: string, [subject, reference]: readonly [Measured, Measured], most: number): Row {
   const ratio = timesAsMuch(subject, reference);

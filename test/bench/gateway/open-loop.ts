@@ -142,7 +142,7 @@ process.stdout.write(
   `${JSON.stringify({
     requests: answered,
     statuses,
-    errors: total - answered,
+    unanswered: total - answered,
     timesHeldUp,
     stolenTicks: stolenTicks() - (stolenBefore ?? Number.NaN),
     latencyMs: { p50: percentileMs(50), p90: percentileMs(90), p99: percentileMs(99), max: latenciesMicros.max / 1000 },

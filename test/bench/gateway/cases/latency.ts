@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { bearer, type Bench } from '../bench.ts';
-import { type CaseResult, named } from '../case.ts';
+import { type CaseResult, KOA_MICROS_THERE, micros, named } from '../case.ts';
 import { type BenchRequest, CONNECTIONS } from '../load.ts';
 import { median } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
@@ -12,9 +12,12 @@ import type { Server } from '../server.ts';
 
 const DRIVER = fileURLToPath(new URL('../open-loop.ts', import.meta.url));
 const MOST_ADDED_MS = 1;
+const MOST_ADDED_RATIO = (1000 * MOST_ADDED_MS) / KOA_MICROS_THERE;
 const latenciesSchema = z.object({
+  /** That were answered. */
   requests: z.number(),
-  errors: z.number(),
+  /** In the seconds after the last was sent. */
+  unanswered: z.number(),
   /** Ticks of the clock at which the host had taken a core away. */
   stolenTicks: z.number(),
   /** How often something else had the client's core for over 2 ms. */
@@ -32,7 +35,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
   const origin = bench.keep(await startOrigin(bodyFile));
   const koa = await bench.peer('koa', { bodyFile });
   const fastify = await bench.peer('fastify', { originUrl: origin.url, keys: [key] });
-  // Warms all of them up; the peak is the gateway's.
+  // Warms all of them up; the peak that counts is the gateway's.
   const peaks = await bench.measure(
     [gateway, koa, fastify].map((server) => ({ name: server.name, server, load: { requests: [request] } })),
   );
@@ -43,23 +46,36 @@ export async function latency(bench: Bench): Promise<CaseResult> {
     for (const one of runs) one.add(await openLoop(one.server, { request, rate, seconds: seconds / RUNS_A_ROUND }));
     if (runs.every(({ quiet }) => quiet.length >= rounds)) break;
   }
+  // Of a peer that falls behind, the table tells.
+  for (const { server, all } of runs) {
+    if (server !== fastify && all.some(({ unanswered }) => unanswered > 0))
+      throw new Error(`${server.name} left requests unanswered at ${rate} a second`);
+  }
   const p99Ms = (name: string): number =>
     runs.find(({ server }) => server.name === name)?.medianMs('p99') ?? Number.NaN;
   const addedMs = p99Ms('evalgate') - p99Ms('koa');
+  const koaPeak = named(peaks, 'koa');
+  const ratio = (1000 * addedMs) / koaPeak.cpuMicros;
   const perSecond = rate.toLocaleString('en');
   return {
     rows: [
       {
         name: `p99 at half of peak throughput (${perSecond} requests/s), open loop`,
-        bar: `at most ${MOST_ADDED_MS} ms more than koa at the same rate`,
-        measured: `${addedMs.toFixed(2)} ms more`,
-        ok: addedMs <= MOST_ADDED_MS,
+        bar: `at most ${MOST_ADDED_MS} ms more than Koa at the same rate, where that takes ${KOA_MICROS_THERE} µs for a hot list: ${MOST_ADDED_RATIO} ×`,
+        measured: `${addedMs.toFixed(2)} ms more, Koa takes ${micros(koaPeak)}: ${ratio.toFixed(1)} ×`,
+        ok: ratio <= MOST_ADDED_RATIO,
       },
     ],
     tables: [
       {
         title: `Open loop, ${perSecond} requests/s`,
-        head: ['server', ...PERCENTILES, 'times its client was held up', 'runs in which the host took no core away'],
+        head: [
+          'server',
+          ...PERCENTILES,
+          'never answered',
+          'times its client was held up',
+          'runs in which the host took no core away',
+        ],
         lines: runs.map((one) => one.line()),
       },
     ],
@@ -94,10 +110,13 @@ class Runs {
   }
 
   line(): readonly string[] {
+    const sum = (which: 'unanswered' | 'timesHeldUp'): string =>
+      this.all.reduce((total, run) => total + run[which], 0).toLocaleString('en');
     return [
       this.server.name,
       ...PERCENTILES.map((which) => `${this.medianMs(which).toFixed(2)} ms`),
-      String(this.all.reduce((sum, { timesHeldUp }) => sum + timesHeldUp, 0)),
+      sum('unanswered'),
+      sum('timesHeldUp'),
       `${this.quiet.length} of ${this.all.length}`,
     ];
   }
@@ -116,8 +135,8 @@ async function openLoop(server: Server, { request, rate, seconds }: Open): Promi
   const command = ['chrt', '--idle', '0', process.execPath, DRIVER];
   const driver = launch({ core: OTHER_CORE, command, env: { OPTIONS: options } });
   const found = await firstDocument(driver.child, latenciesSchema);
-  if (found.errors > 0 || found.statuses['200'] !== found.requests) {
-    throw new Error(`${server.name} left requests unanswered: ${JSON.stringify(found)}`);
+  if (found.statuses['200'] !== found.requests) {
+    throw new Error(`${server.name} answered with something else: ${JSON.stringify(found)}`);
   }
   return found;
 }

@@ -1,7 +1,7 @@
 /** Reads that the memory tier can't answer, and requests over the limit. */
 import { withClient } from '../../../support/redis-client.ts';
 import { bearer, type Bench } from '../bench.ts';
-import { type CaseResult, comparison, micros, named, ratioRow } from '../case.ts';
+import { type CaseResult, comparison, KOA_MICROS_THERE, micros, named, ratioRow } from '../case.ts';
 import { timesAsMuch } from '../measure.ts';
 import { LIST, NEVER_SEEN } from '../paths.ts';
 
@@ -20,11 +20,8 @@ export async function redisHit(bench: Bench): Promise<CaseResult> {
 }
 
 const MOST_MISS_MICROS = 400;
-/** What Koa took for a hot list on the machine for which that bar was set. */
-const KOA_MICROS_THERE = 16;
 const MOST_MISS_RATIO = MOST_MISS_MICROS / KOA_MICROS_THERE;
 
-/** Time is no measure from one machine to the next, nor from one minute to the next: Koa's is, in the same run. */
 export async function miss(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
   const headers = bearer(await gateway.createKey());
