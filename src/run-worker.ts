@@ -4,6 +4,7 @@ import type { Environment } from './config/environment.ts';
 import { type KeptFiles, loadKept } from './config/kept-files.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { type Gateway, startGateway, type WorkerOptions } from './gateway.ts';
+import { lendHeapRoom } from './heap-room.ts';
 import { createLogger } from './log/logger.ts';
 import { terminalFormat } from './log/terminal.ts';
 import { StartError } from './start-error.ts';
@@ -15,11 +16,13 @@ export async function runWorker(member: Member, ownEnv: Environment): Promise<nu
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const { env: overrides, files, reloaded, sample } = readStartPayload(await member.payload());
   const load = (from: KeptFiles): LoadedConfig => loadKept({ ...ownEnv, ...overrides }, from);
-  const gateway = await start(load(files), { siblings: member, sample });
+  const loaded = load(files);
+  const gateway = await start(loaded, { siblings: member, sample });
   if ('reason' in gateway) {
     await member.failed(gateway.reason);
     return 1;
   }
+  lendHeapRoom(loaded.config.cache.memoryBytes);
   if (reloaded !== null) gateway.reload(load(reloaded));
   member.onReload((payload) => gateway.reload(load(readReloadPayload(payload))));
   member.onReloadFailed(() => gateway.reloadFailed());
