@@ -9,8 +9,8 @@ import { type Clock, systemClock } from './clock.ts';
 /** As `engine.js` sets it at the start. */
 const LEAST_GROWTH_PERCENT = 15;
 const MOST_GROWTH_PERCENT = 100;
-/** A process may take 130 MB beside its memory tier. Ten of them are for what isn't seen right after a collection. */
-const BESIDE_MEMORY_TIER_BYTES = 120e6;
+/** A process may take 130 MB beside its memory tier. The rest is for the growth that it always has, and what stays of it. */
+const BESIDE_MEMORY_TIER_BYTES = 100e6;
 /** Who collects less often than this has nothing to gain. */
 const OFTEN_MS = 5000;
 
@@ -50,7 +50,7 @@ const thisProcess: Machine = {
 const inForce = new Set<HeapRoom>();
 
 /**
- * From now on the heap of this process grows as far as there is room: 120 MB and the memory tier's limit, as resident
+ * From now on the heap of this process grows as far as there is room: 100 MB and the memory tier's limit, as resident
  * memory, less what it takes already.
  */
 export function lendHeapRoom(memoryTierBytes: number, machine: Machine = thisProcess): void {
