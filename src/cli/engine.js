@@ -6,8 +6,9 @@ import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 // What is cached is bounded; let what the collector leaves lying about beside it be so too. Collecting more often costs
-// little: what lives long is hardly more than the cache. It is more while there is room, see heap-room.ts. The young generation's size, and the mode in which V8 keeps to
-// that figure also where the heap is small, can only be set on the command line, as `npm start` and the container do.
+// little: what lives long is hardly more than the cache. While there is room it grows further, see heap-room.ts. The
+// young generation's size, and the mode in which V8 keeps to that figure also where the heap is small, can only be set on
+// the command line, as `npm start` and the container do.
 setFlagsFromString('--heap-growing-percent=15');
 // Code is optimised in one step instead of two. The one between took 15 MB for its work, which malloc then kept; without
 // it a cached read costs no more, and rather less.

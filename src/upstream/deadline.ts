@@ -1,7 +1,7 @@
 /** One deadline for a whole exchange: name look-up, connection, headers and the last byte of the body. */
 import { StoreError } from './store.ts';
 
-/** An AbortController could do this too, for ten times the memory; every call that waits for the store has one. */
+/** Each call that waits for the store has one: an AbortController with its signal and listener is several objects more. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout;
   #reason: StoreError | null = null;
