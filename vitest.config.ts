@@ -1,22 +1,22 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Two kinds of tests, one after the other: what only computes or talks to itself takes all cores; what runs processes,
- * servers and browsers, and so waits more than it computes, leaves one of them to those.
+ * Two kinds of tests, one after the other, and the bars apart from both. CPU-bound tests use all cores; tests that run
+ * processes, servers and browsers mostly wait, so they leave one core to those. `npm run prove` runs the bars.
  */
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/summary-reporter.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
-    // What a bar's row measured stands in its message.
+    // The message of a failed bar holds what was measured.
     chaiConfig: { truncateThreshold: 500 },
     projects: [
       {
         extends: true,
         test: {
           name: 'logic',
-          include: ['test/{unit,http,openapi}/**/*.test.ts'],
+          include: ['test/{unit,http,cli,openapi}/**/*.test.ts'],
           maxWorkers: '100%',
           sequence: { groupOrder: 1 },
         },
@@ -26,8 +26,6 @@ export default defineConfig({
         test: {
           name: 'processes',
           include: ['test/{contract,integration,faults,tracing,browser}/**/*.test.ts'],
-          // A machine that stands still for a second is no fault of what is tested. Whatever needed it is told at the end.
-          retry: 1,
           sequence: { groupOrder: 2 },
         },
       },

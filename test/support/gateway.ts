@@ -75,15 +75,18 @@ export class TestGateway {
   readonly logLines: readonly string[];
   readonly #gateway: Gateway;
   readonly #checker: ResponseChecker;
+  readonly #ownsStore: boolean;
 
   constructor(parts: {
     store: StoreServer;
+    ownsStore: boolean;
     clock: ManualClock;
     logLines: readonly string[];
     gateway: Gateway;
     checker: ResponseChecker;
   }) {
     this.store = parts.store;
+    this.#ownsStore = parts.ownsStore;
     this.clock = parts.clock;
     this.logLines = parts.logLines;
     this.#gateway = parts.gateway;
@@ -141,7 +144,7 @@ export class TestGateway {
 
   async close(): Promise<void> {
     await this.#gateway.stop(0);
-    await this.store.close();
+    if (this.#ownsStore) await this.store.close();
   }
 }
 
@@ -149,13 +152,16 @@ export interface TestGatewayOptions {
   /** Over the test's own: free ports, the scripted store, a log that is captured. */
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
+  /** A store that other gateways stand in front of too. It stays its owner's to close. */
+  readonly store?: StoreServer;
 }
 
 export async function startTestGateway({
   env = {},
   clock = new ManualClock(),
+  store: shared,
 }: TestGatewayOptions = {}): Promise<TestGateway> {
-  const store = await createStoreServer();
+  const store = shared ?? (await createStoreServer());
   const logLines: string[] = [];
   const loaded = loadConfig({
     env: {
@@ -175,7 +181,7 @@ export async function startTestGateway({
   const gateway = await startGateway(loaded, { logger, clock });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
   const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
-  return new TestGateway({ store, clock, logLines, gateway, checker });
+  return new TestGateway({ store, ownsStore: shared === undefined, clock, logLines, gateway, checker });
 }
 
 interface Outgoing {
