@@ -16,8 +16,8 @@ import type { LoadedConfig } from './config/load.ts';
 import { originOf } from './config/reload.ts';
 import type { DependencyWatch } from './dependencies.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
-import { createResolver } from './http/resolve.ts';
-import { createDocs } from './http/openapi/docs.ts';
+import { createResolver } from './http/explain.ts';
+import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import { createAuthenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
@@ -86,7 +86,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
     defaultLimits: () => running.loaded().config.rateLimit,
     addressOf: ({ req }) =>
       clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
-    docs: createDocs({ document: running.document }),
+    docs: docsRouter(running.document),
     isDraining: () => running.status() === 'draining',
     deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,

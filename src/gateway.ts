@@ -14,7 +14,7 @@ import type { LoadedConfig } from './config/load.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from './grace.ts';
-import { errorBodyAt } from './http/error-forms.ts';
+import { errorBody } from './http/problem.ts';
 import { DependencyWatch } from './dependencies.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import type { ImportedKey } from './keys/key.ts';
@@ -154,7 +154,7 @@ class RunningGateway implements Gateway {
     const handler = assemblePublicApp(this.#parts, reader, this.#running);
     this.#public = await listening('PORT', server, () =>
       listen(handler, server, {
-        errorBody: errorBodyAt,
+        errorBody: (message, address) => errorBody(address?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
         hooks: this.#parts.observer.listener,
       }),

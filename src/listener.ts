@@ -1,12 +1,5 @@
 /** A node:http server with bounds on its clients, and an end that lets what is in flight finish. */
-import {
-  createServer,
-  IncomingMessage,
-  type Server as HttpServer,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http';
-import { HeadResponse } from './http/head.ts';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import { letIn } from './let-in.ts';
 import { type ErrorBody, type RefusalReport, UnreadableRequests } from './unreadable-requests.ts';
 
@@ -22,8 +15,6 @@ export interface ListenerHooks {
   /** A connection was closed as it came, because there were as many as there may be. */
   readonly onDropped?: () => void;
 }
-
-type Server = HttpServer<typeof IncomingMessage, typeof HeadResponse>;
 
 interface ListenerLimits {
   /** How long a client may take over a request's headers. */
@@ -65,13 +56,13 @@ export interface Listener {
 
 /** Listens on host and port (0: any free one). Rejects with the system's error where that can't be had. */
 export async function listen(
-  handler: (request: IncomingMessage, response: HeadResponse) => Promise<unknown>,
+  handler: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
   address: { readonly host: string; readonly port: number },
   options: ListenerOptions,
 ): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
   const unreadable = new UnreadableRequests(options.errorBody, options.hooks?.onRefused);
-  const server: Server = createServer(serverOptions(limits), (request, response) => {
+  const server = createServer(serverOptions(limits), (request, response) => {
     const ended = unreadable.watch(request.socket, response);
     boundSending(response, limits);
     response.on('close', () => {
@@ -117,10 +108,8 @@ export async function listen(
   };
 }
 
-function serverOptions(limits: ListenerLimits): ServerOptions<typeof IncomingMessage, typeof HeadResponse> {
+function serverOptions(limits: ListenerLimits): ServerOptions {
   return {
-    IncomingMessage,
-    ServerResponse: HeadResponse,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,

@@ -1,13 +1,6 @@
 /** What a read says of itself to HTTP caches and to people: RFC 9111 (Age, Cache-Control) and RFC 9211 (Cache-Status). */
 import type { CacheRead } from './reader.ts';
 
-/** The header fields' values. */
-export interface CacheHeaders {
-  readonly age: string;
-  readonly cacheControl: string;
-  readonly cacheStatus: string;
-}
-
 type Provenance = Omit<CacheRead<unknown>, 'entry'>;
 
 /** The name of this cache in Cache-Status. */
@@ -18,14 +11,14 @@ const CACHE_NAME = 'evalgate';
  * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
  * than this cache does, and of an expired one not at all.
  */
-export function cacheHeaders(read: Provenance): CacheHeaders {
+export function cacheHeaders(read: Provenance): Record<string, string> {
   const ageSeconds = Math.floor(read.ageMs / 1000);
   const leftSeconds = Math.floor(read.ttlMs / 1000);
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
-    age: String(ageSeconds),
-    cacheControl: `private, max-age=${maxAgeSeconds}`,
-    cacheStatus: cacheStatus(read, leftSeconds),
+    Age: String(ageSeconds),
+    'Cache-Control': `private, max-age=${maxAgeSeconds}`,
+    'Cache-Status': cacheStatus(read, leftSeconds),
   };
 }
 

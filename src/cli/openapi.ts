@@ -1,7 +1,7 @@
 /** `evalgate openapi`: the public API's OpenAPI 3.1 document. */
 import { Argument, type Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import type { Surface } from '../http/openapi/responses.ts';
+import type { Surface } from '../http/openapi/document.ts';
 import { makeCommand } from './command.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -17,10 +17,9 @@ export function openapiCommand(terminal: Terminal): Command {
     .action(async (surface: Surface | undefined) => {
       const { config } = loadConfig({ env: terminal.env });
       const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
-      const { documentFor } = await import('../http/openapi/surface.ts');
       const { rateLimit: limits, api } = config;
-      const document = buildOpenApiDocument({ limits, deprecations: api.deprecations });
-      const wanted = surface === undefined ? document : documentFor(document, surface);
-      terminal.out(`${JSON.stringify(wanted, null, 2)}\n`);
+      const surfaces = surface === undefined ? {} : { surfaces: [surface] };
+      const document = buildOpenApiDocument({ limits, deprecations: api.deprecations, ...surfaces });
+      terminal.out(`${JSON.stringify(document, null, 2)}\n`);
     });
 }

@@ -1,40 +1,229 @@
-/** The pieces both surfaces read query parameters with. */
+/**
+ * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1 puts
+ * right what it can; v2 refuses what breaks a rule and names every fault.
+ */
+import type { oas31 } from 'zod-openapi';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { Problem } from './problem.ts';
 
-/** A value of a repeated parameter is worse than none: no one can say which was meant. */
-export type Parameter =
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'one'; readonly value: string }
-  | { readonly kind: 'repeated' };
-
-export function parameter(query: URLSearchParams, name: string): Parameter {
-  const values = query.getAll(name);
-  const [value] = values;
-  if (value === undefined) return { kind: 'absent' };
-  return values.length === 1 ? { kind: 'one', value } : { kind: 'repeated' };
+export interface Parameter<T> {
+  readonly openapi: oas31.ParameterObject;
+  /** Used if the parameter is absent or breaks its rule. */
+  readonly fallback: T;
+  /** Reads a value that was given once. */
+  readonly parse: (text: string) => { readonly value: T } | { readonly fault: string };
 }
 
 const INTEGER = /^-?[0-9]{1,9}$/;
+/** How much of what was given an error repeats. */
+const MAX_ECHO_LENGTH = 40;
+const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
 
-/** The integer that a parameter's text stands for, or null where it stands for none (Q1). */
+/** The integer that a text stands for, or null if it stands for none (Q1). */
 export function integerOf(text: string): number | null {
   return INTEGER.test(text) ? Number(text) : null;
 }
 
 /** Length in Unicode code points (Q1). */
 export function codePointLength(text: string): number {
-  let length = 0;
-  for (let index = 0; index < text.length; index++) {
-    const isPair = isHighSurrogate(text.charCodeAt(index)) && isLowSurrogate(text.charCodeAt(index + 1));
-    if (isPair) index++;
-    length++;
+  return Array.from(text).length;
+}
+
+export interface IntegerRule {
+  readonly min: number;
+  readonly max?: number;
+  readonly fallback: number;
+  readonly description: string;
+}
+
+/** v2: an integer within its bounds, or a fault. */
+export function strictInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
+  return {
+    openapi: documented(name, description, {
+      type: 'integer',
+      minimum: min,
+      maximum: max ?? 999_999_999,
+      default: fallback,
+    }),
+    fallback,
+    parse: (text) => {
+      const value = integerOf(text);
+      if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
+      const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
+      return { fault: `The query parameter ${name} must be an integer ${allowed}${butGiven(text)}.` };
+    },
+  };
+}
+
+/** v1: no integer counts as the fallback, one out of range as the nearest bound (Q2). */
+export function lenientInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
+  return {
+    openapi: documented(name, description, {
+      type: 'integer',
+      minimum: min,
+      ...(max === undefined ? {} : { maximum: max }),
+      default: fallback,
+    }),
+    fallback,
+    parse: (text) => ({ value: clamp(integerOf(text) ?? fallback, min, max ?? Infinity) }),
+  };
+}
+
+export interface TextRule {
+  readonly maxLength: number;
+  readonly description: string;
+}
+
+/** v2: 1 to `maxLength` characters. */
+export function strictText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
+  return {
+    openapi: documented(name, description, { type: 'string', minLength: 1, maxLength }),
+    fallback: null,
+    parse: (text) => {
+      const length = codePointLength(text);
+      if (length >= 1 && length <= maxLength) return { value: text };
+      return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
+    },
+  };
+}
+
+/** v1: up to `maxLength` characters; an empty text counts as absent. */
+export function lenientText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
+  return {
+    openapi: documented(name, description, { type: 'string', minLength: 1, maxLength }),
+    fallback: null,
+    parse: (text) => {
+      const length = codePointLength(text);
+      if (length <= maxLength) return { value: text === '' ? null : text };
+      return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
+    },
+  };
+}
+
+/** v2: an id of the store. */
+export function strictId(name: string, description: string): Parameter<string | null> {
+  return {
+    openapi: documented(name, description, { type: 'string', pattern: ID_PATTERN.source }),
+    fallback: null,
+    parse: (text) =>
+      ID_PATTERN.test(text)
+        ? { value: text }
+        : { fault: `The query parameter ${name} must be made of ${ID_RULE}${butGiven(text)}.` },
+  };
+}
+
+/** v1: a UUID; an empty text counts as absent. */
+export function lenientUuid(name: string, description: string): Parameter<string | null> {
+  return {
+    openapi: documented(name, description, { type: 'string', format: 'uuid' }),
+    fallback: null,
+    parse: (text) => {
+      if (text === '') return { value: null };
+      return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
+    },
+  };
+}
+
+/** v2: a UUID, in lower case. */
+export function strictUuid(name: string, description: string): Parameter<string | null> {
+  return {
+    openapi: documented(name, description, { type: 'string', format: 'uuid' }),
+    fallback: null,
+    parse: (text) =>
+      UUID_PATTERN.test(text)
+        ? { value: text.toLowerCase() }
+        : { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` },
+  };
+}
+
+/** Any value but `false` is true, the empty one too (Q3). */
+export function flag(name: string, description: string): Parameter<boolean> {
+  return {
+    openapi: { ...documented(name, description, { type: 'boolean', default: false }), allowEmptyValue: true },
+    fallback: false,
+    parse: (text) => ({ value: text !== 'false' }),
+  };
+}
+
+/** Reads parameters one by one and collects the faults, so that one error names them all (Q4). */
+export class StrictQuery {
+  readonly #query: URLSearchParams;
+  readonly #faults: string[] = [];
+
+  /** Anything but `known` is a fault. */
+  constructor(query: URLSearchParams, known: readonly Parameter<unknown>[]) {
+    this.#query = query;
+    const names = known.map(({ openapi }) => openapi.name);
+    for (const name of new Set(query.keys())) {
+      if (!names.includes(name)) this.#faults.push(unknownParameter(name, names));
+    }
   }
-  return length;
+
+  get<T>(parameter: Parameter<T>): T {
+    const { name } = parameter.openapi;
+    const values = this.#query.getAll(name);
+    const [text] = values;
+    if (text === undefined) return parameter.fallback;
+    if (values.length > 1) return this.#refuse(parameter, onlyOnce(name));
+    const parsed = parameter.parse(text);
+    return 'fault' in parsed ? this.#refuse(parameter, parsed.fault) : parsed.value;
+  }
+
+  /** Throws a Problem of status 400 if there was any fault. */
+  throwFaults(): void {
+    if (this.#faults.length > 0) throw new Problem(400, this.#faults.join(' '));
+  }
+
+  #refuse<T>({ fallback }: Parameter<T>, fault: string): T {
+    this.#faults.push(fault);
+    return fallback;
+  }
 }
 
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
+/** Reads one parameter by itself. Throws a Problem of status 400 if it is repeated or breaks its rule. */
+export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T {
+  const { name } = parameter.openapi;
+  const [text, ...more] = query.getAll(name);
+  if (text === undefined) return parameter.fallback;
+  if (more.length > 0) throw new Problem(400, onlyOnce(name));
+  const parsed = parameter.parse(text);
+  if ('fault' in parsed) throw new Problem(400, parsed.fault);
+  return parsed.value;
 }
 
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff;
+/** v1's integers: a repeated one counts as absent (Q2). */
+export function getLenient<T>(query: URLSearchParams, parameter: Parameter<T>): T {
+  const values = query.getAll(parameter.openapi.name);
+  return values.length > 1 ? parameter.fallback : getParameter(query, parameter);
+}
+
+/** For reads that take no parameters. Throws a Problem of status 400 if one was given. */
+export function refuseParameters(query: URLSearchParams): void {
+  new StrictQuery(query, []).throwFaults();
+}
+
+function documented(name: string, description: string, schema: oas31.SchemaObject): oas31.ParameterObject {
+  return { name, in: 'query', description, schema };
+}
+
+function clamp(value: number, min: number, max: number): number {
+  return Math.min(max, Math.max(min, value));
+}
+
+function onlyOnce(name: string): string {
+  return `The query parameter ${name} may be given only once.`;
+}
+
+function butGiven(value: string): string {
+  return value === '' ? '; it was empty' : `; '${shortened(value)}' was given`;
+}
+
+function unknownParameter(name: string, known: readonly string[]): string {
+  const allowed = known.length === 0 ? 'This endpoint takes none.' : `Known here: ${known.join(', ')}.`;
+  return `Unknown query parameter '${shortened(name)}'. ${allowed}`;
+}
+
+function shortened(text: string): string {
+  const points = Array.from(text.slice(0, 2 * MAX_ECHO_LENGTH));
+  return points.length <= MAX_ECHO_LENGTH ? text : `${points.slice(0, MAX_ECHO_LENGTH).join('')}…`;
 }

@@ -1,77 +1,115 @@
-/** The pieces that every single read is made of: the id, the record behind it, and the refusal that tells nothing. */
-import type { Entry } from '../cache/entry.ts';
+/** What the handlers of both surfaces are made of: the request as the cache sees it, and one record as a response. */
+import { Derivation, type Entry } from '../cache/entry.ts';
 import type { CacheRead, ReadContext } from '../cache/reader.ts';
-import { ID_PATTERN } from '../domain/records.ts';
 import type { ListQuery } from '../upstream/store.ts';
-import type { RequestView } from './asked.ts';
-import { isGone } from './gone.ts';
 import { Problem } from './problem.ts';
-import { type Context, keyOf, matchOf, type Route, routeOf } from './state.ts';
+import { Representation } from './representation.ts';
+import { respond } from './respond.ts';
+import { notFound, type RecordRequest, type RequestView, type Route, type StoreRequest, templateOf } from './route.ts';
+import { apiKeyOf, type Context, type Middleware, type RouteContext } from './state.ts';
 
-/** A path parameter of the matched route. */
-export function pathParameter(ctx: Context, name: string): string {
-  return matchOf(ctx).parameters[name] ?? '';
-}
-
-/** A path parameter that is an id of the store. Throws the route's 404 for what no record can have (Q7). */
-export function idOf(view: RequestView, name: string): string {
-  const value = view.parameter(name);
-  if (ID_PATTERN.test(value)) return value;
-  throw new Problem(404, view.route.notFound, {
-    privateMessage: `The ${name} of the path is no id: 1 to 64 letters, digits, hyphens and underscores.`,
-  });
-}
-
-/** `workspaceIds` are those that the request asks for, in lower case; by default all of the key's. */
-export function readContextOf(ctx: Context, workspaceIds = keyOf(ctx).workspaceIds): ReadContext {
-  const { requestId, traceparent } = ctx.state;
-  const isWaiting = (): boolean => !isGone(ctx);
-  const context = { requestId, route: routeOf(ctx).template, workspaceIds, isWaiting };
-  return traceparent === undefined ? context : { ...context, traceparent };
-}
-
-/** The route's one 404: the same for none, for another workspace's, and for what is not ready (K7). */
-export function notFound(ctx: Context): Problem {
-  return new Problem(404, routeOf(ctx).notFound);
-}
-
-/** The route's one 403, whatever its reason (K7). */
-export function forbidden(route: Pick<Route, 'forbidden'>, reason: string): Problem {
-  return new Problem(403, route.forbidden, { privateMessage: `forbidden: ${reason}` });
-}
-
-/** An entry's record. Throws the route's 404 where there is none, or where `isVisible` says it is not the caller's. */
-export function visibleRecord<T>(ctx: Context, entry: Entry<T>, isVisible: (record: T) => boolean): T {
-  if (entry.answer.kind === 'absent' || !isVisible(entry.answer.record)) throw notFound(ctx);
-  return entry.answer.record;
-}
-
-/** A list is never absent: where the store says so, it has broken its interface, and the reader says so first. */
-export function listRecord<T>(read: CacheRead<T>): T {
-  if (read.entry.answer.kind === 'absent') throw new Error('the store answered a list with "absent"');
-  return read.entry.answer.record;
-}
-
-/** Past this no list goes on, so that all pages beyond it are one question to the store. */
+/** Path and query, in bytes as they were sent. */
+const MAX_ADDRESS_BYTES = 8192;
+const ADDRESS_TOO_LONG = `The address is longer than ${MAX_ADDRESS_BYTES} bytes.`;
+/** No list is longer, so all pages beyond it are one request to the store. */
 const MAX_OFFSET = 2 ** 31 - 1;
 
-export interface PageNumber {
+/** Refuses addresses longer than any valid one before their query is parsed; 404 where a route has no 400 (S1). */
+export function limitAddress(route: Route): Middleware {
+  return (ctx, next) => {
+    // Node gives each byte of a request target as one character.
+    if ((ctx.req.url?.length ?? 0) <= MAX_ADDRESS_BYTES) return next();
+    throw route.failures.includes(400) ? new Problem(400, ADDRESS_TOO_LONG) : notFound(route);
+  };
+}
+
+/** What the route asks the store for on this request. Throws a Problem if the request is invalid. */
+export function requestOf<R extends StoreRequest>(route: Route<R>, ctx: RouteContext): R {
+  const { parseRequest } = route;
+  if (parseRequest === null) throw new Error('A route that the gateway answers by itself was read from the cache.');
+  return parseRequest(viewOf(ctx), route);
+}
+
+function viewOf(ctx: RouteContext): RequestView {
+  const { workspaceIds } = apiKeyOf(ctx);
+  return {
+    params: ctx.params,
+    query: queryOf(ctx),
+    workspaceIds: () => workspaceIds,
+    maySee: (workspaceId) => workspaceIds.includes(workspaceId),
+  };
+}
+
+export function queryOf(ctx: Context): URLSearchParams {
+  // With a question mark in front: URLSearchParams would drop one that belongs to the query.
+  return new URLSearchParams(`?${ctx.querystring}`);
+}
+
+/** Who reads, for the cache. `workspaceIds` narrows the workspaces of the key. */
+export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
+  const { requestId, traceparent, signal } = ctx.state;
+  const isWaiting = (): boolean => !signal.aborted;
+  const reader = { requestId, route: templateOf(route), workspaceIds, isWaiting };
+  return traceparent === undefined ? reader : { ...reader, traceparent };
+}
+
+export interface Page {
+  /** From 1. */
   readonly page: number;
   readonly pageSize: number;
 }
 
-/** The question to the store for one page of a list. */
+/** The request to the store for one page of a list. */
 export function listQuery(
   workspaceIds: readonly string[],
-  { page, pageSize }: PageNumber,
-  filter: { readonly search: string | null; readonly scorecardId: string | null },
+  { page, pageSize }: Page,
+  { search, scorecardId }: { readonly search: string | null; readonly scorecardId: string | null },
 ): ListQuery {
   const offset = Math.min((page - 1) * pageSize, MAX_OFFSET);
-  const { search, scorecardId } = filter;
   return { workspaceIds: workspaceIds.toSorted(), search, scorecardId, offset, limit: pageSize };
 }
 
-/** Whether the page is the only one that its question answers, so that its public form can be kept with the entry. */
-export function ownsItsQuestion({ page, pageSize }: PageNumber): boolean {
-  return (page - 1) * pageSize < MAX_OFFSET;
+/** Whether the page shares its request to the store with other pages, so that its public form cannot stay with the entry. */
+export function isBeyondAllPages({ page, pageSize }: Page): boolean {
+  return (page - 1) * pageSize >= MAX_OFFSET;
+}
+
+/** A list is never absent: the cache reports a store that says so as a failure. */
+export function listOf<T>({ entry }: CacheRead<T>): T {
+  if (entry.answer.kind === 'absent') throw new Error('The store answered a list with "absent".');
+  return entry.answer.record;
+}
+
+/** The record that was read. Throws the route's 404 if there is none, or none that this reader may see (K7). */
+export function visibleRecord<T>(route: Route, entry: Entry<T>, isVisible: (record: T) => boolean): T {
+  if (entry.answer.kind === 'absent' || !isVisible(entry.answer.record)) throw notFound(route);
+  return entry.answer.record;
+}
+
+export interface RecordRead<T> {
+  readonly read: (id: string, reader: ReadContext) => CacheRead<T> | Promise<CacheRead<T>>;
+  /** Beside the workspace, which is always checked. */
+  readonly isVisible?: (record: T) => boolean;
+  readonly toPublic: (record: T) => object;
+}
+
+/** The handler of a route that shows one record. Its public form is rendered once per entry. */
+export function showRecord<T extends { readonly workspaceId: string }>(
+  route: Route<RecordRequest>,
+  { read, isVisible = () => true, toPublic }: RecordRead<T>,
+): (ctx: RouteContext) => Promise<void> {
+  const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+  return async (ctx) => {
+    const { id, workspaceIds } = requestOf(route, ctx);
+    const reader = readerOf(ctx, route, workspaceIds ?? undefined);
+    const found = await read(id, reader);
+    // Decided on every request, cached or not: a record of another workspace is none (K5, K6).
+    const isOwn = (record: T): boolean => reader.workspaceIds.includes(record.workspaceId) && isVisible(record);
+    const record = visibleRecord(route, found.entry, isOwn);
+    await respond(
+      ctx,
+      found,
+      representations.of(found.entry, () => new Representation(toPublic(record))),
+    );
+  };
 }

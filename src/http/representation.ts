@@ -1,19 +1,18 @@
-/** The bytes of a public answer: rendered once an entry, compressed once a coding, named by their ETag. */
+/** The bytes of a public response: rendered once per entry, compressed once per coding, named by their ETag. */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
-import type { MaybePromise } from '../maybe-promise.ts';
-import { type Body, bytesOf, toBody } from './body.ts';
+import Negotiator from 'negotiator';
 
-/** RFC 9110 content codings that are offered, the preferred one first. */
-export const CODINGS = ['br', 'zstd', 'gzip'] as const;
+/** RFC 9110 content codings on offer, the preferred one first. */
+const CODINGS = ['br', 'zstd', 'gzip'] as const;
 export type Coding = (typeof CODINGS)[number];
 
 /** Below this a coding saves less than its header costs. */
 const MIN_CODED_BYTES = 1024;
-/** What one takes beside its bytes. Measured, rounded up. */
+/** What a representation takes beside its bytes. Measured, rounded up. */
 const OVERHEAD_BYTES = 600;
-/** Middling effort: an answer is compressed once, while a reader waits. */
+/** Middling effort: a response is compressed once, while a reader waits. */
 const BROTLI_QUALITY = 5;
 
 const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
@@ -27,24 +26,27 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** One public form of one record, as JSON. */
 export class Representation {
-  readonly #identity: Body;
+  readonly #bytes: Buffer;
   readonly #hash: string;
-  readonly #coded = new Map<Coding, MaybePromise<Body>>();
+  readonly #coded = new Map<Coding, Promise<Buffer>>();
 
   constructor(value: object) {
-    const bytes = Buffer.from(JSON.stringify(value));
-    this.#identity = toBody(bytes);
-    this.#hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
+    const text = JSON.stringify(value);
+    // Memory of its own: a slice of Node's shared pool would keep the whole pool alive for as long as the entry is cached.
+    this.#bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+    this.#bytes.write(text);
+    this.#hash = createHash('sha256').update(this.#bytes).digest('base64url').slice(0, 27);
   }
 
   /** What the representation may come to hold, its codings included. */
   get weightBytes(): number {
-    return OVERHEAD_BYTES + 2 * this.#identity.length;
+    return OVERHEAD_BYTES + 2 * this.#bytes.length;
   }
 
-  /** Whether a coding is worth having at all. */
-  get isCompressible(): boolean {
-    return this.#identity.length >= MIN_CODED_BYTES;
+  /** The coding that the consumer prefers, or null for none. */
+  codingFor(acceptEncoding: string | undefined): Coding | null {
+    if (acceptEncoding === undefined || this.#bytes.length < MIN_CODED_BYTES) return null;
+    return negotiateCoding(acceptEncoding);
   }
 
   /** A strong validator: it names the bytes and their coding (RFC 9110 section 8.8.3). */
@@ -52,19 +54,31 @@ export class Representation {
     return coding === null ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`;
   }
 
-  body(coding: Coding | null): MaybePromise<Body> {
-    if (coding === null) return this.#identity;
-    return this.#coded.get(coding) ?? this.#code(coding);
+  body(coding: Coding | null): Buffer | Promise<Buffer> {
+    return coding === null ? this.#bytes : this.#encode(coding);
   }
 
   /** Once, however many readers wait for it. */
-  #code(coding: Coding): Promise<Body> {
-    const made = compressors[coding](bytesOf(this.#identity)).then((bytes) => {
-      const kept = toBody(bytes);
-      this.#coded.set(coding, kept);
-      return kept;
-    });
+  #encode(coding: Coding): Promise<Buffer> {
+    const known = this.#coded.get(coding);
+    if (known !== undefined) return known;
+    const made = compressors[coding](this.#bytes).then((bytes) => Buffer.from(bytes));
     this.#coded.set(coding, made);
     return made;
   }
+}
+
+function negotiateCoding(acceptEncoding: string): Coding | null {
+  const negotiator = new Negotiator({ headers: { 'accept-encoding': acceptEncoding } });
+  const preferred = negotiator.encoding([...CODINGS, 'identity'], { preferred: CODINGS });
+  return CODINGS.find((coding) => coding === preferred) ?? null;
+}
+
+const ETAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
+
+/** Whether `If-None-Match` names the ETag, by weak comparison (RFC 9110 section 13.1.2). */
+export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
+  const candidates = ifNoneMatch.match(ETAG) ?? [];
+  return candidates.some((candidate) => candidate.replace(/^W\//, '') === etag);
 }

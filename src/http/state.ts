@@ -1,69 +1,56 @@
-/** What the layers of a request leave for those further in, and for the log line at the end. */
+/** What the middlewares of a request leave in `ctx.state` for those after them, and for the log line at its end. */
+import type { RouterContext, RouterMiddleware } from '@koa/router';
 import type Koa from 'koa';
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
 import type { QuotaStanding } from '../quota/quota.ts';
-import type { FieldLines } from './head.ts';
+import type { Representation } from './representation.ts';
+import type { Route } from './route.ts';
 
-/** One endpoint, as the log, the metrics and the error texts know it. */
-export interface Route {
-  readonly surface: 'v1' | 'v2';
-  /** The OpenAPI operationId. */
-  readonly name: string;
-  /** The path's template; what logs and metrics show in place of the path. */
-  readonly template: string;
-  /** The one text of every 403 here, so that its reasons can't be told apart. */
-  readonly forbidden: string;
-  /** The one text of every 404 here, so that another workspace's resource can't be told from none. */
-  readonly notFound: string;
-  /** Whether a request to it costs its key anything; where not, it is only told how its quota stands. */
-  readonly isCounted: boolean;
-  /** What all its answers say of its deprecation; most often nothing. */
-  readonly notices: FieldLines;
-}
+/** Response headers by name. */
+export type Headers = Readonly<Record<string, string>>;
 
-/** What an address was found to be. The same object for all requests of that address, as long as it is remembered. */
-export interface Match {
-  readonly route: Route;
-  /** Those of the path. */
-  readonly parameters: Readonly<Record<string, string>>;
-  /** With a question mark in front. */
-  readonly query: string;
+/** A cached representation as it goes out: see respond.ts. */
+export interface CachedResponse {
+  readonly status: 200 | 304;
+  /** Beside those that every response has. */
+  readonly headers: Headers;
+  /** Null for a 304. */
+  readonly body: Awaited<ReturnType<Representation['body']>> | null;
 }
 
 export interface RequestState {
   requestId: string;
+  /** The caller's W3C trace context, if it sent a valid one. */
   traceparent: string | undefined;
-  /** Of the answer, whatever it will be. */
-  fields: FieldLines;
-  /** Null where no endpoint has the address. */
-  match: Match | null;
-  /** Set once the caller is known to hold an active key. */
-  key: ApiKey | null;
-  /** How its quota stands, where the request isn't counted. */
-  standing: QuotaStanding | null;
-  /** The key that was given, active or not, as the log names it; null where it is none that was ever issued. */
+  /** Aborted when the client leaves before its response was sent. */
+  signal: AbortSignal;
+  /** Headers of the response, whatever it will be. */
+  headers: Headers;
+  /** The declared route of the path, whatever the method; null if there is none. */
+  route: Route | null;
+  /** The active key of the request. */
+  apiKey: ApiKey | null;
+  /** The key that was given, active or not, as the log names it. */
   keyId: string | null;
-  /** How the read was answered; null where none was made. */
+  /** Usage of the key's quota, on routes that cost no quota. */
+  usage: QuotaStanding | null;
+  /** How the cache answered; null if it was not read. */
   cache: ReadOutcome | null;
-  /** Why the request failed, for the log line: the private message. */
+  /** Set by `respond`: a cached representation to be sent. */
+  response: CachedResponse | null;
+  /** Why the request failed, for the log. */
   failure: unknown;
 }
 
 export type Context = Koa.ParameterizedContext<RequestState>;
+export type Middleware<C = object> = Koa.Middleware<RequestState, C>;
+/** Behind a router, which adds `ctx.params`. */
+export type RouteContext = RouterContext<RequestState>;
+export type RouteMiddleware = RouterMiddleware<RequestState>;
 
-/** The key of an authenticated request. Throws where a route was built without the authentication layer. */
-export function keyOf(ctx: Context): ApiKey {
-  if (ctx.state.key === null) throw new Error('A route reads the key but has no authentication in front of it');
-  return ctx.state.key;
-}
-
-/** What the address of a matched request was found to be. Throws where a route was built without. */
-export function matchOf(ctx: Context): Match {
-  if (ctx.state.match === null) throw new Error('A route was built without its description');
-  return ctx.state.match;
-}
-
-export function routeOf(ctx: Context): Route {
-  return matchOf(ctx).route;
+/** The key of an authenticated request. Throws if a route has no authentication in front of it. */
+export function apiKeyOf(ctx: Context): ApiKey {
+  if (ctx.state.apiKey === null) throw new Error('A route reads the API key without authentication in front of it.');
+  return ctx.state.apiKey;
 }

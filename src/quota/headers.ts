@@ -22,41 +22,34 @@ interface Refusable {
 }
 
 /**
- * The field lines of one decision, always in the same order. `Reset` is in Unix seconds, rounded up; `Retry-After`, only
- * where the request was refused, is in seconds, rounded up and at least 1. The active window is the one with less
- * remaining; on a tie, the minute. `t` of `RateLimit` is the seconds, rounded up, until the next request is given back.
+ * The headers of one decision. `Reset` is in Unix seconds, rounded up; `Retry-After`, only if the request was refused, is
+ * in seconds, rounded up and at least 1. The active window is the one with fewer requests remaining; on a tie, the minute
+ * (R3). `t` of `RateLimit` is the seconds, rounded up, until the next request is freed.
  */
-export function rateLimitFields({ minute, hour, nowMicros, retryAtMicros }: QuotaStanding & Refusable): string {
+export function rateLimitHeaders({
+  minute,
+  hour,
+  nowMicros,
+  retryAtMicros,
+}: QuotaStanding & Refusable): Record<string, string> {
   const isHourActive = hour.remaining < minute.remaining;
+  const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);
   const hourFreeSeconds = secondsUp(hour.nextFreeAtMicros - nowMicros);
-  const minuteLeft = digitsOf(minute.remaining);
-  const hourLeft = digitsOf(hour.remaining);
-  const windows = `${isHourActive ? windowFields('', hour, hourLeft) : windowFields('', minute, minuteLeft)}\
-X-RateLimit-Active-Window: ${isHourActive ? 'hour' : 'minute'}\r
-${windowFields('Minute-', minute, minuteLeft)}${windowFields('Hour-', hour, hourLeft)}\
-RateLimit-Policy: "minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600\r
-RateLimit: "minute";r=${minuteLeft};t=${minuteFreeSeconds}, "hour";r=${hourLeft};t=${hourFreeSeconds}\r
-`;
-  if (retryAtMicros === null) return windows;
-  return `${windows}Retry-After: ${Math.max(1, secondsUp(retryAtMicros - nowMicros))}\r\n`;
-}
-
-function windowFields(prefix: '' | 'Minute-' | 'Hour-', state: WindowState, remaining: string): string {
-  return `\
-X-RateLimit-${prefix}Limit: ${state.limit}\r
-X-RateLimit-${prefix}Remaining: ${remaining}\r
-X-RateLimit-${prefix}Reset: ${resetSeconds(state)}\r
-`;
-}
-
-/** Of 0 to 999, with leading zeros. */
-const LAST_THREE = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'));
-
-/**
- * A count as text. V8 keeps the texts of the numbers that it was asked for last, and what it keeps grows old: what remains
- * of a large quota, hardly two answers alike, would fill the old generation with them. In two parts they are few.
- */
-function digitsOf(count: number): string {
-  return count < 1000 ? String(count) : `${Math.trunc(count / 1000)}${LAST_THREE[count % 1000]}`;
+  const headers = {
+    'X-RateLimit-Limit': String(active.limit),
+    'X-RateLimit-Remaining': String(active.remaining),
+    'X-RateLimit-Reset': String(resetSeconds(active)),
+    'X-RateLimit-Active-Window': isHourActive ? 'hour' : 'minute',
+    'X-RateLimit-Minute-Limit': String(minute.limit),
+    'X-RateLimit-Minute-Remaining': String(minute.remaining),
+    'X-RateLimit-Minute-Reset': String(resetSeconds(minute)),
+    'X-RateLimit-Hour-Limit': String(hour.limit),
+    'X-RateLimit-Hour-Remaining': String(hour.remaining),
+    'X-RateLimit-Hour-Reset': String(resetSeconds(hour)),
+    'RateLimit-Policy': `"minute";q=${minute.limit};w=60, "hour";q=${hour.limit};w=3600`,
+    RateLimit: `"minute";r=${minute.remaining};t=${minuteFreeSeconds}, "hour";r=${hour.remaining};t=${hourFreeSeconds}`,
+  };
+  if (retryAtMicros === null) return headers;
+  return { ...headers, 'Retry-After': String(Math.max(1, secondsUp(retryAtMicros - nowMicros))) };
 }

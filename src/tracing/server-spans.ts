@@ -11,7 +11,7 @@ import {
   ATTR_URL_SCHEME,
 } from '@opentelemetry/semantic-conventions';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
-import type { RequestReport } from '../http/layers/request-context.ts';
+import type { RequestReport } from '../http/middleware/request-context.ts';
 import { errorTypeOf, EVALGATE } from './names.ts';
 import { isRecorded, markFailed, type Spans } from './spans.ts';
 import { readTraceparent } from './traceparent.ts';

@@ -1,82 +1,125 @@
-/** Serves the OpenAPI document at `/openapi.json` and a page that shows it at `/docs`, both without a key (A1). */
-import { accessSync, readFileSync } from 'node:fs';
-import type { Answer } from '../answer.ts';
-import { methodNotAllowed } from '../layers/no-endpoint.ts';
-import { replacePolicy } from '../layers/request-context.ts';
-import type { Context } from '../state.ts';
-import { DOCS_CONTENT_SECURITY_POLICY, DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from './docs-page.ts';
-import type { MaybePromise } from '../../maybe-promise.ts';
+/** `/openapi.json`, and a page that shows it at `/docs`; neither needs a key (A1). */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { Router } from '@koa/router';
+import type { Context, RequestState } from '../state.ts';
 import type { OpenApiDocument } from './document.ts';
-import { StaticFile } from './static-file.ts';
 
-export interface DocsOptions {
-  /** The document as it stands now. It is written out once for each object that this returns. */
-  readonly document: () => MaybePromise<OpenApiDocument>;
-}
-
-/** Kept by anyone, but asked about at each use. */
+/** Anyone may keep it, but has to revalidate it on each use. */
 const REVALIDATE = 'public, no-cache';
-/** Files of a package: they change with a release. */
+/** Files of a package change with a release. */
 const ONE_HOUR = 'public, max-age=3600';
-const TYPES = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-} as const;
 
-/** Answers `/openapi.json`, `/docs` and what lies below it; null for everything else. Throws where a file is missing. */
-export function createDocs(options: DocsOptions): (ctx: Context) => Promise<Answer | null> {
-  const written = new WeakMap<OpenApiDocument, StaticFile>();
-  const pages = docsFiles();
-  const fileAt = async (path: string): Promise<StaticFile | undefined> => {
-    if (path !== '/openapi.json') return pages.get(path)?.();
-    const document = await options.document();
-    const file = written.get(document) ?? documentFile(document);
-    written.set(document, file);
-    return file;
-  };
-  return async (ctx) => {
-    const file = await fileAt(ctx.path);
-    if (file === undefined) return null;
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx.method);
-    if (ctx.path !== '/openapi.json') replacePolicy(ctx, DOCS_CONTENT_SECURITY_POLICY);
-    return await file.answer(ctx);
-  };
+/** Relative addresses, so that a prefix in front of the gateway does no harm. */
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>evalgate API reference</title>
+    <link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+    <link rel="stylesheet" href="docs/swagger-ui.css">
+    <link rel="stylesheet" href="docs/page.css">
+  </head>
+  <body>
+    <noscript>This page needs JavaScript. The reference as a file: <a href="openapi.json">openapi.json</a>.</noscript>
+    <main id="reference"></main>
+    <script src="docs/swagger-ui-bundle.js"></script>
+    <script src="docs/page.js"></script>
+  </body>
+</html>
+`;
+
+const STYLE = `body { margin: 0; }
+`;
+
+/** Keys typed into the page are held by it only while it is open. */
+const SCRIPT = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  tryItOutEnabled: true,
+  validatorUrl: null,
+});
+`;
+
+/** The page may load only from this server, and holds no script or style of its own. */
+const PAGE_CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+interface File {
+  readonly bytes: Buffer;
+  readonly gzipped: Buffer;
+  readonly hash: string;
 }
 
-function documentFile(document: OpenApiDocument): StaticFile {
-  return textFile(JSON.stringify(document), 'application/json; charset=utf-8')();
+/** `document` gives the document in force; it is written out once for each object that it returns. */
+export function docsRouter(document: () => Promise<OpenApiDocument>): Router<RequestState> {
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
+  const written = new WeakMap<OpenApiDocument, File>();
+
+  router.get('/openapi.json', async (ctx) => {
+    const current = await document();
+    const file = written.get(current) ?? fileOf(Buffer.from(JSON.stringify(current)));
+    written.set(current, file);
+    sendFile(ctx, file, 'application/json; charset=utf-8', REVALIDATE);
+  });
+  serve(router, '/docs', { type: 'text/html; charset=utf-8', read: () => Buffer.from(PAGE) });
+  serve(router, '/docs/page.css', { type: 'text/css; charset=utf-8', read: () => Buffer.from(STYLE) });
+  serve(router, '/docs/page.js', { type: 'text/javascript; charset=utf-8', read: () => Buffer.from(SCRIPT) });
+  for (const [name, type] of [
+    ['swagger-ui.css', 'text/css; charset=utf-8'],
+    ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+    ['favicon-32x32.png', 'image/png'],
+  ] as const) {
+    const read = (): Buffer => readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
+    serve(router, `/docs/${name}`, { type, read, cacheControl: ONE_HOUR });
+  }
+  return router;
 }
 
-/** Read when they are first asked for: most processes never are. */
-function docsFiles(): ReadonlyMap<string, () => StaticFile> {
-  return new Map([
-    ['/docs', textFile(DOCS_PAGE, TYPES.html)],
-    ['/docs/page.css', textFile(DOCS_STYLE, TYPES.css)],
-    ['/docs/page.js', textFile(DOCS_SCRIPT, TYPES.js)],
-    ['/docs/swagger-ui.css', packageFile(import.meta.resolve('swagger-ui-dist/swagger-ui.css'), TYPES.css)],
-    ['/docs/swagger-ui-bundle.js', packageFile(import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'), TYPES.js)],
-    ['/docs/favicon-32x32.png', packageFile(import.meta.resolve('swagger-ui-dist/favicon-32x32.png'), 'image/png')],
-  ]);
+interface Served {
+  readonly type: string;
+  readonly read: () => Buffer;
+  readonly cacheControl?: string;
 }
 
-function textFile(text: string, type: string): () => StaticFile {
-  return once(() => {
-    const bytes = Buffer.from(text);
-    return new StaticFile({ bytes, type, cacheControl: REVALIDATE, isCompressible: true });
+/** Read when it is first asked for: most processes never are. */
+function serve(router: Router<RequestState>, path: string, { type, read, cacheControl = REVALIDATE }: Served): void {
+  let file: File | null = null;
+  router.get(path, (ctx) => {
+    file ??= fileOf(read());
+    ctx.state.headers = { ...ctx.state.headers, 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY };
+    sendFile(ctx, file, type, cacheControl);
   });
 }
 
-function packageFile(url: string, type: string): () => StaticFile {
-  const file = new URL(url);
-  accessSync(file);
-  return once(() => {
-    const bytes = readFileSync(file);
-    return new StaticFile({ bytes, type, cacheControl: ONE_HOUR, isCompressible: type !== 'image/png' });
-  });
+function fileOf(bytes: Buffer): File {
+  const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
+  return { bytes, gzipped: gzipSync(bytes), hash };
 }
 
-function once(make: () => StaticFile): () => StaticFile {
-  let made: StaticFile | null = null;
-  return () => (made ??= make());
+function sendFile(ctx: Context, { bytes, gzipped, hash }: File, type: string, cacheControl: string): void {
+  const isCoded = type !== 'image/png' && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+  ctx.status = 200;
+  ctx.set({ ETag: isCoded ? `"${hash}-gzip"` : `"${hash}"`, 'Cache-Control': cacheControl });
+  if (ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  if (isCoded) ctx.set('Content-Encoding', 'gzip');
+  ctx.type = type;
+  ctx.body = isCoded ? gzipped : bytes;
 }

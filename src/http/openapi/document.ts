@@ -1,47 +1,96 @@
-/** Builds the OpenAPI 3.1 document of the public API from the schemas of its bodies. */
-import { createDocument, type ZodOpenApiOverride } from 'zod-openapi';
-import type { Deprecation } from '../../domain/operations.ts';
+/** Builds the OpenAPI 3.1 document of the public API from the declarations of its routes. */
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
+import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
+import { type Route, templateOf } from '../route.ts';
+import { V1_ROUTES } from '../v1.ts';
+import { V2_ROUTES } from '../v2.ts';
+import { bodyExamples } from './examples.ts';
 import { headerComponents } from './headers.ts';
-import { type DocumentedLimits, infoOf, securitySchemes, TAGS } from './info.ts';
-import { parameterComponents } from './parameters.ts';
-import { pathsWith } from './paths.ts';
-import { responseComponents } from './responses.ts';
+import { type DocumentedLimits, infoOf, SECURITY_SCHEMES, TAGS } from './info.ts';
+import { headerParameters } from './parameters.ts';
+import { responseComponents, responsesOf } from './responses.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
+export type Surface = Route['surface'];
 
 export interface DocumentOptions {
   /** The limits of a key that has none of its own. */
   readonly limits: DocumentedLimits;
+  /** By default both. */
+  readonly surfaces?: readonly Surface[];
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */
   readonly serverUrl?: string;
-  /** What the answers announce; nothing by default. */
+  /** What the responses announce; nothing by default. */
   readonly deprecations?: readonly Deprecation[];
 }
 
-/** The document for both surfaces. */
-export function buildOpenApiDocument(options: DocumentOptions): OpenApiDocument {
+export function buildOpenApiDocument({
+  limits,
+  surfaces = ['v1', 'v2'],
+  serverUrl = '/',
+  deprecations = [],
+}: DocumentOptions): OpenApiDocument {
+  const routes = [...V1_ROUTES, ...V2_ROUTES].filter(({ surface }) => surfaces.includes(surface));
   return createDocument(
     {
       openapi: '3.1.1',
-      info: infoOf(options.limits),
-      servers: [{ url: options.serverUrl ?? '/', description: 'This gateway' }],
-      tags: [TAGS.v1, TAGS.v2],
-      paths: pathsWith(options.deprecations ?? []),
+      info: infoOf(limits),
+      servers: [{ url: serverUrl, description: 'This gateway' }],
+      tags: surfaces.map((surface) => TAGS[surface]),
+      paths: Object.fromEntries(
+        routes.map((route) => [
+          templateOf(route),
+          { get: operationOf(route, deprecationOf(deprecations, route.surface, route.name)) },
+        ]),
+      ),
       components: {
         headers: { ...headerComponents },
-        parameters: { ...parameterComponents },
-        responses: { ...responseComponents },
-        securitySchemes: { ...securitySchemes },
+        parameters: { ...headerParameters },
+        responses: Object.fromEntries(surfaces.flatMap((surface) => Object.entries(responseComponents(surface)))),
+        securitySchemes: Object.fromEntries(
+          surfaces.map((surface) => [SECURITY_SCHEMES[surface].name, SECURITY_SCHEMES[surface].scheme]),
+        ),
       },
     },
     { override: simplify },
   );
 }
 
+function operationOf(route: Route, deprecation: Deprecation | null): ZodOpenApiOperationObject {
+  const isCached = route.parseRequest !== null;
+  const headers = isCached ? ['IfNoneMatch', 'RequestId'] : ['RequestId'];
+  return {
+    operationId: route.name,
+    tags: [TAGS[route.surface].name],
+    summary: route.summary,
+    description: descriptionOf(route, deprecation),
+    ...(deprecation === null ? {} : { deprecated: true }),
+    security: [{ [SECURITY_SCHEMES[route.surface].name]: [] }],
+    ...(route.scope === null ? {} : { 'x-required-scope': route.scope }),
+    parameters: [...route.parameters, ...headers.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
+    responses: responsesOf(route, bodyExamples[route.name]),
+  };
+}
+
+function descriptionOf({ description, scope }: Route, deprecation: Deprecation | null): string {
+  const access = scope === null ? 'Any active key may ask, whatever its scopes.' : `Scope: \`${scope}\`.`;
+  const notice = deprecation === null ? [] : [noticeOf(deprecation)];
+  return [...notice, description, access].join('\n\n');
+}
+
+function noticeOf({ fromMs, untilMs, link }: Deprecation): string {
+  const end = untilMs === null ? '' : ` and may be gone from ${dayOf(untilMs)} on`;
+  return `Deprecated from ${dayOf(fromMs)} on${end}.${link === null ? '' : ` See <${link}>.`}`;
+}
+
+function dayOf(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 10);
+}
+
 /** Says the same in fewer words, so that people and generators can read it. */
 const simplify: ZodOpenApiOverride = ({ jsonSchema }) => {
   // JSON knows no other keys than strings.
   delete jsonSchema.propertyNames;
-  // Where the schema sets no bound of its own, the generator writes the range in which doubles hold every integer.
+  // If the schema sets no bound of its own, the generator writes the range in which doubles hold every integer.
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 };

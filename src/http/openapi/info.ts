@@ -7,10 +7,6 @@ export interface DocumentedLimits {
   readonly perHour: number;
 }
 
-/** Names of the two security schemes. */
-export const WORKSPACE_KEY = 'WorkspaceKey';
-export const CALLS_KEY = 'CallsKey';
-
 export const TAGS = {
   v1: {
     name: 'Workspace reports (v1)',
@@ -22,19 +18,25 @@ export const TAGS = {
   },
 } as const;
 
-export const securitySchemes: Readonly<Record<string, oas31.SecuritySchemeObject>> = {
-  [WORKSPACE_KEY]: {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
+export const SECURITY_SCHEMES = {
+  v1: {
+    name: 'WorkspaceKey',
+    scheme: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
+    },
   },
-  [CALLS_KEY]: {
-    type: 'http',
-    scheme: 'bearer',
-    description:
-      'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
+  v2: {
+    name: 'CallsKey',
+    scheme: {
+      type: 'http',
+      scheme: 'bearer',
+      description:
+        'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
+    },
   },
-};
+} as const;
 
 /** Title, version and the part of the reference that holds for every operation. */
 export function infoOf(limits: DocumentedLimits): oas31.InfoObject {

@@ -1,5 +1,4 @@
 /** The responses of the public API: what each status means, which headers it has and what its body is. */
-import type { ZodType } from 'zod';
 import type {
   oas31,
   ZodOpenApiMediaTypeObject,
@@ -7,12 +6,8 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { callErrorSchema, reportErrorSchema, reportListErrorSchema } from '../../domain/errors.ts';
+import type { FailureStatus, Route } from '../route.ts';
 import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
-
-export type Surface = 'v1' | 'v2';
-
-/** The failures that an operation documents beside 405. */
-export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
 type Headers = Readonly<Record<string, oas31.ReferenceObject>>;
 
@@ -68,54 +63,49 @@ const failures: Readonly<Record<FailureStatus | 405, Failure>> = {
   },
 };
 
-/** What tells the responses of one operation from those of others. */
-export interface ResponseParts {
-  readonly surface: Surface;
-  readonly isReportList: boolean;
-  readonly body: ZodType;
-  readonly example: object;
-  readonly description: string;
-  readonly statuses: readonly FailureStatus[];
-  /** Whether it is read through the cache, and so has validators and a 304. */
-  readonly isCached: boolean;
-}
-
 const readHeaders: Headers = { ...cachingHeaders, 'Content-Encoding': headerReference('Content-Encoding') };
 const notKept: Headers = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
 
-/** All responses of an operation: 200, 304 where it is cached, 405 and the failures it documents. */
-export function responsesOf(parts: ResponseParts): ZodOpenApiResponsesObject {
-  const statuses: readonly (FailureStatus | 405)[] = [...parts.statuses, 405];
+/** All responses of a route: 200, 304 if it is cached, 405 and the failures that it declares. */
+export function responsesOf(route: Route, example: object): ZodOpenApiResponsesObject {
+  const statuses: readonly (FailureStatus | 405)[] = [...route.failures, 405];
+  const isCached = route.parseRequest !== null;
   return {
     200: {
-      description: parts.description,
-      headers: { ...alwaysHeaders, ...(parts.isCached ? readHeaders : notKept), ...countedHeaders },
-      content: { 'application/json': { schema: parts.body, example: parts.example } },
+      description: route.success,
+      headers: { ...alwaysHeaders, ...(isCached ? readHeaders : notKept), ...countedHeaders },
+      content: { 'application/json': { schema: route.response, example } },
     },
-    ...(parts.isCached ? { 304: responseReference('NotModified') } : {}),
-    ...Object.fromEntries(statuses.map((status) => [status, responseReference(failureName(status, parts))] as const)),
+    ...(isCached ? { 304: responseReference('NotModified') } : {}),
+    ...Object.fromEntries(statuses.map((status) => [status, responseReference(failureName(status, route))] as const)),
   };
 }
 
-/** Every response component by its name. */
-export const responseComponents: Readonly<Record<string, ZodOpenApiResponseObject>> = {
-  NotModified: {
+/** The response components of a surface, by their names. */
+export function responseComponents(surface: Route['surface']): Record<string, ZodOpenApiResponseObject> {
+  const notModified = {
     description: 'The copy that `If-None-Match` names still holds. There is no body.',
     headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
-  },
-  ...failureComponents('Report', [400, 401, 403, 404, 405, 429, 500], (message) => ({
-    schema: reportErrorSchema,
-    example: { error: message },
-  })),
-  ...failureComponents('ReportList', [400, 500], (message) => ({
-    schema: reportListErrorSchema,
-    example: { reports: [], error: message },
-  })),
-  ...failureComponents('Call', [400, 401, 403, 404, 405, 429, 500], (message) => ({
-    schema: callErrorSchema,
-    example: { error: { message } },
-  })),
-};
+  };
+  if (surface === 'v2') {
+    const errors = failureComponents('Call', [400, 401, 403, 404, 405, 429, 500], (message) => ({
+      schema: callErrorSchema,
+      example: { error: { message } },
+    }));
+    return { NotModified: notModified, ...errors };
+  }
+  return {
+    NotModified: notModified,
+    ...failureComponents('Report', [400, 401, 403, 404, 405, 429, 500], (message) => ({
+      schema: reportErrorSchema,
+      example: { error: message },
+    })),
+    ...failureComponents('ReportList', [400, 500], (message) => ({
+      schema: reportListErrorSchema,
+      example: { reports: [], error: message },
+    })),
+  };
+}
 
 function failureComponents(
   prefix: string,
@@ -137,9 +127,10 @@ function failureComponents(
   );
 }
 
-function failureName(status: FailureStatus | 405, parts: ResponseParts): string {
-  if (parts.surface === 'v2') return `CallError${status}`;
-  return parts.isReportList && (status === 400 || status === 500) ? `ReportListError${status}` : `ReportError${status}`;
+function failureName(status: FailureStatus | 405, { surface, name }: Route): string {
+  if (surface === 'v2') return `CallError${status}`;
+  const isReportList = name === 'listReports' && (status === 400 || status === 500);
+  return isReportList ? `ReportListError${status}` : `ReportError${status}`;
 }
 
 function responseReference(component: string): oas31.ReferenceObject {

@@ -1,0 +1,101 @@
+/** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
+import {
+  dealInsightsQuestion,
+  evaluationQuestion,
+  listQuestion,
+  type Question,
+  rubricQuestion,
+  scorecardQuestion,
+  transcriptQuestion,
+} from '../cache/question.ts';
+import { UUID_PATTERN } from '../domain/records.ts';
+import { Problem } from './problem.ts';
+import { type MatchedRoute, type RecordKind, RouteTable, type StoreRequest, templateOf } from './route.ts';
+import { V1_ROUTES } from './v1.ts';
+import { V2_ROUTES } from './v2.ts';
+
+/**
+ * - `question`: what the cache is asked. `workspaceIds` are those that a record may belong to; null if that depends on the
+ *   reader and none was named.
+ * - `refused`: the request gets no further than the gateway itself; `message` says why
+ * - `viewer-needed`: what is asked depends on the reader
+ */
+export type Resolved =
+  | {
+      readonly kind: 'question';
+      readonly question: Question<unknown>;
+      readonly route: string;
+      readonly workspaceIds: readonly string[] | null;
+    }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'viewer-needed' };
+
+/** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
+export type Resolve = (path: string, viewer: readonly string[] | null) => Resolved;
+
+class ViewerNeeded extends Error {}
+
+export function createResolver(): Resolve {
+  const table = new RouteTable([...V1_ROUTES, ...V2_ROUTES]);
+  return (path, viewer) => {
+    const [target = ''] = path.split('#');
+    const [pathname = '', ...query] = target.split('?');
+    const found = table.find(pathname);
+    if (found !== null) return resolve(found, query.join('?'), viewer);
+    const known = table.routes.map(templateOf).join(', ');
+    return { kind: 'refused', message: `The path is no endpoint of the API. Its endpoints are ${known}.` };
+  };
+}
+
+function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolved {
+  const template = templateOf(route);
+  if (route.parseRequest === null) {
+    return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
+  }
+  const view = {
+    params,
+    // With a question mark in front: URLSearchParams would drop one that belongs to the query.
+    query: new URLSearchParams(`?${query}`),
+    workspaceIds: () => {
+      if (viewer === null) throw new ViewerNeeded();
+      return viewer;
+    },
+    maySee: (workspaceId: string) => viewer === null || viewer.includes(workspaceId),
+  };
+  try {
+    const request = route.parseRequest(view, route);
+    if (request === null) throw new Error('A route parses a request that asks for nothing.');
+    const workspaceIds = request.resource === 'list' ? request.query.workspaceIds : (request.workspaceIds ?? viewer);
+    const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
+    if (refusal !== null) return { kind: 'refused', message: refusal };
+    return { kind: 'question', question: questionOf(request), route: template, workspaceIds };
+  } catch (error) {
+    if (error instanceof ViewerNeeded) return { kind: 'viewer-needed' };
+    // The private message: a reason that consumers must not see may be shown to an operator.
+    if (error instanceof Problem) {
+      return { kind: 'refused', message: `Such a request is answered ${error.status}. ${error.message}` };
+    }
+    throw error;
+  }
+}
+
+/** How authorization would refuse the request (K5); no key is checked here. */
+function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | null): string | null {
+  if (!workspaceIds.every((id) => UUID_PATTERN.test(id))) {
+    return 'Such a request is answered 403: the workspace of the path is no UUID, so no key may see it.';
+  }
+  if (viewer === null || workspaceIds.every((id) => viewer.includes(id))) return null;
+  return 'Such a request is answered 403: the workspace of the path is none of those of whoever asks.';
+}
+
+const RECORDS = {
+  evaluation: evaluationQuestion,
+  transcript: transcriptQuestion,
+  scorecard: scorecardQuestion,
+  dealInsights: dealInsightsQuestion,
+  rubric: rubricQuestion,
+} satisfies Readonly<Record<RecordKind, (id: string) => Question<unknown>>>;
+
+function questionOf(request: StoreRequest): Question<unknown> {
+  return request.resource === 'list' ? listQuestion(request.query) : RECORDS[request.resource](request.id);
+}

@@ -1,0 +1,42 @@
+/** Counts the request against its key's two windows, and shows the consumer both (R1 to R4). */
+import { rateLimitHeaders } from '../../quota/headers.ts';
+import type { Quota, QuotaLimits, WindowName } from '../../quota/quota.ts';
+import { Problem } from '../problem.ts';
+import type { Middleware } from '../state.ts';
+
+export interface RateLimitOptions {
+  readonly quota: Quota;
+  /** The limits of keys that have none of their own; read on each request. */
+  readonly defaultLimits: () => QuotaLimits;
+  /** Called for each request that is refused, with the window that was full. */
+  readonly onRefused: (window: WindowName) => void;
+}
+
+const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
+
+export function rateLimit({ quota, defaultLimits, onRefused }: RateLimitOptions): Middleware {
+  return async (ctx, next) => {
+    const { state } = ctx;
+    const { apiKey } = state;
+    if (apiKey === null) return next();
+    const defaults = defaultLimits();
+    const limits = {
+      perMinute: apiKey.limits.perMinute ?? defaults.perMinute,
+      perHour: apiKey.limits.perHour ?? defaults.perHour,
+    };
+    if (state.route?.quota === 'none') {
+      state.usage = await quota.peek(apiKey.quotaId, limits);
+      state.headers = { ...state.headers, ...rateLimitHeaders({ ...state.usage, retryAtMicros: null }) };
+      return next();
+    }
+    const decision = await quota.take(apiKey.quotaId, limits);
+    state.headers = { ...state.headers, ...rateLimitHeaders(decision) };
+    if (!decision.admitted) {
+      onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
+      throw new Problem(429, REFUSED);
+    }
+    // A client may have left while its key and quota were looked up.
+    state.signal.throwIfAborted();
+    return next();
+  };
+}

@@ -1,0 +1,232 @@
+/** The workspace surface: the reports of one workspace. Numbers in queries are put right, not refused (Q2). */
+import { Router } from '@koa/router';
+import { Derivation } from '../cache/entry.ts';
+import type { EvaluationReader } from '../cache/reader.ts';
+import { dealInsightsBodySchema, toDealInsightsBody } from '../domain/deal-insights.ts';
+import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
+import { reportBodySchema, toReport } from '../domain/report.ts';
+import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
+import { reportTranscriptSchema } from '../domain/transcript.ts';
+import { mayReadReports } from '../keys/access.ts';
+import { currentKeyRoute, respondWithKey } from './current-key.ts';
+import { pathId, workspaceParameter } from './openapi/parameters.ts';
+import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
+import {
+  isBeyondAllPages,
+  limitAddress,
+  listOf,
+  listQuery,
+  type Page,
+  readerOf,
+  requestOf,
+  showRecord,
+  visibleRecord,
+} from './read.ts';
+import { Representation } from './representation.ts';
+import { respond } from './respond.ts';
+import {
+  type FixedTexts,
+  forbidden,
+  type ListRequest,
+  parseId,
+  type RecordKind,
+  type RecordRequest,
+  type RequestView,
+  route,
+  type Route,
+} from './route.ts';
+import { apiKeyOf, type RequestState, type RouteMiddleware } from './state.ts';
+import type { Transcripts } from './transcripts.ts';
+
+const page = lenientInteger('page', {
+  min: 1,
+  fallback: 1,
+  description:
+    'The page, from 1. Lenient: missing, repeated, no integer (`-?[0-9]{1,9}`) or below 1 counts as 1. A page past the end is an empty list.',
+});
+const limit = lenientInteger('limit', {
+  min: 1,
+  max: 50,
+  fallback: 50,
+  description:
+    'How many reports a page holds. Lenient: missing, repeated or no integer (`-?[0-9]{1,9}`) counts as 50; a number out of range is clamped to 1 to 50.',
+});
+const search = lenientText('search', {
+  maxLength: 100,
+  description:
+    'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points); longer or repeated: 400. Empty counts as absent.',
+});
+const scorecardId = lenientUuid(
+  'scorecardId',
+  'Only reports that were scored with this scorecard. No UUID, or repeated: 400. Empty counts as absent.',
+);
+
+const reports = {
+  surface: 'v1',
+  scope: 'reports.read',
+  quota: 'counted',
+  forbidden:
+    'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.',
+} as const;
+
+/** A single read of v1 has no 400 (S1). */
+const report = {
+  ...reports,
+  parameters: [workspaceParameter, pathId('reportId', 'The report.')],
+  failures: [401, 403, 404, 429, 500],
+} as const;
+
+const REPORTS = '/workspaces/:workspaceId/reports';
+const REPORT = `${REPORTS}/:reportId`;
+const NO_REPORT = 'There is no such report in this workspace';
+
+const listReports = route({
+  ...reports,
+  name: 'listReports',
+  path: REPORTS,
+  notFound: 'There are no such reports.',
+  parseRequest: ({ params, query }): ListRequest & { readonly page: Page } => {
+    const asked = { page: getLenient(query, page), pageSize: getLenient(query, limit) };
+    const filter = { search: getParameter(query, search), scorecardId: getParameter(query, scorecardId) };
+    return { resource: 'list', page: asked, query: listQuery([workspaceOf(params)], asked, filter) };
+  },
+  summary: 'List reports',
+  description:
+    'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: what cannot be meant is put right, as each of them says.',
+  parameters: [workspaceParameter, page.openapi, limit.openapi, search.openapi, scorecardId.openapi],
+  failures: [400, 401, 403, 429, 500],
+  response: reportsPageSchema,
+  success: 'One page of reports, and how many there are on all pages.',
+});
+
+const getReport = route({
+  ...report,
+  name: 'getReport',
+  path: REPORT,
+  notFound: `${NO_REPORT}.`,
+  parseRequest: (view, texts) => recordOf(view, 'evaluation', texts),
+  summary: 'Get a report',
+  description: 'One report of the workspace, whatever its status. A report of another workspace is 404.',
+  response: reportBodySchema,
+  success: 'The report.',
+});
+
+const getReportScorecard = route({
+  ...report,
+  name: 'getReportScorecard',
+  path: `${REPORT}/scorecard`,
+  notFound: `${NO_REPORT}, or its scorecard is not ready yet.`,
+  parseRequest: (view, texts) => recordOf(view, 'scorecard', texts),
+  summary: 'Get the scorecard of a report',
+  description: 'How each criterion was scored, and the coaching plan. 404 until the evaluation has been scored.',
+  response: scoredCardViewSchema,
+  success: 'The scored scorecard and the coaching plan.',
+});
+
+const getReportDealInsights = route({
+  ...report,
+  name: 'getReportDealInsights',
+  path: `${REPORT}/deal-insights`,
+  notFound: `${NO_REPORT}, or its deal insights are not ready yet.`,
+  parseRequest: (view, texts) => recordOf(view, 'dealInsights', texts),
+  summary: 'Get the deal insights of a report',
+  description: 'What the evaluation says about the deal. 404 until it is there.',
+  response: dealInsightsBodySchema,
+  success: 'The deal insights.',
+});
+
+const getReportTranscript = route({
+  ...report,
+  name: 'getReportTranscript',
+  path: `${REPORT}/transcript`,
+  notFound: `${NO_REPORT}, or its transcript is not ready yet.`,
+  parseRequest: (view, texts) => recordOf(view, 'transcript', texts),
+  summary: 'Get the transcript of a report',
+  description: 'The whole transcript as the store holds it. 404 until it is there.',
+  response: reportTranscriptSchema,
+  success: 'The transcript.',
+});
+
+const getWorkspaceKey = route({ ...currentKeyRoute, name: 'getWorkspaceKey', surface: 'v1' });
+
+export const V1_ROUTES: readonly Route[] = [
+  listReports,
+  getReport,
+  getReportScorecard,
+  getReportDealInsights,
+  getReportTranscript,
+  getWorkspaceKey,
+];
+
+export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Router<RequestState> {
+  const router = new Router<RequestState>({ prefix: '/v1', strict: true, sensitive: true });
+  const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+
+  router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
+    const { query, page: asked } = requestOf(listReports, ctx);
+    const read = await cache.list(query, readerOf(ctx, listReports));
+    const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
+    await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
+  });
+
+  router.get(
+    getReport.name,
+    getReport.path,
+    ...guards(getReport),
+    showRecord(getReport, {
+      read: (id, reader) => cache.evaluation(id, reader),
+      toPublic: (record) => ({ report: toReport(record) }),
+    }),
+  );
+
+  router.get(
+    getReportScorecard.name,
+    getReportScorecard.path,
+    ...guards(getReportScorecard),
+    showRecord(getReportScorecard, {
+      read: (id, reader) => cache.scorecard(id, reader),
+      toPublic: toScoredCardView,
+    }),
+  );
+
+  router.get(
+    getReportDealInsights.name,
+    getReportDealInsights.path,
+    ...guards(getReportDealInsights),
+    showRecord(getReportDealInsights, {
+      read: (id, reader) => cache.dealInsights(id, reader),
+      toPublic: toDealInsightsBody,
+    }),
+  );
+
+  router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
+    const { id } = requestOf(getReportTranscript, ctx);
+    const workspaceId = workspaceOf(ctx.params);
+    const read = await cache.transcript(id, readerOf(ctx, getReportTranscript, [workspaceId]));
+    const record = visibleRecord(getReportTranscript, read.entry, (found) => found.workspaceId === workspaceId);
+    ctx.state.signal.throwIfAborted();
+    await respond(ctx, read, await transcripts.whole(read.entry, record));
+  });
+
+  router.get(getWorkspaceKey.name, getWorkspaceKey.path, limitAddress(getWorkspaceKey), respondWithKey);
+  return router;
+}
+
+/** The key needs the scope, and the workspace of the path must be the key's; what is no UUID is nobody's (K5). */
+function guards(declaration: Route): readonly RouteMiddleware[] {
+  const authorize: RouteMiddleware = (ctx, next) => {
+    if (mayReadReports(apiKeyOf(ctx), ctx.params['workspaceId'] ?? '')) return next();
+    throw forbidden(declaration, 'scope or workspace');
+  };
+  return [authorize, limitAddress(declaration)];
+}
+
+/** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
+function recordOf<K extends RecordKind>(view: RequestView, resource: K, texts: FixedTexts): RecordRequest<K> {
+  const id = parseId(view, 'reportId', texts);
+  return { resource, id, workspaceIds: [workspaceOf(view.params)] };
+}
+
+function workspaceOf(params: RequestView['params']): string {
+  return (params['workspaceId'] ?? '').toLowerCase();
+}

@@ -1,0 +1,299 @@
+/** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
+import { Router } from '@koa/router';
+import { Derivation } from '../cache/entry.ts';
+import type { EvaluationReader } from '../cache/reader.ts';
+import { callBodySchema, toCall } from '../domain/call.ts';
+import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
+import { rubricBodySchema, toRubricBody } from '../domain/rubric.ts';
+import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
+import { callTranscriptSchema } from '../domain/transcript.ts';
+import type { Scope } from '../keys/key.ts';
+import type { PageRequest } from '../transcript/types.ts';
+import { currentKeyRoute, respondWithKey } from './current-key.ts';
+import { requireScope } from './middleware/authenticate.ts';
+import { pathId } from './openapi/parameters.ts';
+import {
+  flag,
+  getParameter,
+  refuseParameters,
+  strictId,
+  strictInteger,
+  StrictQuery,
+  strictText,
+  strictUuid,
+} from './query.ts';
+import {
+  isBeyondAllPages,
+  limitAddress,
+  listOf,
+  listQuery,
+  type Page,
+  queryOf,
+  readerOf,
+  requestOf,
+  showRecord,
+  visibleRecord,
+} from './read.ts';
+import { Representation } from './representation.ts';
+import { respond } from './respond.ts';
+import {
+  type FixedTexts,
+  forbidden,
+  type ListRequest,
+  parseId,
+  type RecordKind,
+  type RecordRequest,
+  type RequestView,
+  route,
+  type Route,
+} from './route.ts';
+import type { Middleware, RequestState } from './state.ts';
+import type { Transcripts } from './transcripts.ts';
+
+const page = strictInteger('page', {
+  min: 1,
+  fallback: 1,
+  description:
+    'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
+});
+
+const workspaceId = strictUuid(
+  'workspaceId',
+  "Only calls of this workspace; without it, of all workspaces of the key. No UUID, empty or repeated: 400. Not one of the key's: 403, whatever else is wrong with the query.",
+);
+const callsPerPage = strictInteger('pageSize', {
+  min: 1,
+  max: 100,
+  fallback: 50,
+  description: 'How many calls a page holds. No integer, out of range or repeated: 400.',
+});
+const search = strictText('search', {
+  maxLength: 200,
+  description:
+    'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
+});
+const scorecardId = strictId(
+  'scorecardId',
+  'Only calls that were scored with this scorecard. Against the pattern, or repeated: 400.',
+);
+const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
+
+const segmentsPerPage = strictInteger('pageSize', {
+  min: 1,
+  max: 200,
+  fallback: 100,
+  description: 'How many segments a page holds at most. No integer, out of range or repeated: 400.',
+});
+const maxChars = strictInteger('maxChars', {
+  min: 1,
+  max: 50_000,
+  fallback: 50_000,
+  description:
+    'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
+});
+const raw = flag(
+  'raw',
+  'Exact slices of the stored transcript instead of the parsed turns. Any value but `false` counts as true, the empty one too (`raw`, `raw=`); repeated: 400.',
+);
+const TRANSCRIPT_PARAMETERS = [page, segmentsPerPage, maxChars, raw];
+
+const NO_PARAMETERS = 'It takes no query parameters; any is refused with 400.';
+const callId = pathId('callId', 'The call.');
+
+const calls = {
+  surface: 'v2',
+  scope: 'calls.read',
+  quota: 'counted',
+  forbidden:
+    'This API key may not read calls here: it must be active, hold the scope calls.read, and be allowed the workspace.',
+} as const;
+const call = { ...calls, parameters: [callId], failures: [400, 401, 403, 404, 429, 500] } as const;
+
+const listCalls = route({
+  ...calls,
+  name: 'listCalls',
+  path: '/calls',
+  notFound: 'There are no such calls.',
+  parseRequest: (view, texts): ListRequest & { readonly page: Page } => {
+    // A foreign workspace is refused before any other fault of the query (K6).
+    const workspaceIds = workspacesOf(view, getParameter(view.query, workspaceId), texts);
+    const query = new StrictQuery(view.query, CALLS_PARAMETERS);
+    const asked = { page: query.get(page), pageSize: query.get(callsPerPage) };
+    const filter = { search: query.get(search), scorecardId: query.get(scorecardId) };
+    query.throwFaults();
+    return { resource: 'list', page: asked, query: listQuery(workspaceIds, asked, filter) };
+  },
+  summary: 'List calls',
+  description:
+    'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',
+  parameters: CALLS_PARAMETERS.map(({ openapi }) => openapi),
+  failures: [400, 401, 403, 429, 500],
+  response: callsPageSchema,
+  success: 'One page of calls.',
+});
+
+const getCall = route({
+  ...call,
+  name: 'getCall',
+  path: '/calls/:callId',
+  notFound: 'There is no such call.',
+  parseRequest: (view, texts) => recordOf(view, ['evaluation', 'callId'], texts),
+  summary: 'Get a call',
+  description: `One completed call. One that is not completed is 404. ${NO_PARAMETERS}`,
+  response: callBodySchema,
+  success: 'The call.',
+});
+
+const getCallTranscript = route({
+  ...call,
+  name: 'getCallTranscript',
+  path: '/calls/:callId/transcript',
+  notFound: 'There is no such call, or its transcript is not ready yet.',
+  parseRequest: (view, texts): RecordRequest<'transcript'> & { readonly page: PageRequest } => {
+    const query = new StrictQuery(view.query, TRANSCRIPT_PARAMETERS);
+    const asked = {
+      page: query.get(page),
+      pageSize: query.get(segmentsPerPage),
+      maxChars: query.get(maxChars),
+      raw: query.get(raw),
+    };
+    query.throwFaults();
+    return { resource: 'transcript', id: parseId(view, 'callId', texts), workspaceIds: null, page: asked };
+  },
+  summary: 'Get the transcript of a call',
+  description:
+    'One page of the transcript. Pages are filled in order with at most `pageSize` segments and at most `maxChars` characters. Reading on while `has_more` is true gives every turn whole, in order, once. 404 until the transcript is there. A query parameter that is unknown or breaks its rule is refused with 400.',
+  parameters: [callId, ...TRANSCRIPT_PARAMETERS.map(({ openapi }) => openapi)],
+  response: callTranscriptSchema,
+  success: 'One page of the transcript.',
+});
+
+const getCallScorecard = route({
+  ...call,
+  name: 'getCallScorecard',
+  path: '/calls/:callId/scorecard',
+  notFound: 'There is no such call, or its scorecard is not ready yet.',
+  parseRequest: (view, texts) => recordOf(view, ['scorecard', 'callId'], texts),
+  summary: 'Get the scorecard of a call',
+  description: `How each criterion was scored, and the coaching plan. 404 until the call has been scored. ${NO_PARAMETERS}`,
+  response: scoredCardViewSchema,
+  success: 'The scored scorecard and the coaching plan.',
+});
+
+const getScorecardRubric = route({
+  ...call,
+  name: 'getScorecardRubric',
+  path: '/scorecards/:scorecardId/rubric',
+  scope: 'coaching.read',
+  forbidden: 'This API key may not read rubrics: it must be active and hold the scope coaching.read.',
+  notFound: 'There is no such scorecard.',
+  parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
+  summary: 'Get the rubric of a scorecard',
+  description: `What a scorecard asks and how it is scored. ${NO_PARAMETERS}`,
+  parameters: [pathId('scorecardId', 'The scorecard.')],
+  response: rubricBodySchema,
+  success: 'The rubric.',
+});
+
+const getCallsKey = route({
+  ...currentKeyRoute,
+  name: 'getCallsKey',
+  surface: 'v2',
+  description: `${currentKeyRoute.description} ${NO_PARAMETERS}`,
+});
+
+export const V2_ROUTES: readonly Route[] = [
+  listCalls,
+  getCall,
+  getCallTranscript,
+  getCallScorecard,
+  getScorecardRubric,
+  getCallsKey,
+];
+
+export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Router<RequestState> {
+  const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
+  const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+
+  router.get(listCalls.name, listCalls.path, ...guards(listCalls, 'calls.read'), async (ctx) => {
+    const { query, page: asked } = requestOf(listCalls, ctx);
+    const read = await cache.list(query, readerOf(ctx, listCalls));
+    const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
+    await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
+  });
+
+  router.get(
+    getCall.name,
+    getCall.path,
+    ...guards(getCall, 'calls.read'),
+    showRecord(getCall, {
+      read: (id, reader) => cache.evaluation(id, reader),
+      // Only completed evaluations are calls (Q5).
+      isVisible: ({ state }) => state === 'COMPLETED',
+      toPublic: (record) => ({ call: toCall(record) }),
+    }),
+  );
+
+  router.get(
+    getCallTranscript.name,
+    getCallTranscript.path,
+    ...guards(getCallTranscript, 'calls.read'),
+    async (ctx) => {
+      const { id, page: asked } = requestOf(getCallTranscript, ctx);
+      const reader = readerOf(ctx, getCallTranscript);
+      const read = await cache.transcript(id, reader);
+      const isOwn = (record: { readonly workspaceId: string }): boolean =>
+        reader.workspaceIds.includes(record.workspaceId);
+      const record = visibleRecord(getCallTranscript, read.entry, isOwn);
+      ctx.state.signal.throwIfAborted();
+      await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
+    },
+  );
+
+  router.get(
+    getCallScorecard.name,
+    getCallScorecard.path,
+    ...guards(getCallScorecard, 'calls.read'),
+    showRecord(getCallScorecard, {
+      read: (id, reader) => cache.scorecard(id, reader),
+      toPublic: toScoredCardView,
+    }),
+  );
+
+  router.get(
+    getScorecardRubric.name,
+    getScorecardRubric.path,
+    ...guards(getScorecardRubric, 'coaching.read'),
+    showRecord(getScorecardRubric, {
+      read: (id, reader) => cache.rubric(id, reader),
+      toPublic: toRubricBody,
+    }),
+  );
+
+  router.get(getCallsKey.name, getCallsKey.path, limitAddress(getCallsKey), (ctx) => {
+    refuseParameters(queryOf(ctx));
+    respondWithKey(ctx);
+  });
+  return router;
+}
+
+function guards(declaration: Route, scope: Scope): readonly Middleware[] {
+  return [requireScope(declaration, scope), limitAddress(declaration)];
+}
+
+/** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
+function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
+  if (narrowedTo === null) return view.workspaceIds();
+  if (!view.maySee(narrowedTo)) throw forbidden(texts, "workspaceId is not among the key's");
+  return [narrowedTo];
+}
+
+/** A single read that takes no query parameters. */
+function recordOf<K extends RecordKind>(
+  view: RequestView,
+  [resource, parameter]: readonly [K, string],
+  texts: FixedTexts,
+): RecordRequest<K> {
+  refuseParameters(view.query);
+  return { resource, id: parseId(view, parameter, texts), workspaceIds: null };
+}
