@@ -1,5 +1,5 @@
 /** What the middlewares of a request leave in `ctx.state` for those after them, and for the log line at its end. */
-import type { RouterContext, RouterMiddleware } from '@koa/router';
+import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
@@ -44,10 +44,14 @@ export interface RequestState {
 }
 
 export type Context = Koa.ParameterizedContext<RequestState>;
-export type Middleware<C = object> = Koa.Middleware<RequestState, C>;
+/** Koa's middleware, with a `next` that resolves with nothing. */
+export type Middleware<C = object> = (
+  ctx: Koa.ParameterizedContext<RequestState, C>,
+  next: () => Promise<void>,
+) => Promise<void> | void;
 /** Behind a router, which adds `ctx.params`. */
 export type RouteContext = RouterContext<RequestState>;
-export type RouteMiddleware = RouterMiddleware<RequestState>;
+export type RouteMiddleware = (ctx: RouteContext, next: () => Promise<void>) => Promise<void> | void;
 
 /** The key of an authenticated request. Throws if a route has no authentication in front of it. */
 export function apiKeyOf(ctx: Context): ApiKey {
