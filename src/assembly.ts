@@ -61,7 +61,7 @@ const FLIGHT_MARGIN_MS = 5000;
 export function assembleReader(parts: Parts): CachingReader {
   const { source, shared, memory, times, clock, observer, watch, loaded, tracing } = parts;
   return createReadThrough({
-    store: source.store,
+    fetch: source.store.fetch,
     memory,
     fleet: shared.fleet,
     purges: shared.purges,

@@ -12,13 +12,13 @@ import { RegistryUnavailableError } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
 import { createRequestLog } from './log/request-line.ts';
 import { StoreHealth } from './store-health.ts';
-import type { GuardHooks } from './upstream/guard/hooks.ts';
+import type { GuardHooks } from './upstream/guard.ts';
 import { StoreError } from './upstream/store.ts';
 import type { ListenerHooks } from './listener.ts';
-import type { HttpStoreHooks, StoreCall } from './upstream/http-store.ts';
+import type { StoreCall, StoreClientHooks } from './upstream/client.ts';
 
 export interface Observer {
-  readonly store: HttpStoreHooks;
+  readonly store: StoreClientHooks;
   readonly guard: GuardHooks;
   readonly cache: CacheHooks;
   readonly http: PublicAppHooks;

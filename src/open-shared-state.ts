@@ -16,6 +16,7 @@ import { aloneMembers } from './redis/members.ts';
 import { openFleet } from './shared-fleet.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 import { openTrials } from './trials.ts';
+import { apiKey } from './upstream/resources.ts';
 
 /** A Redis that can't be reached keeps no gateway from starting: it is joined when it comes. Throws a StartError. */
 export async function openSharedState(options: SharedStateOptions): Promise<SharedState> {
@@ -61,7 +62,7 @@ function withStoreKeys(keys: KeyLookup, { config, source, maintenance, clock }: 
     clock,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
-      const answer = await gate(() => source.store.apiKey(hash, { requestId: randomUUID() }));
+      const answer = await gate(() => source.store.fetch(apiKey, { hash }, { requestId: randomUUID() }));
       if (answer.kind === 'found') return answer.record;
       return null;
     },

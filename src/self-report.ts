@@ -12,7 +12,7 @@ export function readingsOf(parts: Parts, running: Running, connections: StateRea
     maintenance: () => shared.maintenance.current() !== null,
     trials: () => shared.trials.running().map(({ class: cacheClass }) => cacheClass),
     connections,
-    guard: () => source.store.guardStatus(),
+    guard: () => source.store.status(),
     processes: () => shared.members.count(),
     redis: shared.redis,
   };

@@ -17,7 +17,7 @@ import { RedisWatch } from './redis-watch.ts';
 import { StartError } from './start-error.ts';
 import { redisCounts } from './cache/trial/redis-counts.ts';
 import { logLost, openTrials } from './trials.ts';
-import { createRedisCallRate } from './upstream/guard/redis-call-rate.ts';
+import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
 /** What the processes over one Redis share. */

@@ -1,7 +1,7 @@
 /** How the store is doing, by the outcome of real calls alone (C7). */
 import type { Clock } from './clock.ts';
 import type { Sighting } from './dependencies.ts';
-import type { StoreCall } from './upstream/http-store.ts';
+import type { StoreCall } from './upstream/client.ts';
 
 /** The store's own failures. What the gateway held back, or a caller gave up, says nothing about the store. */
 const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([

@@ -1,6 +1,6 @@
 /** Where evaluations come from: the configured store, or the bundled sample where none is configured. */
 import { createHash } from 'node:crypto';
-import { gatedStore, maintenanceGate } from './cache/maintenance-gate.ts';
+import { gated, maintenanceGate } from './cache/maintenance-gate.ts';
 import type { MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
@@ -8,13 +8,13 @@ import type { DemoIds } from './sample/index.ts';
 import type { SampleAddress } from './sample-store.ts';
 import { systemTimers } from './timers.ts';
 import type { StoreHooks, Tracing } from './tracing/tracing.ts';
-import { createLocalCallRate } from './upstream/guard/call-rate.ts';
-import { type GuardedStore, guardStore } from './upstream/guard/guard.ts';
-import { createHttpStore } from './upstream/http-store.ts';
+import { createLocalCallRate } from './upstream/call-rate.ts';
+import { StoreClient } from './upstream/client.ts';
+import { Guard } from './upstream/guard.ts';
 
 export interface StoreSource {
   /** Behind its guard. */
-  readonly store: GuardedStore;
+  readonly store: Guard;
   /** Names the store among others, in letters and digits, without telling where it is. */
   readonly identity: string;
   /** What the sample that was started here holds to be shown; null in front of another store. */
@@ -68,9 +68,8 @@ function connect(
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
   const hooks = tracing.storeHooks(reported);
-  const client = tracing.store(createHttpStore({ ...limits, baseUrl: url, token, hooks: hooks.store }));
-  const store = guardStore({
-    store: gatedStore(client, maintenanceGate(maintenance, clock)),
+  const client = new StoreClient({ ...limits, baseUrl: url, token, hooks: hooks.store });
+  const store = new Guard(gated(tracing.store(client.fetch), maintenanceGate(maintenance, clock)), {
     limits: { ...upstream, maxInFlight: maxConnections },
     clock,
     timers: systemTimers,
@@ -79,5 +78,5 @@ function connect(
   if (maxRequestsPerSecond !== null) {
     store.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers: systemTimers }));
   }
-  return { store, close: () => client.close() };
+  return { store, close: async () => client.close() };
 }

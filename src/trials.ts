@@ -52,7 +52,7 @@ export function openTrials(options: TrialsOptions, fleet: TrialsFleet): Trials {
       const snapshots = (await whatIf.reports()).map(({ snapshot }) => snapshot);
       return each.map((freshMs) => predictedAt(snapshots, cacheClass, freshMs));
     },
-    isBreakerOpen: () => source.store.guardStatus().isOpen,
+    isBreakerOpen: () => source.store.status().isOpen,
     // The first of all: should it go, the next one is known within seconds.
     isJudge: () => members.peers()[0] === members.id,
     self: members.id,

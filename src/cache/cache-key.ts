@@ -1,6 +1,7 @@
 /** The one place where a question becomes the string that its answer is kept under. Pure. */
 import { createHash } from 'node:crypto';
-import type { ListQuery, ResourceKind } from '../upstream/store.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+import type { ListQuery } from '../upstream/store.ts';
 
 /** Goes up whenever an entry's stored form changes, so that two releases can run side by side over one Redis. */
 const FORMAT = 'v1';

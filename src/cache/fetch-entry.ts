@@ -1,7 +1,7 @@
 /** One call to the store, made into an entry. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
-import { type EvaluationStore, type FetchOptions, type StoreAnswer, StoreError } from '../upstream/store.ts';
+import { type Fetch, type FetchOptions, type StoreAnswer, StoreError } from '../upstream/store.ts';
 import { Entry } from './entry.ts';
 import type { Keyed } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
@@ -10,7 +10,7 @@ import type { ReadContext } from './reader.ts';
 import { type StoredEntry, tagsOf } from './stored.ts';
 
 export interface FetchDependencies {
-  readonly store: EvaluationStore;
+  readonly fetch: Fetch;
   readonly purges: PurgeLog;
   readonly clock: Clock;
 }
@@ -35,7 +35,7 @@ export interface Fetched<T> {
 /** Rejects with a StoreError and nothing else. */
 export async function fetchEntry<T>(
   task: FetchTask<T>,
-  { store, purges, clock }: FetchDependencies,
+  { fetch, purges, clock }: FetchDependencies,
 ): Promise<Fetched<T>> {
   const { question, context, isWanted, isBackground } = task;
   // A copy that was purged while this call waited for its turn is no base to renew anything on.
@@ -43,7 +43,7 @@ export async function fetchEntry<T>(
   // Both before the call: a purge or a change that comes while it is under way is later than the answer.
   const position = purges.position();
   const filledAtMs = clock.nowMs();
-  const answer = await question.ask(store, { ...fetchOptions(held, context), isWanted, isBackground });
+  const answer = await question.ask(fetch, { ...fetchOptions(held, context), isWanted, isBackground });
   const { entry, isChanged } = entryOf({ question, held }, answer, filledAtMs);
   const tags = tagsOf(question, entry);
   return { stored: { kind: question.kind, entry, tags, position, fetchedAtMs: clock.nowMs() }, isChanged };

@@ -1,6 +1,6 @@
 /** What happens inside a flight: look again, ask the store, keep the answer, seed what it holds. */
 import type { Clock } from '../clock.ts';
-import { type EvaluationStore, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { fetchEntry, type Fetched, type FetchTask, seedsOf } from './fetch-entry.ts';
 import { FleetFlights } from './fleet-flight.ts';
 import { asStoreError } from './flight-failure.ts';
@@ -14,7 +14,7 @@ import type { Timers } from '../timers.ts';
 import { foreignRecord, isVisible } from './visibility.ts';
 
 export interface FillerOptions extends Law {
-  readonly store: EvaluationStore;
+  readonly fetch: Fetch;
   readonly memory: MemoryTier;
   readonly fleet: Fleet | null;
   readonly clock: Clock;

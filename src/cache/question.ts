@@ -9,7 +9,9 @@ import type {
   TranscriptRecord,
 } from '../domain/records.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import type { EvaluationStore, FetchOptions, ListQuery, ResourceKind, StoreAnswer } from '../upstream/store.ts';
+import * as resources from '../upstream/resources.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+import type { Fetch, FetchOptions, ListQuery, StoreAnswer } from '../upstream/store.ts';
 import { listKey, normaliseQuery, singleKey } from './cache-key.ts';
 import { hash32 } from './hash.ts';
 import type { CacheRead, EvaluationReader, ReadContext } from './reader.ts';
@@ -23,7 +25,7 @@ export interface Question<T> {
   readonly key: string;
   /** `hash32` of the key. */
   readonly keyHash: number;
-  ask(store: EvaluationStore, options: FetchOptions): Promise<StoreAnswer<T>>;
+  ask(fetch: Fetch, options: FetchOptions): Promise<StoreAnswer<T>>;
   /** What of the answer is of the id, or of the workspaces, asked for; null if it is not the answer to this at all. */
   check(record: T): T | null;
   /** The workspace of a single record: whom it may be served to, and stored for. Null for a list, which `check` has cut. */
@@ -41,7 +43,7 @@ export function listQuestion(given: ListQuery): Question<EvaluationPage> {
   return {
     kind: 'list',
     ...keyed(listKey(query)),
-    ask: (store, options) => store.list(query, options),
+    ask: (fetch, options) => fetch(resources.list, query, options),
     check: (page) =>
       page.items.every(isAskedFor) ? page : { items: page.items.filter(isAskedFor), total: page.total },
     workspaceOf: () => null,
@@ -55,22 +57,25 @@ export function evaluationQuestion(id: string): Question<EvaluationRecord> {
     ...single,
     kind: 'evaluation',
     ...keyed(singleKey('evaluation', id)),
-    ask: (store, options) => store.evaluation(id, options),
+    ask: (fetch, options) => fetch(resources.evaluation, { id }, options),
     check: (record) => (record['_id'] === id ? record : null),
     tags: (record) => evaluationTags(id, record),
   };
 }
 
 export function transcriptQuestion(id: string): Question<TranscriptRecord> {
-  return { ...partQuestion('transcript', id), ask: (store, options) => store.transcript(id, options) };
+  return { ...partQuestion('transcript', id), ask: (fetch, options) => fetch(resources.transcript, { id }, options) };
 }
 
 export function scorecardQuestion(id: string): Question<ScoredCardRecord> {
-  return { ...partQuestion('scorecard', id), ask: (store, options) => store.scorecard(id, options) };
+  return { ...partQuestion('scorecard', id), ask: (fetch, options) => fetch(resources.scorecard, { id }, options) };
 }
 
 export function dealInsightsQuestion(id: string): Question<DealInsightsRecord> {
-  return { ...partQuestion('dealInsights', id), ask: (store, options) => store.dealInsights(id, options) };
+  return {
+    ...partQuestion('dealInsights', id),
+    ask: (fetch, options) => fetch(resources.dealInsights, { id }, options),
+  };
 }
 
 export function rubricQuestion(id: string): Question<ScorecardRecord> {
@@ -78,7 +83,7 @@ export function rubricQuestion(id: string): Question<ScorecardRecord> {
     ...single,
     kind: 'rubric',
     ...keyed(singleKey('rubric', id)),
-    ask: (store, options) => store.rubric(id, options),
+    ask: (fetch, options) => fetch(resources.rubric, { id }, options),
     check: (record) => (record['_id'] === id ? record : null),
     tags: (record) => rubricTags(id, record),
   };

@@ -10,7 +10,8 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import type { Absent, Found, ResourceKind } from '../upstream/store.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+import type { Absent, Found } from '../upstream/store.ts';
 import { singleKey } from './cache-key.ts';
 import { Entry } from './entry.ts';
 import type { Tagged } from './ports.ts';

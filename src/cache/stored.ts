@@ -1,5 +1,5 @@
 /** An entry as a tier keeps it, and what it is good for at this moment. */
-import type { ResourceKind } from '../upstream/store.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
 import { classify, jitterOf, type Classification } from './classify.ts';
 import type { Entry } from './entry.ts';
 import type { PurgeLog, PurgePosition } from './purge-log.ts';

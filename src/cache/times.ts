@@ -1,5 +1,5 @@
 /** How long each class of answers may be served: the defaults, and the times in force at this moment. */
-import type { ResourceKind } from '../upstream/store.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
 
 /** What has times of its own: each kind of resource, and the knowledge that something is absent. */
 export type CacheClass = ResourceKind | 'notFound';

@@ -8,7 +8,8 @@ import type { oas31 } from 'zod-openapi';
 import type { OperationId } from '../domain/operations.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { Scope } from '../keys/key.ts';
-import type { ListQuery, ResourceKind } from '../upstream/store.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
 
 /** The list of evaluations that a request asks for. */

@@ -8,12 +8,13 @@ import type { Fleet } from '../cache/ports.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { KeyLookup } from '../keys/key.ts';
 import type { FleetQuota } from '../quota/redis-open.ts';
-import type { GuardHooks } from '../upstream/guard/hooks.ts';
-import type { HttpStore, HttpStoreHooks } from '../upstream/http-store.ts';
+import type { StoreClientHooks } from '../upstream/client.ts';
+import type { GuardHooks } from '../upstream/guard.ts';
+import type { Fetch } from '../upstream/store.ts';
 
 /** What the store's client and its guard report to. */
 export interface StoreHooks {
-  readonly store: HttpStoreHooks;
+  readonly store: StoreClientHooks;
   readonly guard: GuardHooks;
 }
 
@@ -25,7 +26,7 @@ export interface Tracing {
   /** A span for each flight; one of its own trace where nobody waits for it. */
   flights(flights: Flights): Flights;
   /** A span for each call to the store, which carries it on by `traceparent`. */
-  store(store: HttpStore): HttpStore;
+  store(send: Fetch): Fetch;
   storeHooks(hooks: StoreHooks): StoreHooks;
   /** Spans for what is asked of Redis. */
   quota(quota: FleetQuota): FleetQuota;
@@ -41,7 +42,7 @@ export const UNTRACED: Tracing = {
   http: (hooks) => hooks,
   cache: (hooks) => hooks,
   flights: (flights) => flights,
-  store: (store) => store,
+  store: (send) => send,
   storeHooks: (hooks) => hooks,
   quota: (quota) => quota,
   keys: (keys) => keys,

@@ -1,17 +1,13 @@
 /**
- * The one interface to the store of evaluations. The HTTP client implements it; whatever protects the store (a cap, a
- * breaker) wraps it and implements it too; the cache reads through it. Leave a wrapper out and the rest still runs.
+ * The one interface to the store of evaluations: a single generic function. The HTTP client is a `Fetch`; what protects the
+ * store (maintenance, queue, breaker, tracing) takes a `Fetch` and returns one; the cache reads through it.
  */
-import type {
-  DealInsightsRecord,
-  EvaluationPage,
-  EvaluationRecord,
-  ScorecardRecord,
-  ScoredCardRecord,
-  TranscriptRecord,
-} from '../domain/records.ts';
+import type { Resource } from './resources.ts';
 
-/** What a list depends on, and nothing else: two equal queries have equal answers. Only completed evaluations are asked for. */
+/** Rejects with a StoreError, or with a TypeError for parameters that the caller should have refused: nothing is sent then. */
+export type Fetch = <P, R>(resource: Resource<P, R>, params: P, options: FetchOptions) => Promise<StoreAnswer<R>>;
+
+/** What a list depends on, and nothing else: two equal queries have equal answers. Only completed evaluations are listed. */
 export interface ListQuery {
   /** Lower-case UUIDs, sorted, without repeats; at least one. */
   readonly workspaceIds: readonly string[];
@@ -30,11 +26,11 @@ export interface FetchOptions {
   /** The ETag of a copy held: the store may answer `not-modified`. */
   readonly ifNoneMatch?: string;
   /**
-   * Asked when the call's turn comes, right before it is sent: where nobody waits for its answer any more, it isn't, and
-   * the promise rejects with a StoreError of kind `aborted`. A call that was sent goes on: its answer can be kept.
+   * Called right before the call is sent: if nobody waits for its answer any more, it is not sent, and the promise rejects
+   * with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
    */
   readonly isWanted?: () => boolean;
-  /** How long the call may take in all, where that is less than the store client's own limit. */
+  /** How long the call may take in all, if that is less than the client's own limit. */
   readonly timeoutMs?: number;
   /** Nobody waits for the answer: calls that somebody waits for go first. */
   readonly isBackground?: boolean;
@@ -51,36 +47,23 @@ export interface Found<T> {
 export interface NotModified {
   readonly kind: 'not-modified';
 }
-/** The store says that there is no such thing (`NOT_FOUND`), or not yet (`NOT_READY`). */
+/** The store has no such record (`NOT_FOUND`), or not yet (`NOT_READY`). */
 export interface Absent {
   readonly kind: 'absent';
   readonly code: 'NOT_FOUND' | 'NOT_READY';
 }
-/** `NotModified` is only ever given to a call with `ifNoneMatch`. */
+/** `NotModified` only ever answers a call with `ifNoneMatch`. */
 export type StoreAnswer<T> = Found<T> | NotModified | Absent;
-
-/** Every method rejects with a StoreError and nothing else. Ids match ID_PATTERN: the caller has checked them. */
-export interface EvaluationStore {
-  list(query: ListQuery, options: FetchOptions): Promise<StoreAnswer<EvaluationPage>>;
-  evaluation(id: string, options: FetchOptions): Promise<StoreAnswer<EvaluationRecord>>;
-  transcript(id: string, options: FetchOptions): Promise<StoreAnswer<TranscriptRecord>>;
-  scorecard(id: string, options: FetchOptions): Promise<StoreAnswer<ScoredCardRecord>>;
-  dealInsights(id: string, options: FetchOptions): Promise<StoreAnswer<DealInsightsRecord>>;
-  rubric(scorecardId: string, options: FetchOptions): Promise<StoreAnswer<ScorecardRecord>>;
-}
-
-/** `list` of the cache classes and of the store's methods alike. */
-export type ResourceKind = keyof EvaluationStore;
 
 /**
  * - `timeout`: no whole answer in time
  * - `unreachable`: no connection, or it broke
- * - `refused`: the store answered with a status that is a failure (401, 429, 5xx, a redirect, a 404 without a known code)
- * - `garbled`: it answered 200 with something that is no answer of the interface at all (HTML, cut off, too large, too deep)
- * - `malformed`: the answer is not the record asked for (a required member is missing or of the wrong type, another id)
- * - `overloaded`: the gateway itself didn't send the call, to shield the store
- * - `suspended`: the gateway didn't send the call, because too many of the last ones failed
- * - `paused`: an operator has said that the store is asked nothing for a while, so the call was not sent
+ * - `refused`: the store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code)
+ * - `garbled`: it answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep)
+ * - `malformed`: the answer is not the record asked for (a member is missing or of the wrong type, another id)
+ * - `overloaded`: the gateway did not send the call, to shield the store
+ * - `suspended`: the gateway did not send the call, because too many of the last ones failed
+ * - `paused`: the store is under maintenance, so the call was not sent
  * - `aborted`: nobody waited for the answer any more, or the gateway was stopping
  */
 export type StoreErrorKind =
@@ -94,7 +77,7 @@ export type StoreErrorKind =
   | 'paused'
   | 'aborted';
 
-/** What a consumer may read of each kind: no address, no id, no stack. */
+/** What a consumer may read of each kind: no address, no id, no stack (S2). */
 const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
   timeout: 'The evaluation store did not answer in time. Try again later.',
   unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
@@ -120,11 +103,11 @@ export class StoreError extends Error {
   readonly kind: StoreErrorKind;
   /** When trying again may help: the store's own `Retry-After`, else null. */
   readonly retryAfterMs: number | null;
-  /** The store's HTTP status, where there was one. */
+  /** The store's HTTP status, if there was one. */
   readonly status: number | null;
   /**
-   * Of a malformed record that is asked for by id: the workspace that it says it is of, in lower case; null where it
-   * can't be told. Whoever may not see that workspace must not learn that there is such a record (K7).
+   * The workspace that a malformed single record says it belongs to, in lower case; null if it cannot be told. A reader who
+   * may not see that workspace must not learn that the record exists (K7).
    */
   readonly workspaceId: string | null;
 

@@ -3,7 +3,7 @@ import type { Usage } from '../../cache/ports.ts';
 import type { Hearing } from '../../cache/redis-hearing.ts';
 import type { CacheClass } from '../../cache/times.ts';
 import type { RedisRole } from '../../redis/link.ts';
-import type { GuardStatus } from '../../upstream/guard/hooks.ts';
+import type { GuardStatus } from '../../upstream/guard.ts';
 import type { Readiness } from '../readiness.ts';
 
 export interface RedisReading {

@@ -6,9 +6,9 @@ import type { RollbackCause } from '../../cache/trial/trial.ts';
 import type { WindowName } from '../../quota/quota.ts';
 import type { RedisRole } from '../../redis/link.ts';
 import type { CommandOutcome } from '../../redis/timed-client.ts';
-import type { StoreResource } from '../../upstream/question.ts';
+import type { ResourceName } from '../../upstream/resources.ts';
 import type { StoreAnswer, StoreErrorKind } from '../../upstream/store.ts';
-import type { GuardHooks } from '../../upstream/guard/hooks.ts';
+import type { GuardHooks } from '../../upstream/guard.ts';
 import type { MetricDescription } from './describe.ts';
 import type { StateReadings } from './readings.ts';
 
@@ -35,9 +35,9 @@ export type StoreOutcome = StoreAnswer<unknown>['kind'] | StoreErrorKind;
 /** Each is to be called once for each event; none ever throws. */
 export interface MetricRecorders {
   requestFinished(request: FinishedRequest): void;
-  storeCall(call: { readonly resource: StoreResource; readonly outcome: StoreOutcome; readonly seconds: number }): void;
+  storeCall(call: { readonly resource: ResourceName; readonly outcome: StoreOutcome; readonly seconds: number }): void;
   /** One record of a list left out because it isn't whole. */
-  recordLeftOut(left: { readonly resource: StoreResource }): void;
+  recordLeftOut(left: { readonly resource: ResourceName }): void;
   /** `reason` is one of a fixed few. */
   authenticationFailed(failure: { readonly reason: string }): void;
   quotaRefused(refusal: { readonly window: WindowName }): void;

@@ -1,6 +1,6 @@
 /** How many calls a second may go to the store. */
-import type { Clock } from '../../clock.ts';
-import type { Timers } from '../../timers.ts';
+import type { Clock } from '../clock.ts';
+import type { Timers } from '../timers.ts';
 
 export interface CallRate {
   /** True where a call may go now, which is then counted. Else `whenMore` is called once, when asking again is of use. */

@@ -7,9 +7,7 @@
  * wall clock, so that a clock set back keeps it open; and counts failures of calls that were sent before the last turn,
  * so that those of an outage that is over open it again.
  */
-import { RecentCalls } from './recent-calls.ts';
-
-/** What a call tells of the store: `none` where it was never sent, or was abandoned. */
+/** What a call says of the store: `none` if it was never sent, or was abandoned. */
 export type Verdict = 'good' | 'bad' | 'none';
 
 /** Leave to send one call. Every one that was given must be settled. */
@@ -111,5 +109,44 @@ export class Breaker {
       outage.probeAtMs = Math.max(outage.probeAtMs, Math.min(wishedAtMs, latestMs));
     }
     return null;
+  }
+}
+
+/** So many that a third of failures among them hardly ever looks like half of them. */
+const MAX_RECENT_CALLS = 80;
+const COUNTED_FOR_MS = 10_000;
+
+/** How the last calls went. What is long past, or followed by many others, no longer counts. */
+class RecentCalls {
+  /** In order of time. */
+  readonly #calls: { readonly atMs: number; readonly hasFailed: boolean }[] = [];
+  #failed = 0;
+
+  add(hasFailed: boolean, nowMs: number): void {
+    this.#calls.push({ atMs: nowMs, hasFailed });
+    if (hasFailed) this.#failed += 1;
+    for (;;) {
+      const [oldest] = this.#calls;
+      if (oldest === undefined || (this.#calls.length <= MAX_RECENT_CALLS && nowMs - oldest.atMs < COUNTED_FOR_MS)) {
+        return;
+      }
+      this.#calls.shift();
+      if (oldest.hasFailed) this.#failed -= 1;
+    }
+  }
+
+  /** How many are counted, as of the last one that was added. */
+  get count(): number {
+    return this.#calls.length;
+  }
+
+  /** In percent of those that are counted; 0 of none. */
+  get failedPercent(): number {
+    return this.#calls.length === 0 ? 0 : (100 * this.#failed) / this.#calls.length;
+  }
+
+  clear(): void {
+    this.#calls.length = 0;
+    this.#failed = 0;
   }
 }

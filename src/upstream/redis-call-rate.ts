@@ -3,11 +3,11 @@
  * seldom waits for Redis; leave that is not used soon lapses. Without Redis each process goes on with its share.
  */
 import { z } from 'zod';
-import type { Clock } from '../../clock.ts';
-import { callRateKey } from '../../redis/keys.ts';
-import type { RedisLink } from '../../redis/link.ts';
-import { defineScript, runScript } from '../../redis/script.ts';
-import type { Timers } from '../../timers.ts';
+import type { Clock } from '../clock.ts';
+import { callRateKey } from '../redis/keys.ts';
+import type { RedisLink } from '../redis/link.ts';
+import { defineScript, runScript } from '../redis/script.ts';
+import type { Timers } from '../timers.ts';
 import { BURST_MS, type CallRate, createLocalCallRate } from './call-rate.ts';
 
 export interface RedisCallRateOptions {

@@ -1,14 +1,16 @@
 /** A record of the store against its schema: what the interface lists, of the right type, and nothing else. */
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
-
 import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
-import { INTERNAL_MEMBERS } from './open-objects.ts';
+
+/** Internal members of the store. They are dropped from open objects too, at any depth. */
+const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNotes', 'costCents', 'internalFlags']);
 
 /**
  * Most values within one member that is validated. A schema goes on to the last fault, at some 5 microseconds each, so
  * an array of a million wrong elements would hold the event loop for seconds.
  */
-export const MAX_MEMBER_VALUES = 20_000;
+const MAX_MEMBER_VALUES = 20_000;
 
 /** Stands for the record itself where there is no member to name. */
 export const RECORD_PATH = '(record)';
@@ -52,6 +54,46 @@ function spend(budget: number, value: unknown): number {
   return left;
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** The object without the internal members; itself where it has none. For objects of bounded depth. */
+export function withoutInternalMembers(object: JsonObject): JsonObject {
+  return holdsInternalMembers(object) ? cleanedObject(object) : object;
+}
+
+function holdsInternalMembers(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some((element) => holdsInternalMembers(element));
+  if (!isObject(value)) return false;
+  return Object.keys(value).some((name) => INTERNAL_MEMBERS.has(name) || holdsInternalMembers(value[name]));
+}
+
+function cleanedObject(object: JsonObject): JsonObject {
+  // fromEntries defines members, so that one named __proto__ stays a member.
+  return Object.fromEntries(
+    Object.entries(object)
+      .filter(([name]) => !INTERNAL_MEMBERS.has(name))
+      .map(([name, member]) => [name, cleaned(member)]),
+  );
+}
+
+function cleaned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((element: unknown) => cleaned(element));
+  return isObject(value) ? cleanedObject(value) : value;
+}
+
+/** Work that has held the event loop this long lets other requests in before it goes on. */
+const SLICE_MS = 20;
+
+/** Called between the steps of a long piece of work: gives the event loop a turn if the work since the last one took long. */
+export function createYield(): () => Promise<void> {
+  let sinceMs = performance.now();
+  return async () => {
+    if (performance.now() - sinceMs < SLICE_MS) return;
+    await setImmediate();
+    sinceMs = performance.now();
+  };
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null;
 }

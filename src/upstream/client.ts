@@ -1,0 +1,289 @@
+/** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+import { Agent as HttpAgent, type AgentOptions, type IncomingHttpHeaders } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { setMaxListeners } from 'node:events';
+import got, { AbortError, type Got, type PlainResponse, TimeoutError } from 'got';
+import { type Clock, systemClock } from '../clock.ts';
+import { parseJson, UnreadableJsonError } from './json.ts';
+import type { LeftOut, Resource, ResourceName } from './resources.ts';
+import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
+import { createYield } from './validation.ts';
+
+/** One call that was sent, or that could not be. */
+export interface StoreCall {
+  readonly resource: ResourceName;
+  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorKind;
+  /** The store's HTTP status; null if none came, or none in time. */
+  readonly status: number | null;
+  readonly durationMs: number;
+  readonly requestId: string;
+  /** For the log: why there is no answer, a StoreError's message. Null if there is one. */
+  readonly failure: string | null;
+}
+
+export interface RecordLeftOut extends LeftOut {
+  readonly resource: ResourceName;
+  readonly requestId: string;
+}
+
+/** They report, for logs and metrics, and must not throw. */
+export interface StoreClientHooks {
+  readonly onCall?: (call: StoreCall) => void;
+  readonly onRecordLeftOut?: (leftOut: RecordLeftOut) => void;
+}
+
+export interface StoreClientOptions {
+  /** http or https, with or without a path prefix and a trailing slash. */
+  readonly baseUrl: string;
+  /** Sent as a bearer token; null for a store that asks for none. */
+  readonly token: string | null;
+  /** One deadline for the whole exchange: waiting for a connection, connecting, headers and body. */
+  readonly timeoutMs: number;
+  /** Cap on the decoded body of a 200. */
+  readonly maxResponseBytes: number;
+  readonly maxConnections: number;
+  readonly hooks?: StoreClientHooks;
+  readonly clock?: Clock;
+}
+
+/** Below the shortest idle time that common servers allow (5 s), so that a call seldom meets a connection being closed. */
+const IDLE_TIMEOUT_MS = 4000;
+/** The body of an error is read for its code alone, and is not worth the rest of the deadline. */
+const MAX_ERROR_BODY_BYTES = 8 * 1024;
+const ERROR_BODY_TIMEOUT_MS = 1000;
+/** A store that asks for more is not believed: nobody waits longer than an hour on its word. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+/** Quoted or not, weak or strong, but nothing that could not be sent back in a header. */
+const ETAG_PATTERN = /^[\u0020-\u007e]{1,256}$/;
+/** Error codes of the interface's form; others are not repeated in messages. */
+const STORE_CODE_PATTERN = /^[A-Z][A-Z_]{0,40}$/;
+/** Codes of Node.js, its HTTP parser, zlib, the resolver and TLS look like this. */
+const ERROR_CODE_PATTERN = /^[A-Z][A-Z0-9_]{1,60}$/;
+const HTTP_DATE_PATTERN = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** Decoded. Empty if the body of an error could not be read. */
+  readonly body: Buffer;
+}
+
+export class StoreClient {
+  readonly #options: StoreClientOptions;
+  readonly #base: string;
+  readonly #clock: Clock;
+  readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
+  readonly #closing = new AbortController();
+  readonly #http: Got;
+
+  /** Throws a TypeError if `baseUrl` cannot be a base address. */
+  constructor(options: StoreClientOptions) {
+    const { baseUrl, token, maxConnections, clock = systemClock } = options;
+    this.#options = options;
+    this.#base = baseOf(baseUrl);
+    this.#clock = clock;
+    const agentOptions: AgentOptions = {
+      keepAlive: true,
+      maxSockets: maxConnections,
+      maxFreeSockets: maxConnections,
+      timeout: IDLE_TIMEOUT_MS,
+      scheduling: 'lifo',
+    };
+    this.#agent = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
+    // Each call in flight listens to it.
+    setMaxListeners(0, this.#closing.signal);
+    this.#http = got.extend({
+      agent: this.#agent,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        accept: 'application/json',
+        'accept-encoding': 'gzip',
+        'user-agent': 'evalgate',
+      },
+      // A repetition needs a budget, which belongs to the guard.
+      retry: { limit: 0 },
+      followRedirect: false,
+      throwHttpErrors: false,
+      signal: this.#closing.signal,
+    });
+  }
+
+  /** Ends the calls in flight with kind `aborted` and closes all connections; later calls are `aborted` too. */
+  close(): void {
+    this.#closing.abort();
+    this.#agent.http.destroy();
+    this.#agent.https.destroy();
+  }
+
+  readonly fetch: Fetch = async (resource, params, request) => {
+    if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+    const { hooks = {} } = this.#options;
+    const { name } = resource;
+    const { requestId } = request;
+    const path = resource.path(params);
+    const startedMicros = this.#clock.nowMicros();
+    const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
+      const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
+      hooks.onCall?.({ resource: name, ...how, durationMs, requestId });
+    };
+    try {
+      const reply = await this.#get(path, request);
+      const answer = await answerOf(resource, reply, {
+        parse: (value) =>
+          resource.parse(value, params, (left) => hooks.onRecordLeftOut?.({ resource: name, ...left, requestId })),
+        isConditional: request.ifNoneMatch !== undefined,
+        nowMs: this.#clock.nowMs(),
+      });
+      report({ outcome: answer.kind, status: reply.status, failure: null });
+      return answer;
+    } catch (error) {
+      const failure = asStoreError(error);
+      report({ outcome: failure.kind, status: failure.status, failure: failure.message });
+      throw failure;
+    }
+  };
+
+  /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
+  async #get(path: string, request: FetchOptions): Promise<Reply> {
+    const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
+    const stream = this.#http.stream(this.#base + path, {
+      headers: headersOf(request),
+      timeout: { request: timeoutMs },
+    });
+    const head: { status: number | null; headers: IncomingHttpHeaders } = { status: null, headers: {} };
+    let errorBodyTimer: NodeJS.Timeout | undefined;
+    stream.once('response', ({ statusCode, headers }: PlainResponse) => {
+      Object.assign(head, { status: statusCode, headers });
+      if (statusCode !== 200) errorBodyTimer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
+    });
+    try {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        const limit = head.status === 200 ? this.#options.maxResponseBytes : MAX_ERROR_BODY_BYTES;
+        // Leaving the loop destroys the stream and its connection.
+        if (bytes > limit) throw new StoreError('garbled', `the body is larger than ${limit} bytes`, head);
+        chunks.push(chunk);
+      }
+      if (head.status === null) throw new StoreError('unreachable', 'the store sent no response');
+      return { status: head.status, headers: head.headers, body: Buffer.concat(chunks, bytes) };
+    } catch (error) {
+      const { status, headers } = head;
+      // The status says that the call failed, whatever becomes of the body.
+      if (status !== null && status !== 200) return { status, headers, body: Buffer.alloc(0) };
+      throw storeErrorOf(error, status, timeoutMs);
+    } finally {
+      clearTimeout(errorBodyTimer);
+    }
+  }
+}
+
+function baseOf(baseUrl: string): string {
+  const url = URL.parse(baseUrl);
+  if (url === null) throw new TypeError("the store's address is no URL");
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('the store speaks http or https');
+  if (url.username !== '' || url.password !== '') throw new TypeError("the store's address must not hold credentials");
+  if (url.search !== '' || url.hash !== '') throw new TypeError("the store's address must not have a query or a hash");
+  return url.href.replace(/\/+$/, '');
+}
+
+function headersOf({ requestId, traceparent, ifNoneMatch }: FetchOptions): Record<string, string> {
+  return {
+    'x-request-id': requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+    ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
+  };
+}
+
+interface Interpretation<R> {
+  readonly parse: (value: unknown) => R | Promise<R>;
+  readonly isConditional: boolean;
+  /** When the reply came, Unix milliseconds. */
+  readonly nowMs: number;
+}
+
+/** What a reply means. Rejects with a StoreError of kind `refused`, `garbled` or `malformed`. */
+async function answerOf<P, R>(
+  { name, absentCodes }: Resource<P, R>,
+  { status, headers, body }: Reply,
+  { parse, isConditional, nowMs }: Interpretation<R>,
+): Promise<StoreAnswer<R>> {
+  if (status === 200) {
+    const record = await parse(await jsonOf(body));
+    const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
+    return { kind: 'found', record, etag, bytes: body.length };
+  }
+  if (status === 304 && isConditional) return { kind: 'not-modified' };
+  const code = codeOf(body);
+  const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
+  if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
+  const said = code === null ? '' : ` ${code}`;
+  throw new StoreError('refused', `the store answered ${name} with ${status}${said}`, {
+    status,
+    retryAfterMs: retryAfterMsOf(headers['retry-after'], nowMs),
+  });
+}
+
+async function jsonOf(body: Buffer): Promise<unknown> {
+  const yieldToEventLoop = createYield();
+  try {
+    const value = parseJson(body);
+    await yieldToEventLoop();
+    return value;
+  } catch (error) {
+    if (!(error instanceof UnreadableJsonError)) throw error;
+    throw new StoreError('garbled', `the store's answer ${error.message}`, { status: 200 });
+  }
+}
+
+/** The `code` of an error body; null if it has none of the known form. */
+function codeOf(body: Buffer): string | null {
+  try {
+    const value = parseJson(body);
+    if (typeof value !== 'object' || value === null || !('code' in value)) return null;
+    return typeof value.code === 'string' && STORE_CODE_PATTERN.test(value.code) ? value.code : null;
+  } catch {
+    return null;
+  }
+}
+
+/** `Retry-After` (RFC 9110 section 10.2.3) as milliseconds from `nowMs` on, at most an hour; null if it says nothing. */
+function retryAfterMsOf(header: string | undefined, nowMs: number): number | null {
+  const text = header?.trim() ?? '';
+  if (/^\d{1,15}$/.test(text)) return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+  if (!HTTP_DATE_PATTERN.test(text)) return null;
+  const atMs = Date.parse(text);
+  if (Number.isNaN(atMs)) return null;
+  return Math.min(Math.max(atMs - nowMs, 0), MAX_RETRY_AFTER_MS);
+}
+
+/**
+ * What went wrong in an exchange. got's errors carry the address and the bearer token of the request, and a logger writes
+ * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
+ */
+function storeErrorOf(error: unknown, status: number | null, timeoutMs: number): StoreError {
+  if (error instanceof StoreError) return error;
+  if (error instanceof TimeoutError) {
+    return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
+  }
+  if (error instanceof AbortError) {
+    return new StoreError('aborted', 'the call was abandoned before the store had answered');
+  }
+  const code = errorCodeOf(error);
+  if (code.startsWith('HPE_')) return new StoreError('garbled', `the answer is not HTTP (${code})`, { status });
+  if (code.startsWith('Z_')) return new StoreError('garbled', `the body cannot be decoded (${code})`, { status });
+  const when = status === null ? 'before the answer' : 'half-way through the answer';
+  return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, { status });
+}
+
+function errorCodeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return 'no code';
+  return typeof error.code === 'string' && ERROR_CODE_PATTERN.test(error.code) ? error.code : 'no code';
+}
+
+/** Whatever else is thrown while an answer is read is a fault of the reader, brought on by that answer. */
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError('garbled', 'the answer of the store could not be processed', { cause: error });
+}
