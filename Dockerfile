@@ -11,22 +11,17 @@ COPY LICENSE ./
 COPY config ./config
 COPY src ./src
 # Compiled here, so that the root file system can be read-only and the first start is as quick as the next. Node.js keeps
-# such a cache for each user id and to that user alone: the one that runs later makes it, then it becomes the image's. It
-# is of use only to a process with the same flags: those of the entry point, and what engine.js sets.
+# such a cache for each user id and to that user alone: the one that runs later makes it, then it becomes the image's.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
-RUN flags="--min-semi-space-size=8 --max-semi-space-size=8 --memory-saver-mode" \
-  && node $flags --input-type=module --eval "for (const name of ['cli/engine.js', 'cli/main.ts', 'run-worker.ts', 'supervise.ts', 'tracing/start.ts', 'sample-store.ts', 'log/pretty.ts']) await import('/app/src/' + name)" \
-  && node $flags src/cli/evalgate.js --help > /dev/null \
+RUN node --input-type=module --eval "for (const name of ['cli/main.ts', 'run-worker.ts', 'supervise.ts', 'tracing/start.ts', 'sample-store.ts', 'log/pretty.ts']) await import('/app/src/' + name)" \
   && node src/cli/evalgate.js --help > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 
 FROM node:24-slim
-# One arena for malloc: each of Node.js's threads would keep free memory of its own otherwise, 20 MB in all. Its threshold for
-# large pieces stays where it is: it would grow with them, and what was large would lie about in the heap.
-ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache HOST=0.0.0.0 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
+ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache HOST=0.0.0.0
 WORKDIR /app
 # For commands in a container that runs: docker exec CONTAINER evalgate fleet
 RUN ln -s /app/src/cli/evalgate.js /usr/local/bin/evalgate
@@ -42,5 +37,5 @@ EXPOSE 8080 8081
 # Says no while starting and draining alone, as for balancers. Compose and Swarm go by it; Kubernetes has probes instead.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT || 8081}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--min-semi-space-size=8", "--max-semi-space-size=8", "--memory-saver-mode", "/app/src/cli/evalgate.js"]
+ENTRYPOINT ["node", "/app/src/cli/evalgate.js"]
 CMD ["serve"]

@@ -72,7 +72,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = createMetrics({ version: VERSION });
   const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
-  const observer = createObserver({ logger, metrics, dependencies, clock, isTraced: loaded.tracing !== null });
+  const observer = createObserver({ logger, metrics, dependencies, clock });
   const times = new AdjustableTimes(config.cache.classes);
   const maintenance = watchMaintenance(dependencies, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });

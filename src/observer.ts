@@ -10,7 +10,6 @@ import type { RequestReport } from './http/middleware/request-context.ts';
 import { OverloadedError } from './http/middleware/load-shedding.ts';
 import { RegistryUnavailableError } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
-import { createRequestLog } from './log/request-line.ts';
 import { StoreHealth } from './store-health.ts';
 import type { GuardHooks } from './upstream/guard.ts';
 import { StoreError } from './upstream/store.ts';
@@ -32,11 +31,9 @@ export interface ObserverOptions {
   /** Gets the store, to be told of its turns. */
   readonly dependencies: DependencyWatch;
   readonly clock: Clock;
-  /** Whether each request has a trace, which its line in the log names. */
-  readonly isTraced: boolean;
 }
 
-export function createObserver({ logger, metrics, dependencies, clock, isTraced }: ObserverOptions): Observer {
+export function createObserver({ logger, metrics, dependencies, clock }: ObserverOptions): Observer {
   const cacheCounters = createCacheCounters();
   const health = new StoreHealth(clock);
   dependencies.add({ name: 'store', look: () => health.now() });
@@ -78,7 +75,7 @@ export function createObserver({ logger, metrics, dependencies, clock, isTraced 
           logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
       },
     },
-    ...listeningHooks({ logger, metrics, dependencies, clock, isTraced }),
+    ...listeningHooks({ logger, metrics, dependencies, clock }),
     cacheCounters,
   };
 }
@@ -88,9 +85,8 @@ function listeningHooks({
   metrics,
   dependencies,
   clock,
-  isTraced,
 }: ObserverOptions): Pick<Observer, 'http' | 'listener'> {
-  const logRequest = requestLogger(logger, isTraced);
+  const logRequest = requestLogger(logger);
   const capacity = new Capacity(clock);
   dependencies.add({ name: 'capacity', look: () => capacity.now() });
   const noteShortage = (): void => {
@@ -141,26 +137,19 @@ function guardHooks(
   };
 }
 
-/** One line a request. Never a path, a query string or a credential (K2). */
-function requestLogger(logger: Logger, isTraced: boolean): (report: RequestReport) => void {
-  const write = createRequestLog(logger, isTraced);
-  return (report) => {
-    const { status, aborted, failure } = report;
-    if (failure === null && status < 500 && !aborted) {
-      write(report);
-      return;
-    }
-    const { requestId, keyId, surface, route, method, cache, traceId } = report;
+/** One line per request. Never a path, a query string or a credential (K2). */
+function requestLogger(logger: Logger): (report: RequestReport) => void {
+  return ({ requestId, keyId, surface, route, method, status, cache, traceId, aborted, failure, ...report }) => {
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
     const line = { requestId, keyId, surface, route, method, status, durationMs, cache, traceId };
-    // That something is out of reach, or shielded, is told once, when it begins: it needs no line a request above `info`.
-    const isToldOnce =
+    // An outage is logged once, when it begins: its requests need no line above `info`.
+    const isPartOfOutage =
       (failure instanceof StoreError && failure.isTransient) ||
       failure instanceof RegistryUnavailableError ||
       failure instanceof OverloadedError;
-    if (isToldOnce) logger.info({ ...line, failure: failure.message }, 'request');
+    if (isPartOfOutage) logger.info({ ...line, failure: failure.message }, 'request');
     else if (status >= 500) logger.error({ ...line, err: failure }, 'request');
     else if (aborted) logger.info({ ...line, aborted }, 'request');
-    else write(report);
+    else logger.info(line, 'request');
   };
 }

@@ -4,7 +4,6 @@ import type { Environment } from './config/environment.ts';
 import { type KeptFiles, loadKept } from './config/kept-files.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { type Gateway, startGateway, type WorkerOptions } from './gateway.ts';
-import { lendHeapRoom } from './heap-room.ts';
 import { createLogger } from './log/logger.ts';
 import { terminalFormat } from './log/terminal.ts';
 import { StartError } from './start-error.ts';
@@ -22,7 +21,6 @@ export async function runWorker(member: Member, ownEnv: Environment): Promise<nu
     await member.failed(gateway.reason);
     return 1;
   }
-  lendHeapRoom(loaded.config.cache.memoryBytes);
   if (reloaded !== null) gateway.reload(load(reloaded));
   member.onReload((payload) => gateway.reload(load(readReloadPayload(payload))));
   member.onReloadFailed(() => gateway.reloadFailed());

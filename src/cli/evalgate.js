@@ -9,7 +9,6 @@ const problem = tooOld(process.versions.node);
 if (problem === null) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
-  await import('./engine.js');
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {

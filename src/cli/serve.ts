@@ -5,7 +5,6 @@ import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
-import { lendHeapRoom } from '../heap-room.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
 import { answer, makeCommand } from './command.ts';
@@ -80,7 +79,6 @@ async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running
   // Only this command needs the whole gateway; the others start faster without.
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(loaded, { logger });
-  lendHeapRoom(loaded.config.cache.memoryBytes);
   const { publicUrl, adminUrl, demo } = gateway;
   return {
     publicUrl,

@@ -6,8 +6,6 @@
  * costs a few microseconds.
  */
 import {
-  type Bindings,
-  type ChildLoggerOptions,
   destination as fileDestination,
   type DestinationStream,
   type LogFn,
@@ -33,18 +31,13 @@ const STDERR = 2;
 
 export type { Logger };
 
-/** What every line says of where it is from. */
-export function logOrigin(): { readonly service: string; readonly pid: number } {
-  return { service: 'evalgate', pid: process.pid };
-}
-
-/** Makes the process's logger. Children of it (`logger.child`) keep all of its guards. */
+/** Makes the process's logger. */
 export function createLogger({ level, format = null, destination }: LogOptions): Logger {
   const lines = destination ?? fileDestination({ dest: STDERR, sync: true });
-  const logger = pino(
+  return pino(
     {
       level,
-      base: logOrigin(),
+      base: { service: 'evalgate', pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: scrubMembers },
       serializers: { err: logError, error: logError },
@@ -52,8 +45,6 @@ export function createLogger({ level, format = null, destination }: LogOptions):
     },
     format === null ? lines : formattedLines(lines, format),
   );
-  guardChildren(logger);
-  return logger;
 }
 
 /** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */
@@ -71,17 +62,6 @@ function fieldError(fields: unknown): Error | null {
   if (fields instanceof Error) return fields;
   if (typeof fields !== 'object' || fields === null || !('err' in fields)) return null;
   return fields.err instanceof Error ? fields.err : null;
-}
-
-/** Pino's formatters don't see what a child is bound to; children inherit this method, and so their children. */
-function guardChildren(logger: Logger): void {
-  const makeChild: unknown = Reflect.get(logger, 'child');
-  if (typeof makeChild !== 'function') throw new TypeError('the logger cannot make children');
-  Object.defineProperty(logger, 'child', {
-    value(this: Logger, bindings: Bindings, options?: ChildLoggerOptions): unknown {
-      return Reflect.apply(makeChild, this, [scrubMembers(bindings), options]);
-    },
-  });
 }
 
 function formattedLines(lines: DestinationStream, format: LineFormat): DestinationStream {
