@@ -21,7 +21,6 @@ import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import { createAuthenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import { createMemoryFailureLimiter } from './keys/failure-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { Observer } from './observer.ts';
 import type { SharedState } from './shared-state.ts';
@@ -55,6 +54,10 @@ export interface Running {
   readonly status: () => Readiness['status'];
 }
 
+/** Per address (K9). */
+const FAILURES_PER_MINUTE = 60;
+/** Requests of one key for its own description (K8a). */
+const CURRENT_KEY_PER_MINUTE = 60;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
@@ -81,8 +84,13 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
   const app = createPublicApp({
     clock,
     reader,
-    authenticator: createAuthenticator({ registry: keys, clock, failures: createMemoryFailureLimiter() }),
+    authenticator: createAuthenticator({
+      registry: keys,
+      clock,
+      failures: shared.limiter({ name: 'failed-authentications', points: FAILURES_PER_MINUTE, windowSeconds: 60 }),
+    }),
     quota,
+    currentKeyLimit: shared.limiter({ name: 'current-key', points: CURRENT_KEY_PER_MINUTE, windowSeconds: 60 }),
     defaultLimits: () => running.loaded().config.rateLimit,
     addressOf: ({ req }) =>
       clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),

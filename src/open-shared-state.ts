@@ -10,6 +10,7 @@ import { LocalTrialLedger } from './cache/trial/ledger.ts';
 import { openInsight } from './insight.ts';
 import type { KeyLookup } from './keys/key.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { createRequestLimiter } from './keys/request-limiter.ts';
 import { createUpstreamKeySource } from './keys/upstream-source.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
 import { aloneMembers } from './redis/members.ts';
@@ -39,6 +40,7 @@ function openAlone(options: SharedStateOptions): SharedState {
     registry,
     transientKeys: registry,
     quota: createMemoryQuota({ clock }),
+    limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     fleet: null,
     purges: new MemoryPurgeLog(),
     timesControl,

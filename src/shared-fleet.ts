@@ -6,6 +6,7 @@ import { openInsight } from './insight.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { overlayLookup } from './keys/overlay-lookup.ts';
 import { createRedisRegistry } from './keys/redis-registry.ts';
+import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis/link.ts';
@@ -58,6 +59,7 @@ export async function openFleet(
     registry,
     transientKeys,
     quota,
+    limiter: (limit) => createRequestLimiter({ ...limit, redis: state.client }),
     fleet: tracing.fleet(caches.fleet),
     purges: caches.purges,
     timesControl: caches.timesControl,

@@ -19,6 +19,7 @@ import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
 import type { DependencyWatch } from './dependencies.ts';
 import type { KeyDirectory, KeyLookup } from './keys/key.ts';
+import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { Quota } from './quota/quota.ts';
 import type { AboutMember } from './redis/member.ts';
@@ -36,6 +37,8 @@ export interface SharedState {
   /** For keys that must end with this process. */
   readonly transientKeys: KeyDirectory;
   readonly quota: Quota;
+  /** Makes limits that all processes share. */
+  readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */
   readonly fleet: Fleet | null;
   readonly purges: PurgeLog;

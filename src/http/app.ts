@@ -32,7 +32,7 @@ export interface PublicAppOptions
   extends
     Pick<RequestContextOptions, 'clock'>,
     Pick<AuthenticateOptions, 'authenticator' | 'addressOf'>,
-    Pick<RateLimitOptions, 'quota' | 'defaultLimits'>,
+    Pick<RateLimitOptions, 'quota' | 'defaultLimits' | 'currentKeyLimit'>,
     Pick<LoadSheddingOptions, 'maxInFlight'> {
   readonly reader: EvaluationReader;
   /** `/openapi.json` and `/docs`, which need no key. */

@@ -15,9 +15,9 @@ export const currentKeyRoute = {
   parseRequest: null,
   summary: 'Get the key in use',
   description:
-    'The API key that the request is made with: its scopes, workspaces and expiry, and both windows of its quota. It costs nothing: the request counts in neither window, and is answered also where the quota is used up.',
+    'The API key that the request is made with: its scopes, workspaces and expiry, and both windows of its quota. It costs nothing: the request counts in neither window, and is answered even if the quota is used up; it has a limit of its own, 60 a minute.',
   parameters: [],
-  failures: [400, 401, 403, 500],
+  failures: [400, 401, 403, 429, 500],
   response: ownKeyBodySchema,
   success: 'The key, and how its quota stands.',
 } satisfies Partial<Route>;

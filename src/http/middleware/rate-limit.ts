@@ -1,6 +1,7 @@
 /** Counts the request against its key's two windows, and shows the consumer both (R1 to R4). */
 import { rateLimitHeaders } from '../../quota/headers.ts';
 import type { Quota, QuotaLimits, WindowName } from '../../quota/quota.ts';
+import type { RequestLimiter } from '../../keys/request-limiter.ts';
 import { Problem } from '../problem.ts';
 import type { Middleware } from '../state.ts';
 
@@ -8,13 +9,16 @@ export interface RateLimitOptions {
   readonly quota: Quota;
   /** The limits of keys that have none of their own; read on each request. */
   readonly defaultLimits: () => QuotaLimits;
+  /** Requests of one key that cost no quota (K8a). */
+  readonly currentKeyLimit: RequestLimiter;
   /** Called for each request that is refused, with the window that was full. */
   readonly onRefused: (window: WindowName) => void;
 }
 
 const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
+const TOO_MANY_LOOKS = 'This API key was looked at too often within a minute. Try again after the time in Retry-After.';
 
-export function rateLimit({ quota, defaultLimits, onRefused }: RateLimitOptions): Middleware {
+export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: RateLimitOptions): Middleware {
   return async (ctx, next) => {
     const { state } = ctx;
     const { apiKey } = state;
@@ -27,7 +31,9 @@ export function rateLimit({ quota, defaultLimits, onRefused }: RateLimitOptions)
     if (state.route?.quota === 'none') {
       state.usage = await quota.peek(apiKey.quotaId, limits);
       state.headers = { ...state.headers, ...rateLimitHeaders({ ...state.usage, retryAtMicros: null }) };
-      return next();
+      const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
+      if (waitSeconds === null) return next();
+      throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
     const decision = await quota.take(apiKey.quotaId, limits);
     state.headers = { ...state.headers, ...rateLimitHeaders(decision) };

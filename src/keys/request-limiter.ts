@@ -1,0 +1,55 @@
+/**
+ * Limits of fixed windows, for what is not a key's exact quota: failed authentications per address (K9), requests for a
+ * key's own description (K8a), wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not
+ * answer, each process counts by itself.
+ */
+import {
+  type IRateLimiterRedisOptions,
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+} from 'rate-limiter-flexible';
+
+export interface RequestLimiter {
+  /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */
+  consume(id: string): Promise<number | null>;
+  /** Gives an attempt back that turned out to be none. */
+  giveBack(id: string): Promise<void>;
+}
+
+export interface RequestLimiterOptions {
+  /** Part of the names in Redis. */
+  readonly name: string;
+  readonly points: number;
+  readonly windowSeconds: number;
+  /** Null if there is no Redis: then this process counts alone. */
+  readonly redis: IRateLimiterRedisOptions['storeClient'] | null;
+}
+
+export function createRequestLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): RequestLimiter {
+  const window = { points, duration: windowSeconds, keyPrefix: `evalgate:limit:${name}` };
+  const memory = new RateLimiterMemory(window);
+  const limiter =
+    redis === null
+      ? memory
+      : new RateLimiterRedis({
+          ...window,
+          storeClient: redis,
+          insuranceLimiter: memory,
+          // An address that used up its attempts costs Redis nothing until its window ends.
+          inMemoryBlockOnConsumed: points + 1,
+          rejectIfRedisNotReady: true,
+        });
+  return {
+    consume: async (id) => {
+      try {
+        await limiter.consume(id);
+        return null;
+      } catch (rejection) {
+        if (!(rejection instanceof RateLimiterRes)) throw rejection;
+        return Math.max(1, Math.ceil(rejection.msBeforeNext / 1000));
+      }
+    },
+    giveBack: async (id) => void (await limiter.reward(id)),
+  };
+}
