@@ -23,7 +23,7 @@ export interface RequestLimiterOptions {
   readonly points: number;
   readonly windowSeconds: number;
   /** Null if there is no Redis: then this process counts alone. */
-  readonly redis: IRateLimiterRedisOptions['storeClient'] | null;
+  readonly redis: RedisClient | null;
 }
 
 export function createRequestLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): RequestLimiter {
