@@ -117,7 +117,6 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
       purges: shared.purges,
       times,
       timesControl: shared.timesControl,
-      trials: shared.trials,
       configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
       maxBytes: cache.memoryBytes,
       counters: observer.cacheCounters,

@@ -3,7 +3,6 @@ import { Pulse } from './admin/dashboard/pulse.ts';
 import { TopLoads } from './admin/top-loads.ts';
 import type { CacheHooks } from './cache/hooks.ts';
 import { LastMisses } from './cache/last-misses.ts';
-import type { TrialsHere } from './cache/trial/here.ts';
 import type { Clock } from './clock.ts';
 
 export interface CacheWatch {
@@ -13,7 +12,7 @@ export interface CacheWatch {
   readonly pulse: Pulse;
 }
 
-export function createCacheWatch(clock: Clock, trials: TrialsHere): CacheWatch {
+export function createCacheWatch(clock: Clock): CacheWatch {
   const lastMisses = new LastMisses();
   const top = new TopLoads(clock);
   const pulse = new Pulse(clock);
@@ -22,12 +21,8 @@ export function createCacheWatch(clock: Clock, trials: TrialsHere): CacheWatch {
       onRead: (read) => {
         pulse.hooks.onRead?.(read);
         if (read.missReason !== null) lastMisses.note(read, clock.nowMs());
-        if (trials.isCounting) trials.onRead(read);
       },
-      onStoreCall: (call) => {
-        top.note(call);
-        trials.onStoreCall(call);
-      },
+      onStoreCall: (call) => top.note(call),
     },
     lastMisses,
     top,

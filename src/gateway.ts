@@ -6,7 +6,6 @@ import { startAdminServer } from './admin/server.ts';
 import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { AdjustableTimes } from './cache/times.ts';
-import { TrialsHere } from './cache/trial/here.ts';
 import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -85,11 +84,9 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     maintenance,
     clock,
   });
-  const trials = new TrialsHere({ times, clock });
-  const inForce = { times, maintenance, trials };
-  const watch = createCacheWatch(clock, trials);
+  const watch = createCacheWatch(clock);
   const parts = { dependencies, metrics, memory, source, tracing, clock, logger };
-  const shared = await openSharedState({ ...parts, ...inForce, config }).catch(async (error: unknown) => {
+  const shared = await openSharedState({ ...parts, times, maintenance, config }).catch(async (error: unknown) => {
     await source.close();
     throw error;
   });

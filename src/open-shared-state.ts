@@ -6,7 +6,6 @@ import { LocalMaintenance } from './cache/maintenance.ts';
 import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { systemTimers } from './timers.ts';
 import { LocalTimesControl } from './cache/times-control.ts';
-import { LocalTrialLedger } from './cache/trial/ledger.ts';
 import { openInsight } from './insight.ts';
 import type { KeyLookup } from './keys/key.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
@@ -16,7 +15,6 @@ import { createMemoryQuota } from './quota/memory-quota.ts';
 import { aloneMembers } from './redis/members.ts';
 import { openFleet } from './shared-fleet.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
-import { openTrials } from './trials.ts';
 import { apiKey } from './upstream/resources.ts';
 
 /** A Redis that can't be reached keeps no gateway from starting: it is joined when it comes. Throws a StartError. */
@@ -29,12 +27,9 @@ export async function openSharedState(options: SharedStateOptions): Promise<Shar
 function openAlone(options: SharedStateOptions): SharedState {
   const { clock, times, maintenance, logger } = options;
   const registry = createMemoryRegistry({ clock });
-  const timesControl = new LocalTimesControl(times);
   const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const members = aloneMembers(aboutSelf(options));
   const insight = openInsight({ ...options, timers: systemTimers }, null);
-  const ledger = new LocalTrialLedger(options.trials, timesControl);
-  const trials = openTrials(options, { ledger, board: null, members, whatIf: insight.whatIf, audit });
   return {
     keys: registry,
     registry,
@@ -43,15 +38,14 @@ function openAlone(options: SharedStateOptions): SharedState {
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     fleet: null,
     purges: new MemoryPurgeLog(),
-    timesControl,
-    trials,
+    timesControl: new LocalTimesControl(times),
     maintenance: new LocalMaintenance(maintenance),
     inspector: null,
     audit,
     members,
     insight,
     redis: null,
-    close: () => trials.close(),
+    close: async () => {},
   };
 }
 

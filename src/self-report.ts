@@ -10,7 +10,6 @@ export function readingsOf(parts: Parts, running: Running, connections: StateRea
     memory: () => memory.usage(),
     memoryLimitBytes: loaded.config.cache.memoryBytes,
     maintenance: () => shared.maintenance.current() !== null,
-    trials: () => shared.trials.running().map(({ class: cacheClass }) => cacheClass),
     connections,
     guard: () => source.store.status(),
     processes: () => shared.members.count(),

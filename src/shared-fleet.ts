@@ -16,8 +16,6 @@ import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
 import { RedisWatch } from './redis-watch.ts';
 import { StartError } from './start-error.ts';
-import { redisCounts } from './cache/trial/redis-counts.ts';
-import { logLost, openTrials } from './trials.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
@@ -50,8 +48,6 @@ export async function openFleet(
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const board = redisCounts({ link: state, self: members.id });
-  const trials = openTrials(options, { ledger: caches.trialLedger, board, members, whatIf: insight.whatIf, audit });
   const quota = tracing.quota(openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks }));
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
@@ -64,14 +60,12 @@ export async function openFleet(
     purges: caches.purges,
     timesControl: caches.timesControl,
     maintenance: caches.maintenance,
-    trials,
     inspector: caches.inspector,
     audit,
     members,
     insight,
     redis: new RedisReadings([state, cache], watch),
     close: async () => {
-      await trials.close();
       caches.close();
       await registry.close();
       quota.close();
@@ -99,7 +93,7 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 }
 
 function openCaches(
-  { memory, times, maintenance, trials, source, clock, logger }: SharedStateOptions,
+  { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
   watch: RedisWatch,
   links: { readonly state: RedisLink; readonly cache: RedisLink },
 ): Promise<RedisFleet> {
@@ -109,14 +103,12 @@ function openCaches(
     memory,
     times,
     maintenance,
-    trials,
     clock,
     timers: systemTimers,
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
       onHearing: watch.onHearing,
-      onTrialLost: logLost(logger),
     },
   });
 }

@@ -12,8 +12,6 @@ import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
 import { type TimesControl } from './cache/times-control.ts';
 import type { AdjustableTimes } from './cache/times.ts';
-import type { TrialsHere } from './cache/trial/here.ts';
-import type { Trials } from './cache/trial/trials.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
@@ -27,7 +25,6 @@ import type { Members } from './redis/members.ts';
 import type { RedisReadings } from './redis-readings.ts';
 import type { StoreSource } from './store-source.ts';
 import type { Tracing } from './tracing/tracing.ts';
-import { BY_ITSELF, ROLLBACK } from './trials.ts';
 import { VERSION } from './version.ts';
 
 export interface SharedState {
@@ -44,7 +41,6 @@ export interface SharedState {
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
   readonly maintenance: MaintenanceControl;
-  readonly trials: Trials;
   /** Null for a gateway that is alone. */
   readonly inspector: FleetInspector | null;
   readonly audit: Audit;
@@ -64,7 +60,6 @@ export interface SharedStateOptions {
   readonly times: AdjustableTimes;
   /** Of this process. */
   readonly maintenance: MaintenanceState;
-  readonly trials: TrialsHere;
   readonly source: StoreSource;
   readonly tracing: Tracing;
   readonly clock: Clock;
@@ -80,9 +75,5 @@ export function aboutSelf({ clock, source }: SharedStateOptions): AboutMember {
 
 /** The log has every change as well, for good. */
 export function auditLog(logger: Logger): (entry: AuditEntry) => void {
-  return (entry) => {
-    if (entry.who !== BY_ITSELF) logger.info({ audit: entry }, 'changed by an operator');
-    else if (entry.action === ROLLBACK) logger.warn({ audit: entry }, 'a trial of a time went back by itself');
-    else logger.info({ audit: entry }, 'changed by the gateway itself');
-  };
+  return (entry) => logger.info({ audit: entry }, 'changed by an operator');
 }

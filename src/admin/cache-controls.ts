@@ -10,7 +10,7 @@ import { usageByClass } from './cache-stats-endpoint.ts';
 
 export interface CacheControlParts
   extends
-    Pick<CacheControls, 'timesControl' | 'trials' | 'configuredBy' | 'maintenance' | 'resolve' | 'top'>,
+    Pick<CacheControls, 'timesControl' | 'configuredBy' | 'maintenance' | 'resolve' | 'top'>,
     PurgeDependencies,
     Omit<ExplainParts, 'maintenance'> {
   readonly times: AdjustableTimes;
@@ -23,11 +23,10 @@ export interface CacheControlParts
 
 export function createCacheControls(parts: CacheControlParts): CacheControls {
   const { memory, purges, maxBytes, counters, clock, times } = parts;
-  const { timesControl, trials, configuredBy, maintenance, resolve, top } = parts;
+  const { timesControl, configuredBy, maintenance, resolve, top } = parts;
   return {
     times,
     timesControl,
-    trials,
     configuredBy,
     maintenance,
     resolve,

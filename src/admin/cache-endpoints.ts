@@ -2,7 +2,6 @@
 import { purgeEndpoint, type PurgeEndpointOptions } from './cache-purge-endpoint.ts';
 import { statsEndpoint, type StatsEndpointOptions } from './cache-stats-endpoint.ts';
 import { timesEndpoints, type TimesEndpointOptions } from './cache-times-endpoints.ts';
-import { trialEndpoints, type TrialEndpointsOptions } from './cache-trial-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { explainEndpoint, type ExplainEndpointOptions } from './explain-endpoint.ts';
 import { maintenanceEndpoints, type MaintenanceEndpointOptions } from './maintenance-endpoint.ts';
@@ -12,8 +11,7 @@ import { topEndpoint, type TopEndpointOptions } from './top-endpoint.ts';
 export interface CacheControls
   extends
     Omit<PurgeEndpointOptions, 'audit'>,
-    Omit<TimesEndpointOptions, 'audit' | 'trials'>,
-    Pick<TrialEndpointsOptions, 'trials'>,
+    Omit<TimesEndpointOptions, 'audit'>,
     Omit<MaintenanceEndpointOptions, 'audit' | 'clock'>,
     Pick<ExplainEndpointOptions, 'resolve' | 'explain'>,
     TopEndpointOptions {
@@ -31,7 +29,6 @@ export function cacheEndpoints({ cache, audit, clock, registry }: CacheEndpoints
     topEndpoint(cache),
     explainEndpoint({ ...cache, audit, registry }),
     ...timesEndpoints({ ...cache, audit }),
-    ...trialEndpoints({ ...cache, audit }),
     purgeEndpoint({ ...cache, audit }),
     ...maintenanceEndpoints({ ...cache, audit, clock }),
   ];

@@ -2,16 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TimesControl } from '../cache/times-control.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../cache/times.ts';
-import type { TrialControl } from '../cache/trial/control.ts';
 import { formatDuration } from '../duration.ts';
 import { attempt, type AttemptedChange } from './attempt.ts';
 import type { Audit, AuditEntry } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { timesOf } from './cache-rules.ts';
-import { briefOfTrial } from './cache-trial-view.ts';
-import { classOf } from './class-of-path.ts';
 import { callerOf } from './context.ts';
 import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { AdminError } from './errors.ts';
 
 const TIME_NAMES = ['fresh', 'stale', 'error'] as const;
 
@@ -26,13 +24,12 @@ export interface TimesEndpointOptions {
   readonly times: Pick<AdjustableTimes, 'of' | 'setOf'>;
   /** Changes it, here and in all other processes of the fleet. */
   readonly timesControl: TimesControl;
-  readonly trials: Pick<TrialControl, 'running'>;
   readonly configuredBy: (cacheClass: CacheClass, time: TimeName) => ConfiguredBy;
   readonly audit: Audit;
 }
 
 /** What makes a change in the audit. */
-export const TIMES_SET = 'cache.ttl.set';
+const SET = 'cache.ttl.set';
 const RESET = 'cache.ttl.reset';
 
 export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint[] {
@@ -45,7 +42,7 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
       what: 'the times in force of each class of answers, and where each comes from',
       handle: async (ctx) => {
         const entries = await audit.entries();
-        ctx.body = { classes: CACHE_CLASSES.map((cacheClass) => viewOfTimes({ class: cacheClass }, entries, options)) };
+        ctx.body = { classes: CACHE_CLASSES.map((cacheClass) => viewOfTimes(cacheClass, entries, options)) };
       },
     },
     {
@@ -56,7 +53,7 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
         const cacheClass = classOf(ctx);
         const wanted = timesOf(await readJson(ctx, BODY_LIMIT_BYTES));
         const run = () => timesControl.set(cacheClass, wanted);
-        await change(ctx, { cacheClass, action: TIMES_SET, asked: askedTimes(wanted), run }, options);
+        await change(ctx, { cacheClass, action: SET, asked: askedTimes(wanted), run }, options);
       },
     },
     {
@@ -70,6 +67,15 @@ export function timesEndpoints(options: TimesEndpointOptions): readonly Endpoint
       },
     },
   ];
+}
+
+/** The class of the path. Throws AdminError 404 where there is none of that name. */
+function classOf({ params }: EndpointContext): CacheClass {
+  const named = CACHE_CLASSES.find((cacheClass) => cacheClass === params['class']);
+  if (named !== undefined) return named;
+  throw new AdminError(404, `The path names no class of answers. The classes are ${CACHE_CLASSES.join(', ')}.`, {
+    privateMessage: 'no such cache class',
+  });
 }
 
 interface Change extends Pick<AttemptedChange, 'action' | 'asked'> {
@@ -92,7 +98,7 @@ async function change(
   if (!isDeepStrictEqual(before, after)) {
     await audit.record({ ...about, from: before, to: after });
   }
-  ctx.body = viewOfTimes({ class: cacheClass }, await audit.entries(), options);
+  ctx.body = viewOfTimes(cacheClass, await audit.entries(), options);
 }
 
 /** As the interface writes them; only those that are to be set. */
@@ -102,15 +108,8 @@ function askedTimes(wanted: Partial<CacheTimes>): object {
 }
 
 /** The times in force, and the names of those among them that were set. */
-export function auditedTimes(inForce: CacheTimes, set: Partial<CacheTimes>): object {
+function auditedTimes(inForce: CacheTimes, set: Partial<CacheTimes>): object {
   return { ...writtenTimes(inForce), set: TIME_NAMES.filter((name) => isSet(name, set)) };
-}
-
-/** What of an explanation bears on the times that are shown. */
-export interface Shown {
-  readonly class: CacheClass;
-  /** Of one key that a trial has; left out for what rules the class. */
-  readonly tried?: CacheTimes;
 }
 
 /**
@@ -118,34 +117,26 @@ export interface Shown {
  * audit's.
  */
 export function viewOfTimes(
-  { class: cacheClass, tried }: Shown,
+  cacheClass: CacheClass,
   entries: readonly AuditEntry[],
-  { times, trials, configuredBy }: Pick<TimesEndpointOptions, 'times' | 'trials' | 'configuredBy'>,
+  { times, configuredBy }: Pick<TimesEndpointOptions, 'times' | 'configuredBy'>,
 ): object {
-  const inForce = tried ?? times.of(cacheClass);
+  const inForce = times.of(cacheClass);
   const set = times.setOf(cacheClass);
   const sourceOf = (name: TimeName): 'set' | ConfiguredBy =>
     isSet(name, set) ? 'set' : configuredBy(cacheClass, name);
   const isAnySet = TIME_NAMES.some((name) => isSet(name, set));
   // The newest comes first. Null where it is so old that the audit doesn't keep it any more.
-  const last = isAnySet
-    ? entries.find(({ action, target }) => action === TIMES_SET && target === cacheClass)
-    : undefined;
-  const trial = trials.running().find((each) => each.class === cacheClass);
+  const last = isAnySet ? entries.find(({ action, target }) => action === SET && target === cacheClass) : undefined;
   return {
     class: cacheClass,
     ...writtenTimes(inForce),
     freshMs: inForce.freshMs,
     staleMs: inForce.staleMs,
     errorMs: inForce.errorMs,
-    source: {
-      fresh: tried === undefined ? sourceOf('fresh') : 'trial',
-      stale: sourceOf('stale'),
-      error: sourceOf('error'),
-    },
+    source: { fresh: sourceOf('fresh'), stale: sourceOf('stale'), error: sourceOf('error') },
     setBy: last?.who ?? null,
     setAt: last?.at ?? null,
-    trial: trial === undefined ? null : briefOfTrial({ trial }),
   };
 }
 

@@ -25,7 +25,7 @@ interface Target {
   readonly workspaceIds: readonly string[] | null;
 }
 
-export interface ExplainEndpointOptions extends Pick<TimesEndpointOptions, 'times' | 'trials' | 'configuredBy'> {
+export interface ExplainEndpointOptions extends Pick<TimesEndpointOptions, 'times' | 'configuredBy'> {
   readonly resolve: Resolve;
   readonly explain: (question: Question<unknown>, workspaceIds: readonly string[] | null) => Promise<Explanation>;
   readonly registry: Pick<KeyDirectory, 'get'>;
@@ -58,12 +58,7 @@ async function handle(ctx: EndpointContext, options: ExplainEndpointOptions): Pr
   const viewer = await viewerOf({ keyId: query.get('keyId')?.[0], workspaces: query.get('workspace') ?? [] }, options);
   const { question, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
   const explanation = await options.explain(question, workspaceIds);
-  const { class: cacheClass, times: ruling, isTried } = explanation;
-  const times = viewOfTimes(
-    { class: cacheClass, ...(isTried ? { tried: ruling } : {}) },
-    await options.audit.entries(),
-    options,
-  );
+  const times = viewOfTimes(explanation.class, await options.audit.entries(), options);
   ctx.body = { path, route, workspaces: workspaceIds, ...viewOfExplanation(explanation, times) };
 }
 

@@ -39,8 +39,6 @@ interface Period {
   readonly routes: HeavyHitters<string | null>;
 }
 
-type CostlyCall = Omit<StoreCallReport, 'keyHash' | 'isFailed'>;
-
 export class TopLoads {
   readonly #clock: Clock;
   #current: Period;
@@ -51,7 +49,7 @@ export class TopLoads {
     this.#current = periodFrom(clock.nowMs());
   }
 
-  note({ key, class: cacheClass, route, durationMs }: CostlyCall): void {
+  note({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
     this.#turn();
     this.#current.keys.add(key, cacheClass, durationMs);
     this.#current.routes.add(route ?? '', route, durationMs);

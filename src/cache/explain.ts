@@ -75,8 +75,6 @@ export interface Explanation {
   /** Whose times are in force for the answer: of what is held, else of what is asked for. */
   readonly class: CacheClass;
   readonly times: CacheTimes;
-  /** Whether a trial rules the key: `times` are then not those of the class. */
-  readonly isTried: boolean;
   readonly memory: Copy | null;
   /** This process knows that the record is of another workspace than those asked for: for whom it is explained, none. */
   readonly isKnownForeign: boolean;
@@ -109,10 +107,9 @@ export async function explain(
     maintenance: maintenance.current(),
   };
   const cacheClass = (facts.memory ?? copyIn(shared))?.class ?? question.kind;
-  const times = parts.times.of(cacheClass, question.keyHash);
-  const isTried = times.freshMs !== parts.times.of(cacheClass).freshMs;
+  const times = parts.times.of(cacheClass);
   const next = nextRead({ ...facts, times });
-  return { ...facts, key, class: cacheClass, times, isTried, lastMiss: parts.lastMissOf(key), next };
+  return { ...facts, key, class: cacheClass, times, lastMiss: parts.lastMissOf(key), next };
 }
 
 /** The copy in the fleet's tier, where there is one. */
@@ -152,7 +149,7 @@ function copyOf({ question, workspaceIds }: Asked, { stored, bytes }: Holding, p
   const { entry, kind, tags, fetchedAtMs, position } = stored;
   const { filledAtMs } = entry;
   const cacheClass = classOf(kind, entry);
-  const times = parts.times.of(cacheClass, question.keyHash);
+  const times = parts.times.of(cacheClass);
   const freshMs = jitteredFreshMs(times, jitterOf(question.keyHash, filledAtMs));
   const freshUntilMs = filledAtMs + freshMs;
   return {

@@ -136,18 +136,17 @@ export class Filler implements Flights {
     const { clock, hooks, flightDeadlineMs, timers } = this.#options;
     const { question, context } = task;
     const beganMicros = clock.nowMicros();
-    const { key, keyHash } = question;
-    const report = (cacheClass: CacheClass, isFailed: boolean): void => {
+    const report = (cacheClass: CacheClass): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
-      hooks.onStoreCall?.({ class: cacheClass, key, keyHash, isFailed, route: context.route ?? null, durationMs });
+      hooks.onStoreCall?.({ class: cacheClass, key: question.key, route: context.route ?? null, durationMs });
     };
     return inTime(fetchEntry(task, this.#options), flightDeadlineMs, timers).then(
       (fetched) => {
-        report(classOf(fetched.stored.kind, fetched.stored.entry), false);
+        report(classOf(fetched.stored.kind, fetched.stored.entry));
         return fetched;
       },
       (error: unknown) => {
-        if (!isOf(HELD_BACK, error)) report(question.kind, !isOf(ABANDONED, error));
+        if (!isHeldBack(error)) report(question.kind);
         throw error;
       },
     );
@@ -164,7 +163,7 @@ export class Filler implements Flights {
       memory.seed(seeds);
       void this.#seedFleet(seeds);
     }
-    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry), question.keyHash));
+    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry)));
   }
 
   async #seedFleet(seeds: readonly Keyed[]): Promise<void> {
@@ -192,13 +191,11 @@ export class Filler implements Flights {
   }
 }
 
-/** Such a call never reached the store. */
 const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
-/** Such a call says nothing about the store. */
-const ABANDONED: ReadonlySet<StoreErrorKind> = new Set(['aborted'] as const);
 
-function isOf(kinds: ReadonlySet<StoreErrorKind>, error: unknown): boolean {
-  return error instanceof StoreError && kinds.has(error.kind);
+/** Whether the call never reached the store. */
+function isHeldBack(error: unknown): boolean {
+  return error instanceof StoreError && HELD_BACK.has(error.kind);
 }
 
 /** The same answer, or a StoreError after that time: whatever becomes of a call, those who wait for it don't for ever. */

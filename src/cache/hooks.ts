@@ -33,10 +33,6 @@ export interface ReadReport {
 export interface StoreCallReport {
   readonly class: CacheClass;
   readonly key: string;
-  /** `hash32` of the key. */
-  readonly keyHash: number;
-  /** Whether no answer came of it that could be used; not where it was given up. */
-  readonly isFailed: boolean;
   /** The route's template of the request that caused it; null where none is known. */
   readonly route: string | null;
   readonly durationMs: number;

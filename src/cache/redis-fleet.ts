@@ -18,9 +18,6 @@ import { RedisState } from './redis-state.ts';
 import { RedisTier } from './redis-tier.ts';
 import type { AdjustableTimes } from './times.ts';
 import type { TimesControl } from './times-control.ts';
-import type { TrialsHere } from './trial/here.ts';
-import type { TrialLedger } from './trial/ledger.ts';
-import type { Trial } from './trial/trial.ts';
 import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
@@ -33,8 +30,6 @@ export interface RedisFleetHooks {
     readonly hearing: Hearing;
     readonly reason: unknown;
   }) => void;
-  /** A trial of a time ran in this process, and Redis has forgotten it. */
-  readonly onTrialLost?: (trial: Trial) => void;
 }
 
 export interface RedisFleetOptions {
@@ -48,7 +43,6 @@ export interface RedisFleetOptions {
   /** Of this process: what is set for the fleet is set here. */
   readonly times: AdjustableTimes;
   readonly maintenance: MaintenanceState;
-  readonly trials: TrialsHere;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly hooks?: RedisFleetHooks;
@@ -68,7 +62,6 @@ export interface RedisFleet {
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
   readonly maintenance: MaintenanceControl;
-  readonly trialLedger: TrialLedger;
   /** Shows operators what the fleet holds of a key. */
   readonly inspector: FleetInspector;
   health(): readonly RedisFleetHealth[];
@@ -114,7 +107,7 @@ class Member implements RedisFleet {
     const onBroken = (error: unknown): void => this.#report('decode', error);
     this.#tier = new RedisTier({ client: link.client, servers: () => link.servers(), names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
-    this.#state = new RedisState(state, options, (trial) => options.hooks?.onTrialLost?.(trial));
+    this.#state = new RedisState(state, options);
     this.inspector = new RedisInspector({ link, names });
     const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs, onBroken });
     this.fleet = {
@@ -137,10 +130,6 @@ class Member implements RedisFleet {
 
   get maintenance(): MaintenanceControl {
     return this.#state.maintenance;
-  }
-
-  get trialLedger(): TrialLedger {
-    return this.#state.trials;
   }
 
   async opened(): Promise<void> {

@@ -1,10 +1,9 @@
 /**
  * What a fleet's caches share in the state Redis, where nothing is evicted. All names have one hash tag, so one slot:
  * - `head`: a hash: `history`, a random word; `sequence`, the purges so far in it; `times`, another random word after
- *   each change of the times in force; `maintenance`, what was last said of it, as JSON; `trials`, as `times`
+ *   each change of the times in force; `maintenance`, what was last said of it, as JSON
  * - `purges`: a list of the last purges, oldest first, each as its random id and what it purged
  * - `times`: a hash of what was set over the configured times, such as `list.freshMs` to milliseconds
- * - trials of a time; see trial/redis-trial-scripts.ts
  *
  * Every process says what it knows when it calls. Where Redis knows less than that, or another purge in that place, it
  * has lost some (it was emptied, an old copy was restored, a failover lost the last writes). Nobody can tell any more
@@ -14,7 +13,6 @@ import { databaseOf, type RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
 import { cacheStateKey, channelName } from '../redis/keys.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import { ENDED_KEY, RUNNING_KEY } from './trial/redis-trial-scripts.ts';
 
 const HEAD = cacheStateKey('head');
 const PURGES = cacheStateKey('purges');
@@ -43,9 +41,6 @@ export interface StateReply {
   readonly times: ReadonlyMap<string, string> | null;
   /** What was last said of it; empty for nothing. */
   readonly maintenance: string;
-  readonly trialsVersion: string;
-  /** All of them, as JSON; null where they are as they were known. */
-  readonly trials: readonly string[] | null;
 }
 
 export interface PurgeReply {
@@ -72,7 +67,7 @@ if isLost then
 end
 `;
 
-/** KEYS: also times, and trials that run and that are over. ARGV: also the known versions of the times and the trials. */
+/** KEYS: also times. ARGV: also their known version. */
 const LOOK = defineScript(`${CHECK_LUA}
 local from = 0
 if history == ARGV[3] and known > floor then from = known - floor end
@@ -81,13 +76,7 @@ local times = false
 if version ~= ARGV[6] then times = redis.call('HGETALL', KEYS[3]) end
 local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
 local purges = redis.call('LRANGE', KEYS[2], from, -1)
-local trialsVersion = redis.call('HGET', KEYS[1], 'trials') or ''
-local trials = false
-if trialsVersion ~= ARGV[7] then
-  trials = redis.call('HVALS', KEYS[4])
-  for _, ended in ipairs(redis.call('LRANGE', KEYS[5], 0, -1)) do trials[#trials + 1] = ended end
-end
-return {history, tostring(sequence), tostring(floor), purges, version, times, maintenance, trialsVersion, trials}
+return {history, tostring(sequence), tostring(floor), purges, version, times, maintenance}
 `);
 
 /** ARGV: also the purge, and how many are remembered. */
@@ -128,8 +117,6 @@ const lookSchema = z.tuple([
   z.string(),
   pairsSchema.nullable(),
   z.string(),
-  z.string(),
-  z.array(z.string()).nullable(),
 ]);
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 
@@ -140,19 +127,17 @@ export function stateChannel(client: RedisClient): string {
 
 /** What has changed since what is known. Rejects where Redis can't be asked. */
 export async function look(client: RedisClient, known: KnownPurges, next: NextWords): Promise<StateReply> {
-  const args = [...checkArgs(client, known, next.history), next.timesVersion, next.trialsVersion];
-  const reply = await runScript(client, LOOK, { keys: [HEAD, PURGES, TIMES, RUNNING_KEY, ENDED_KEY], args });
-  const [history, sequence, floor, purges, timesVersion, times, ...rest] = lookSchema.parse(reply);
-  const [maintenance, trialsVersion, trials] = rest;
-  return { history, sequence, floor, purges, timesVersion, times, maintenance, trialsVersion, trials };
+  const args = [...checkArgs(client, known, next.history), next.timesVersion];
+  const reply = await runScript(client, LOOK, { keys: [HEAD, PURGES, TIMES], args });
+  const [history, sequence, floor, purges, timesVersion, times, maintenance] = lookSchema.parse(reply);
+  return { history, sequence, floor, purges, timesVersion, times, maintenance };
 }
 
 export interface NextWords {
   /** The name of a new history, should one have to begin. */
   readonly history: string;
-  /** The versions of the times in force and of the trials that are known. */
+  /** The version of the times in force that is known. */
   readonly timesVersion: string;
-  readonly trialsVersion: string;
 }
 
 /** Adds a purge, as `writePurge` writes it, and tells it to all. Rejects where that can't be known to have been done. */
@@ -192,7 +177,7 @@ function checkArgs(
 }
 
 /** Fields and values in turn, as Redis gives a hash. */
-export function asMap(pairs: readonly string[]): ReadonlyMap<string, string> {
+function asMap(pairs: readonly string[]): ReadonlyMap<string, string> {
   const map = new Map<string, string>();
   for (let i = 0; i + 1 < pairs.length; i += 2) map.set(pairs[i] ?? '', pairs[i + 1] ?? '');
   return map;

@@ -4,12 +4,9 @@ import type { RedisLink } from '../redis/link.ts';
 import type { MaintenanceState } from './maintenance.ts';
 import { RedisMaintenance } from './redis-maintenance.ts';
 import { RedisPurgeLog } from './redis-purge-log.ts';
-import { asMap, look, stateChannel } from './redis-state-scripts.ts';
-import { fieldOf, RedisTimes } from './redis-times.ts';
+import { look, stateChannel } from './redis-state-scripts.ts';
+import { RedisTimes } from './redis-times.ts';
 import type { AdjustableTimes } from './times.ts';
-import type { TrialsHere } from './trial/here.ts';
-import { RedisTrials } from './trial/redis-trials.ts';
-import type { Trial } from './trial/trial.ts';
 
 const PURGE = 'purge ';
 
@@ -17,39 +14,24 @@ const PURGE = 'purge ';
 export interface InForce {
   readonly times: AdjustableTimes;
   readonly maintenance: MaintenanceState;
-  readonly trials: TrialsHere;
 }
 
 export class RedisState {
   readonly purges: RedisPurgeLog;
   readonly times: RedisTimes;
   readonly maintenance: RedisMaintenance;
-  readonly trials: RedisTrials;
-  readonly #onTrialLost: (trial: Trial) => void;
   readonly #link: RedisLink;
   readonly #unlisten: () => void;
   #looking: Promise<void> | null = null;
   #lookingNext: Promise<void> | null = null;
 
-  /** `link` is to the state Redis. `onTrialLost` is told of each trial that ran here and that Redis has forgotten. */
-  constructor(link: RedisLink, { times, maintenance, trials }: InForce, onTrialLost: (trial: Trial) => void) {
+  /** `link` is to the state Redis. */
+  constructor(link: RedisLink, { times, maintenance }: InForce) {
     const { client } = link;
     this.#link = link;
-    this.#onTrialLost = onTrialLost;
     this.purges = new RedisPurgeLog({ client, look: () => this.look() });
     this.times = new RedisTimes({ client, times, look: () => this.look() });
     this.maintenance = new RedisMaintenance({ client, state: maintenance, look: () => this.look() });
-    this.trials = new RedisTrials({
-      client,
-      channel: stateChannel(client),
-      here: trials,
-      times: {
-        fieldOf: ({ class: cacheClass }) => fieldOf(cacheClass, 'freshMs'),
-        changeOf: ({ class: cacheClass, freshMs }, before) =>
-          this.times.changeFrom(asMap(before), cacheClass, { freshMs }),
-      },
-      look: () => this.look(),
-    });
     this.#unlisten = link.subscriber.listen(stateChannel(client), (message) => this.#hear(message));
   }
 
@@ -79,12 +61,11 @@ export class RedisState {
   }
 
   async #lookNow(): Promise<void> {
-    const next = { history: randomUUID(), timesVersion: this.times.version, trialsVersion: this.trials.version };
+    const next = { history: randomUUID(), timesVersion: this.times.version };
     const reply = await look(this.#link.client, this.purges.known, next);
     this.purges.adopt(reply);
     if (reply.times !== null) this.times.adopt(reply.timesVersion, reply.times);
     this.maintenance.adopt(reply.maintenance);
-    if (reply.trials !== null) this.trials.take(reply.trialsVersion, reply.trials).forEach(this.#onTrialLost);
   }
 
   #hear(message: string): void {

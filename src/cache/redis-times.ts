@@ -36,13 +36,8 @@ export class RedisTimes implements TimesControl {
     const checked = checkedTimes(times);
     const given = NAMES.filter((name) => checked[name] !== undefined);
     const before = await this.#change(new Map(given.map((name) => [fieldOf(cacheClass, name), checked[name] ?? null])));
-    return this.changeFrom(before, cacheClass, checked);
-  }
-
-  /** What came of setting some of a class's times, where these fields were set before. */
-  changeFrom(before: Fields, cacheClass: CacheClass, set: Partial<CacheTimes>): TimesChange {
     const from = this.#inForce(cacheClass, before);
-    return { from, to: { ...from, ...set } };
+    return { from, to: { ...from, ...checked } };
   }
 
   async reset(cacheClass: CacheClass): Promise<TimesChange> {
@@ -71,8 +66,7 @@ export class RedisTimes implements TimesControl {
   }
 }
 
-/** The field of a time that is set. */
-export function fieldOf(cacheClass: CacheClass, name: keyof CacheTimes): string {
+function fieldOf(cacheClass: CacheClass, name: keyof CacheTimes): string {
   return `${cacheClass}.${name}`;
 }
 

@@ -1,5 +1,4 @@
 /** How an entry is put into Redis, for all scripts that do. */
-import { hash32 } from './hash.ts';
 import { encodeEntry } from './redis-entry.ts';
 import { classOf, type StoredEntry } from './stored.ts';
 import type { CacheTimes, TimesInForce } from './times.ts';
@@ -32,10 +31,7 @@ export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
 export async function entryArgs(key: string, stored: StoredEntry, times: TimesInForce): Promise<EntryArgs> {
   const { meta, body } = await encodeEntry(key, stored);
-  const cacheClass = classOf(stored.kind, stored.entry);
-  // A time that is tried out may end any moment, and what rules then must find what it may still serve.
-  const keepMs = Math.max(keptMs(times.of(cacheClass)), keptMs(times.of(cacheClass, hash32(key))));
-  return [meta, body, keepMs];
+  return [meta, body, keptMs(times.of(classOf(stored.kind, stored.entry)))];
 }
 
 /**

@@ -72,9 +72,9 @@ export class Serving {
     this.#options.hooks.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
 
-  missReason<T>({ kind, key, keyHash }: Question<T>, held: Held<T> | null): MissReason {
+  missReason<T>({ kind, key }: Question<T>, held: Held<T> | null): MissReason {
     const cacheClass: CacheClass = held === null ? kind : classOf(kind, held.stored.entry);
-    if (!isKept(this.#options.times.of(cacheClass, keyHash))) return 'not-cacheable';
+    if (!isKept(this.#options.times.of(cacheClass))) return 'not-cacheable';
     if (held !== null) return held.usability === 'purged' ? 'purged' : 'expired';
     return this.#options.memory.wasEvicted(key) ? 'evicted' : 'never-seen';
   }

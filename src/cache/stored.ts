@@ -54,7 +54,7 @@ export function judge(keyHash: number, stored: StoredEntry, nowMs: number, law: 
   // A clock that was set back must not make an answer younger than new.
   const ageMs = Math.max(0, nowMs - entry.filledAtMs);
   const purge = law.purges.since(stored.position, stored.tags);
-  const times = law.times.of(classOf(stored.kind, entry), keyHash);
+  const times = law.times.of(classOf(stored.kind, entry));
   const jitter = jitterOf(keyHash, entry.filledAtMs);
   const { usability, ttlMs } = classify(ageMs, times, { jitter, isOutdated: purge === 'soft' });
   return { usability: purge === 'hard' ? 'purged' : usability, ttlMs, ageMs };

@@ -43,18 +43,7 @@ export const DEFAULT_TIMES: TimesByClass = {
 
 /** Asked at every read, so that a change rules what is already stored too. */
 export interface TimesInForce {
-  /**
-   * Of a key, named by its `hash32`: some keys of a class may have a `fresh` of their own that is tried out. Without a key,
-   * what rules all others.
-   */
-  of(cacheClass: CacheClass, keyHash?: number): CacheTimes;
-}
-
-/** A `fresh` that is tried out on some keys of a class. */
-export interface TriedTime {
-  readonly freshMs: number;
-  /** Whether it rules the key of that `hash32`. */
-  readonly rules: (keyHash: number) => boolean;
+  of(cacheClass: CacheClass): CacheTimes;
 }
 
 /** Whether an answer of the class is ever of use after it was given. */
@@ -67,19 +56,12 @@ export class AdjustableTimes implements TimesInForce {
   #configured: TimesByClass;
   readonly #set = new Map<CacheClass, Partial<CacheTimes>>();
   readonly #inForce = new Map<CacheClass, CacheTimes>();
-  readonly #tried = new Map<CacheClass, { readonly time: TriedTime; readonly times: CacheTimes }>();
-  /** All that a read looks at while nothing is tried out. */
-  #isAnyTried = false;
 
   constructor(configured: TimesByClass = DEFAULT_TIMES) {
     this.#configured = configured;
   }
 
-  of(cacheClass: CacheClass, keyHash?: number): CacheTimes {
-    if (this.#isAnyTried && keyHash !== undefined) {
-      const tried = this.#tried.get(cacheClass);
-      if (tried?.time.rules(keyHash) === true) return tried.times;
-    }
+  of(cacheClass: CacheClass): CacheTimes {
     return this.#inForce.get(cacheClass) ?? this.#configured[cacheClass];
   }
 
@@ -111,16 +93,7 @@ export class AdjustableTimes implements TimesInForce {
     for (const cacheClass of CACHE_CLASSES) this.#compute(cacheClass);
   }
 
-  /** Some keys of the class get that `fresh`, in place of any that was tried before; null: none any more. */
-  try(cacheClass: CacheClass, time: TriedTime | null): void {
-    if (time === null) this.#tried.delete(cacheClass);
-    else this.#tried.set(cacheClass, { time, times: { ...this.of(cacheClass), freshMs: time.freshMs } });
-    this.#isAnyTried = this.#tried.size > 0;
-  }
-
   #compute(cacheClass: CacheClass): void {
     this.#inForce.set(cacheClass, { ...this.#configured[cacheClass], ...this.setOf(cacheClass) });
-    const tried = this.#tried.get(cacheClass);
-    if (tried !== undefined) this.try(cacheClass, tried.time);
   }
 }

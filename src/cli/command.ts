@@ -1,6 +1,7 @@
 /** How every command is made: help with examples, `--json`, and errors that come back as exceptions. */
 import { Command, InvalidArgumentError } from 'commander';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
+import { CliError, EXIT_CODES } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface CommandTexts {
@@ -26,6 +27,17 @@ export function makeGroup({ name, summary, details, examples }: CommandTexts, te
     .exitOverride()
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError('Run with --help to see what is possible.');
+}
+
+/** A command of an earlier release: whatever follows its name, it fails and says what takes its place. */
+export function makeRemoved(name: string, explanation: string, terminal: Terminal): Command {
+  return makeGroup({ name, summary: 'removed', examples: [] }, terminal)
+    .helpOption(false)
+    .allowUnknownOption()
+    .argument('[anything...]')
+    .action(() => {
+      throw new CliError(explanation, EXIT_CODES.usage);
+    });
 }
 
 /** Gives the answer: the document with `--json`, else the text. */

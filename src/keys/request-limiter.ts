@@ -3,12 +3,8 @@
  * key's own description (K8a), wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not
  * answer, each process counts by itself.
  */
-import {
-  type IRateLimiterRedisOptions,
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-} from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RedisClient } from '../redis/client.ts';
 
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */

@@ -7,7 +7,6 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeMachine } from '../prove/machine.ts';
-import { capacity } from './capacity.ts';
 import { Bench } from './gateway/bench.ts';
 import type { Case, CaseResult, Table } from './gateway/case.ts';
 import { hotList } from './gateway/cases/hot-list.ts';
@@ -33,7 +32,6 @@ const CASES: Readonly<Record<string, Case>> = {
   start,
   growth,
   tracing,
-  capacity,
 };
 const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
 

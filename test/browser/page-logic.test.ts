@@ -6,7 +6,6 @@ import { steps, whole, windows } from '../../src/admin/dashboard/page/hour-data.
 import { compare, nearest, predict } from '../../src/admin/dashboard/page/prediction.js';
 import { hear, together } from '../../src/admin/dashboard/page/pulse-data.js';
 import { readAdvice } from '../../src/admin/dashboard/page/shapes.js';
-import { factorOf, leftWords, limitWords, perRead, shareOf } from '../../src/admin/dashboard/page/trial-words.js';
 
 const spaced = (text: string): string => text.replaceAll('\u00a0', ' ');
 
@@ -125,93 +124,6 @@ describe('the last hour', () => {
       { at: 0, reads: 10, p99Ms: 30, staleOnError: 2 },
     ]);
     expect([...hear(heard, pulseOf('b', 30), 60_500).keys()]).toEqual(['b']);
-  });
-});
-
-const ARM = {
-  fresh: '30s',
-  freshMs: 30_000,
-  reads: 100,
-  hitRatio: 0.9,
-  storeCalls: 10,
-  storeFailures: 0,
-  storeCallsPerRead: 0.1,
-  storeFailureRatio: 0,
-};
-const TRIAL = {
-  id: 't1',
-  class: 'list',
-  state: 'running',
-  reason: null,
-  fresh: '1m',
-  freshMs: 60_000,
-  share: 0.1,
-  startedAt: 0,
-  startedBy: 'alice',
-  until: 3_600_000,
-  endedAt: null,
-  limits: { maxStoreLoad: 1.5, maxErrors: 0.05 },
-  arms: { trial: { ...ARM, fresh: '1m', freshMs: 60_000 }, control: ARM },
-  predicted: { trial: null, control: null },
-};
-
-const share = (typed: string): number => shareOf(typed, { name: 'Share', least: 0, largest: 0.5 });
-const words = (trial: object, control: object = {}, more: object = {}): readonly string[] =>
-  limitWords({
-    ...TRIAL,
-    ...more,
-    arms: { trial: { ...TRIAL.arms.trial, ...trial }, control: { ...ARM, ...control } },
-  }).map(spaced);
-
-describe('trials', () => {
-  test('a share is typed in percent or as a ratio, and nothing else is one', () => {
-    expect(['10%', '0.1', ' 7 % ', '0.5', '50%', '2.5%'].map(share)).toEqual([0.1, 0.1, 0.07, 0.5, 0.5, 0.025]);
-    const said = 'Share: “10” is no share for this. Write 10% or 0.1; above 0 and at most 50\u00a0%.';
-    expect(() => share('10')).toThrow(said);
-    for (const typed of ['', '0', '0%', '51%', '-1%', '1e-1', '0,1', 'ten'])
-      expect(() => share(typed)).toThrow('is no share for this');
-    const errors = { name: 'Errors', least: 0.01, largest: 1 };
-    expect([shareOf('1%', errors), shareOf('1', errors)]).toEqual([0.01, 1]);
-    expect(() => shareOf('0.9%', errors)).toThrow('at least 1\u00a0% and at most 100\u00a0%.');
-  });
-
-  test('a multiple has its bounds', () => {
-    expect(['1.1', ' 2 ', '100'].map((typed) => factorOf('Load', typed))).toEqual([1.1, 2, 100]);
-    for (const typed of ['', '1', '100.1', '1.5x', '-2']) expect(() => factorOf('Load', typed)).toThrow('at least 1.1');
-  });
-
-  test('few calls per read are more than none', () => {
-    expect([null, 0, 0.0004, 0.0625, 1.5].map(perRead)).toEqual(['–', '0.000', '<\u00a00.001', '0.063', '1.500']);
-  });
-
-  test('what is left is never less than nothing', () => {
-    expect(spaced(leftWords(TRIAL, 1_200_000))).toMatch(/^40 min left, until /);
-    expect(leftWords(TRIAL, 3_600_000)).toBe('about to end');
-  });
-
-  test('how the trial stands beside the rest, and where it goes back', () => {
-    const [back, errors] = [
-      'clearly above 1.5 times the trial goes back by itself.',
-      'clearly above 5 points more it goes back by itself.',
-    ];
-    expect(words({ storeCallsPerRead: 0.123, storeFailureRatio: 0.031 })).toEqual([
-      `A read costs the store 1.23 times what one of the rest does; ${back}`,
-      `Of its store calls 3.1 points more than of the rest fail; ${errors}`,
-    ]);
-    expect(words({}, { storeCallsPerRead: 0, storeFailureRatio: 0.2 })).toEqual([
-      `A read costs the store something, that of the rest nothing; ${back}`,
-      `Of its store calls 20 points fewer than of the rest fail; ${errors}`,
-    ]);
-    expect(words({ storeCallsPerRead: 0 }, { storeCallsPerRead: 0 })).toEqual([
-      `A read costs the store nothing, as that of the rest; ${back}`,
-      `Of its store calls as many as of the rest fail; ${errors}`,
-    ]);
-    const unread = { storeCallsPerRead: null, storeFailureRatio: null, freshMs: 1000 };
-    expect(words(unread, {}, { reason: 'Not judged yet: none was read.' })).toEqual([
-      'A read costs the store an amount that is not known yet; clearly above 1.5 times what is predicted the trial goes back by itself.',
-      `Of its store calls a share that is not known yet fail; ${errors}`,
-      'Not judged yet: none was read.',
-    ]);
   });
 });
 

@@ -126,7 +126,12 @@ function drawn(kinds: readonly (readonly [number, () => string])[]): string {
 async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void> {
   mkdirSync(IMAGES, { recursive: true });
   for (const colorScheme of ['dark', 'light'] as const) {
-    const page = await from.newPage({ viewport: { width: 1360, height: 1300 }, colorScheme, reducedMotion: 'reduce' });
+    const page = await from.newPage({
+      viewport: { width: 1360, height: 1300 },
+      colorScheme,
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+    });
     await page.goto(adminUrl);
     await page.locator('.panel-fleet tbody tr').waitFor();
     await page.getByRole('radio', { name: 'transcript' }).check({ force: true });

@@ -16,7 +16,6 @@ const SECTIONS = [
   'Now',
   'Last hour by class',
   'What if',
-  'Trials',
   'Times in force',
   'Why reads miss',
   'Top by store load',

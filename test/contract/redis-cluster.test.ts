@@ -10,7 +10,6 @@ import {
   quotaOn,
   registryOn,
   timesControlOn,
-  trialLedgerOn,
 } from './redis-harness.ts';
 
 const cluster = givenRedis(() => spawnCluster());
@@ -26,7 +25,6 @@ describe('purge log: a Cluster', () => {
 });
 describe('times in force: a Cluster', () => {
   timesControlOn(cluster);
-  trialLedgerOn(cluster);
 });
 describe('maintenance: a Cluster', () => {
   maintenanceOn(cluster);

@@ -15,7 +15,6 @@ import { purgeLogContract } from './purge-log/cases.ts';
 import { describeQuota } from './quota/suite.ts';
 import { describeRegistry } from './registry/suite.ts';
 import { timesControlContract } from './times-control/cases.ts';
-import { trialLedgerContract } from './trial-ledger/cases.ts';
 
 type Given = () => TestRedis;
 
@@ -71,20 +70,6 @@ export function timesControlOn(given: Given): void {
   timesControlContract(async () => {
     const { one } = await emptyFleet(given);
     return { times: one.times, control: one.timesControl };
-  });
-}
-
-export function trialLedgerOn(given: Given): void {
-  trialLedgerContract(async () => {
-    const { one, two } = await emptyFleet(given, { size: 2 });
-    const isSame = (): boolean => JSON.stringify(one.trials.all()) === JSON.stringify(two.trials.all());
-    return {
-      ledger: one.trialLedger,
-      beside: two.trialLedger,
-      here: one.trials,
-      times: one.times,
-      heard: async () => void (await vi.waitUntil(isSame, { timeout: 5000, interval: 1 })),
-    };
   });
 }
 

@@ -6,7 +6,6 @@ import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { openRedisFleet, type RedisFleet, type RedisFleetHooks } from '../../src/cache/redis-fleet.ts';
 import { systemTimers } from '../../src/timers.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { TrialsHere } from '../../src/cache/trial/here.ts';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 
 export interface CacheFleetOptions {
@@ -24,7 +23,6 @@ export interface CacheMember extends RedisFleet {
   readonly cache: RedisLink;
   readonly memory: MemoryTier;
   readonly times: AdjustableTimes;
-  readonly trials: TrialsHere;
 }
 
 export interface CacheFleet {
@@ -42,16 +40,13 @@ export async function openMember(options: CacheFleetOptions): Promise<CacheMembe
   const memory = new MemoryTier({ maxBytes: 2 ** 26 });
   const times = new AdjustableTimes();
   const maintenance = new MaintenanceState(clock);
-  const trials = new TrialsHere({ times, clock });
-  const shared = { state, cache, memory, times, maintenance, trials, clock, timers: systemTimers, hooks };
+  const shared = { state, cache, memory, times, maintenance, clock, timers: systemTimers, hooks };
   const opened = await openRedisFleet({ store: 'test', ...shared, ...(leaseMs === undefined ? {} : { leaseMs }) });
   return {
     fleet: opened.fleet,
     purges: opened.purges,
     timesControl: opened.timesControl,
     maintenance: opened.maintenance,
-    trialLedger: opened.trialLedger,
-    trials,
     inspector: opened.inspector,
     health: () => opened.health(),
     close: () => {

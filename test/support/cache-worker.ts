@@ -6,7 +6,6 @@ import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Koa from 'koa';
 import { MaintenanceState } from '../../src/cache/maintenance.ts';
-import { TrialsHere } from '../../src/cache/trial/here.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { createReadThrough } from '../../src/cache/read-through.ts';
 import type { EvaluationReader } from '../../src/cache/reader.ts';
@@ -40,8 +39,7 @@ async function open({ redisUrl, storeUrl, storeToken, times: evaluation }: Worke
   const times = new AdjustableTimes({ ...DEFAULT_TIMES, evaluation });
   const [state, cache] = [openRedis({ url: redisUrl, role: 'state' }), openRedis({ url: redisUrl, role: 'cache' })];
   const maintenance = new MaintenanceState(systemClock);
-  const trials = new TrialsHere({ times, clock: systemClock });
-  const shared = { memory, times, maintenance, trials, clock: systemClock, timers: systemTimers };
+  const shared = { memory, times, maintenance, clock: systemClock, timers: systemTimers };
   const fleet = await openRedisFleet({ store: 'test', ...shared, state, cache });
   const store = createHttpStore({
     baseUrl: storeUrl,

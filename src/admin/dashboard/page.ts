@@ -20,7 +20,6 @@ const SECTIONS = [
   ['now', 'Now'],
   ['hour', 'Last hour'],
   ['what-if', 'What if'],
-  ['trials', 'Trials'],
   ['times', 'Times'],
   ['misses', 'Misses'],
   ['top', 'Top load'],

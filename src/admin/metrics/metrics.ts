@@ -13,7 +13,6 @@ import { reloadRecorders } from './reloads.ts';
 import { requestRecorders } from './requests.ts';
 import { stateGauges } from './state.ts';
 import { storeRecorders } from './store.ts';
-import { trialRecorders } from './trials.ts';
 
 /** Metrics in a registry of their own, so that several gateways can live in one process. `version` is the gateway's. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
@@ -39,7 +38,6 @@ export function createMetrics({ version }: { readonly version: string }): Metric
     ...requestRecorders(registry),
     ...storeRecorders(registry),
     ...cacheRecorders(registry),
-    ...trialRecorders(registry),
     ...guardRecorders(registry),
     ...redisRecorders(registry),
     ...reloadRecorders(registry),

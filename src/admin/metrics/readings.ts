@@ -1,7 +1,6 @@
 /** What gauges read at the moment when the metrics are asked for. */
 import type { Usage } from '../../cache/ports.ts';
 import type { Hearing } from '../../cache/redis-hearing.ts';
-import type { CacheClass } from '../../cache/times.ts';
 import type { RedisRole } from '../../redis/link.ts';
 import type { GuardStatus } from '../../upstream/guard.ts';
 import type { Readiness } from '../readiness.ts';
@@ -29,8 +28,6 @@ export interface StateReadings {
   readonly memoryLimitBytes: number;
   /** Whether the maintenance switch is on. */
   readonly maintenance: () => boolean;
-  /** The classes of which a trial of a time runs. */
-  readonly trials: () => readonly CacheClass[];
   readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
   readonly guard: () => GuardStatus;
   /** Processes that share this gateway's Redis, itself included. */

@@ -2,7 +2,6 @@
 import type { LeaseWaitEnd, MissReason } from '../../cache/hooks.ts';
 import type { ReadOutcome } from '../../cache/reader.ts';
 import type { CacheClass } from '../../cache/times.ts';
-import type { RollbackCause } from '../../cache/trial/trial.ts';
 import type { WindowName } from '../../quota/quota.ts';
 import type { RedisRole } from '../../redis/link.ts';
 import type { CommandOutcome } from '../../redis/timed-client.ts';
@@ -58,8 +57,6 @@ export interface MetricRecorders {
   cacheMiss(miss: { readonly class: CacheClass; readonly reason: MissReason }): void;
   /** How long a read waited for another process's call to the store, and how that ended. */
   leaseWait(wait: { readonly class: CacheClass; readonly end: LeaseWaitEnd; readonly seconds: number }): void;
-  /** Once in a fleet. */
-  trialRolledBack(rollback: { readonly class: CacheClass; readonly reason: RollbackCause }): void;
   /** `start`: the first time. */
   configRead(read: { readonly result: 'start' | 'success' | 'failure'; readonly atMs: number }): void;
   /** What the guard of the store counts. */

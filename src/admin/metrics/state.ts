@@ -4,7 +4,6 @@ import type { Readiness } from '../readiness.ts';
 import { flag, type StateGauge, type StateReadings } from './readings.ts';
 import { GUARD_GAUGES } from './guard.ts';
 import { REDIS_GAUGES } from './redis-gauges.ts';
-import { TRIAL_GAUGES } from './trials.ts';
 
 const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
 
@@ -71,7 +70,7 @@ const GAUGES: readonly StateGauge[] = [
   },
 ];
 
-const ALL_GAUGES = [...GAUGES, ...TRIAL_GAUGES, ...GUARD_GAUGES, ...REDIS_GAUGES];
+const ALL_GAUGES = [...GAUGES, ...GUARD_GAUGES, ...REDIS_GAUGES];
 
 /** Registers the gauges. They have no samples before there is something to read. */
 export function stateGauges(registry: Registry): { watch(readings: StateReadings): void } {

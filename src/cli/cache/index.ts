@@ -1,6 +1,6 @@
 /** `evalgate cache`: what the cache holds and does, its times in force, and purging. */
 import type { Command } from 'commander';
-import { makeGroup } from '../command.ts';
+import { makeGroup, makeRemoved } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 import { adviceCommand } from './advice.ts';
 import { explainCommand } from './explain.ts';
@@ -8,8 +8,13 @@ import { maintenanceCommand } from './maintenance.ts';
 import { purgeCacheCommand } from './purge.ts';
 import { cacheStatsCommand } from './stats.ts';
 import { topCommand } from './top.ts';
-import { trialCommand } from './trial.ts';
 import { ttlCommand } from './ttl.ts';
+
+const TRIAL_REMOVED = [
+  '`evalgate cache trial` was removed in evalgate 0.2.',
+  'See what another fresh time would do with `evalgate cache advice`, set it with `evalgate cache ttl set`, watch it with',
+  '`evalgate cache stats`, and go back with `evalgate cache ttl reset`.',
+].join(' ');
 
 export function cacheCommand(terminal: Terminal): Command {
   const texts = {
@@ -24,7 +29,7 @@ export function cacheCommand(terminal: Terminal): Command {
     .addCommand(explainCommand(terminal))
     .addCommand(maintenanceCommand(terminal))
     .addCommand(adviceCommand(terminal))
-    .addCommand(trialCommand(terminal))
     .addCommand(ttlCommand(terminal))
-    .addCommand(purgeCacheCommand(terminal));
+    .addCommand(purgeCacheCommand(terminal))
+    .addCommand(makeRemoved('trial', TRIAL_REMOVED, terminal), { hidden: true });
 }

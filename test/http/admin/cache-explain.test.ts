@@ -106,7 +106,6 @@ describe('the entry behind a path', () => {
           source: { fresh: 'default', stale: 'default', error: 'default' },
           setBy: null,
           setAt: null,
-          trial: null,
         },
         maintenance: null,
       },

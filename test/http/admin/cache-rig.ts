@@ -9,10 +9,6 @@ import { LocalTimesControl } from '../../../src/cache/times-control.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
 import type { ManualClock } from '../../support/manual-clock.ts';
 import { createResolver } from '../../../src/http/resolve.ts';
-import { TrialsHere } from '../../../src/cache/trial/here.ts';
-import { LocalTrialLedger } from '../../../src/cache/trial/ledger.ts';
-import { Trials } from '../../../src/cache/trial/trials.ts';
-import { ManualTimers } from '../../support/manual-timers.ts';
 
 export const MAX_BYTES = 1_000_000;
 
@@ -24,28 +20,12 @@ export function createCacheRig(clock: ManualClock) {
   const counters = createCacheCounters();
   const lastMisses = new LastMisses();
   const top = new TopLoads(clock);
-  const timesControl = new LocalTimesControl(times);
-  const here = new TrialsHere({ times, clock });
-  const trials = new Trials({
-    here,
-    ledger: new LocalTrialLedger(here, timesControl),
-    board: null,
-    times,
-    predict: async (_class, each) => each.map(() => null),
-    isBreakerOpen: () => false,
-    isJudge: () => true,
-    self: 'process-1',
-    clock,
-    timers: new ManualTimers(clock),
-    hooks: { onOver: () => {}, onAlone: () => {} },
-  });
   const controls = createCacheControls({
     memory,
     shared: null,
     purges,
     times,
-    timesControl,
-    trials,
+    timesControl: new LocalTimesControl(times),
     configuredBy: () => 'default',
     maxBytes: MAX_BYTES,
     counters,
@@ -57,5 +37,5 @@ export function createCacheRig(clock: ManualClock) {
     top: (limit) => top.view(limit),
     clock,
   });
-  return { controls, memory, purges, times, counters, lastMisses, top, here, trials };
+  return { controls, memory, purges, times, counters, lastMisses, top };
 }

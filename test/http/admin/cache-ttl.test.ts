@@ -45,7 +45,6 @@ const LIST_BY_DEFAULT = {
   errorMs: 3_600_000,
   source: BY_DEFAULT,
   ...NOT_SET,
-  trial: null,
 };
 
 describe('GET /api/cache/ttl', () => {

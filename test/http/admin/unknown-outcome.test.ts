@@ -4,7 +4,6 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { createCacheRig } from './cache-rig.ts';
 import { startAdmin, WORKSPACE } from './harness.ts';
 
-const TRIAL = { fresh: '1m', share: 0.1, for: '1h' };
 const lost = () => Promise.reject(new Error('Command timed out'));
 
 test('of a change whose answer is lost the audit has what was asked, without any secret', async () => {
@@ -23,7 +22,6 @@ test('of a change whose answer is lost the audit has what was asked, without any
       ...controls,
       purge: lost,
       timesControl: { set: lost, reset: lost },
-      trials: { running: () => [], views: lost, view: lost, start: lost, stop: lost, adopt: lost },
       maintenance: { current: () => null, begin: lost, end: lost },
     },
   });
@@ -36,9 +34,6 @@ test('of a change whose answer is lost the audit has what was asked, without any
     ['POST', '/api/cache/purge', { tags: ['all'], mode: 'soft' }, { mode: 'soft', tagCount: 1, tags: ['all'] }],
     ['PUT', '/api/cache/maintenance', { for: '30m' }, { until: '2026-01-15T12:30:00.000Z' }],
     ['DELETE', '/api/cache/maintenance', undefined, null],
-    ['POST', '/api/cache/trials', { class: 'list', ...TRIAL }, { ...TRIAL, maxStoreLoad: 1.5, maxErrors: 0.05 }],
-    ['DELETE', '/api/cache/trials/list', undefined, null],
-    ['POST', '/api/cache/trials/list/adopt', {}, null],
     ['PATCH', one, { status: 'deprecated' }, { status: 'deprecated' }],
     ['DELETE', one, undefined, { status: 'revoked' }],
     ['POST', `${one}/rotate`, { overlap: '2h' }, { overlap: '2h' }],

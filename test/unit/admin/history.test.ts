@@ -25,8 +25,6 @@ function callStore(cacheClass: CacheClass = 'list'): void {
   history.hooks.onStoreCall?.({
     class: cacheClass,
     key: 'key',
-    keyHash: hash32('key'),
-    isFailed: false,
     route: null,
     durationMs: 1,
   });

@@ -18,7 +18,6 @@ function readings(overrides: Partial<StateReadings> = {}): StateReadings {
     memory: () => ({ entries: 3, bytes: 4096 }),
     memoryLimitBytes: 64_000_000,
     maintenance: () => false,
-    trials: () => [],
     connections: () => ({ public: 12, admin: 1 }),
     guard: () => ({ isOpen: true, inFlight: 2, queued: 5 }),
     processes: () => 4,
@@ -43,19 +42,14 @@ const GAUGES = [
   'evalgate_fleet',
   'evalgate_redis',
 ];
-const CACHE = [
-  'evalgate_cache_entries',
-  'evalgate_cache_bytes',
-  'evalgate_cache_limit',
-  'evalgate_cache_trial_running',
-];
+const CACHE = ['evalgate_cache_entries', 'evalgate_cache_bytes', 'evalgate_cache_limit'];
 
 test('before there is anything to read, nothing is said of it', async () => {
   expect(await samples(...GAUGES, 'evalgate_http_connections{', ...CACHE, 'evalgate_quota_exact')).toEqual([]);
 });
 
 test('what holds at the moment of the scrape is told', async () => {
-  metrics.watch(readings({ maintenance: () => true, trials: () => ['list'] }));
+  metrics.watch(readings({ maintenance: () => true }));
   expect(await samples(...GAUGES, 'evalgate_http_connections{', ...CACHE, ...GUARD)).toEqual([
     'evalgate_readiness{status="starting"} 0',
     'evalgate_readiness{status="ready"} 1',
@@ -67,10 +61,6 @@ test('what holds at the moment of the scrape is told', async () => {
     'evalgate_cache_entries{tier="memory"} 3',
     'evalgate_cache_bytes{tier="memory"} 4096',
     'evalgate_cache_limit_bytes{tier="memory"} 64000000',
-    'evalgate_cache_trial_running{class="list"} 1',
-    ...['evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'].map(
-      (cacheClass) => `evalgate_cache_trial_running{class="${cacheClass}"} 0`,
-    ),
     'evalgate_store_breaker_open 1',
     'evalgate_store_calls_in_flight 2',
     'evalgate_store_calls_queued 5',

@@ -85,10 +85,7 @@ function inOwnWords(error) {
 /** @param {Explanation} explanation */
 function viewOf({ at, key, route, class: cacheClass, next, memory, redis, flight, lastMiss, times }) {
   const rows = [
-    [
-      'Class',
-      `${cacheClass}: fresh ${times.fresh}${times.source.fresh === 'trial' ? ' in a trial' : ''}, stale ${times.stale}, on error ${times.error}`,
-    ],
+    ['Class', `${cacheClass}: fresh ${times.fresh}, stale ${times.stale}, on error ${times.error}`],
     ['Route', route],
     ['Memory', memory === null ? 'no copy' : copyWords(memory, at)],
     ['Redis', redisWords(redis, at)],

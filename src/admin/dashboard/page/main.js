@@ -29,8 +29,6 @@ import { liveness, maintenanceBanner, statusBar } from './status.js';
 import { themeSwitch } from './theme.js';
 import { timesPanel } from './times.js';
 import { topPanel } from './top.js';
-import { readTrials } from './trial-shapes.js';
-import { trialsPanel } from './trials.js';
 import { whatIfPanel } from './what-if.js';
 
 const OFTEN_MS = 2000;
@@ -46,7 +44,6 @@ const resources = {
   advice: new Resource(api, { path: 'api/cache/advice', read: readAdvice, everyMs: OFTEN_MS }),
   stats: new Resource(api, { path: 'api/cache', read: readStats, everyMs: SELDOM_MS }),
   times: new Resource(api, { path: 'api/cache/ttl', read: readTimes, everyMs: SELDOM_MS }),
-  trials: new Resource(api, { path: 'api/cache/trials', read: readTrials, everyMs: OFTEN_MS }),
   top: new Resource(api, { path: 'api/cache/top?limit=10', read: readTop, everyMs: SELDOM_MS }),
   fleet: new Resource(api, { path: 'api/fleet', read: readFleet, everyMs: OFTEN_MS }),
   keys: new Resource(api, { path: 'api/keys', read: readKeys, everyMs: SELDOM_MS }),
@@ -56,8 +53,8 @@ const all = Object.values(resources);
 
 /** After a change: what it may have moved is asked for again before the change counts as done. */
 const changed = async () => {
-  const { times, advice, maintenance, keys, audit, stats, trials } = resources;
-  await Promise.all([times, advice, maintenance, keys, audit, stats, trials].map((resource) => resource.refresh()));
+  const { times, advice, maintenance, keys, audit, stats } = resources;
+  await Promise.all([times, advice, maintenance, keys, audit, stats].map((resource) => resource.refresh()));
 };
 const means = { api, changed };
 
@@ -81,7 +78,7 @@ async function signIn(reason) {
   await Promise.all(all.map((resource) => resource.refresh()));
 }
 
-const { readiness, fleet, maintenance, history, pulse, advice, times, trials, stats, top, keys, audit } = resources;
+const { readiness, fleet, maintenance, history, pulse, advice, times, stats, top, keys, audit } = resources;
 signOut.hidden = !api.hasToken;
 fill(document.getElementById('tools') ?? document.body, liveness(all), themeSwitch(), signOut);
 fill(
@@ -94,7 +91,6 @@ fill(
   nowPanel({ history, pulse }),
   hourPanel(history),
   whatIfPanel(means, { advice, times }),
-  trialsPanel(means, trials),
   timesPanel(means, times),
   missesPanel(stats),
   topPanel(top),

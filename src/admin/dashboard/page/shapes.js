@@ -85,7 +85,6 @@ export const readClassTimes = shape({
   source: shape({ fresh: text, stale: text, error: text }),
   setBy: optional(text),
   setAt: optional(time),
-  trial: optional(shape({ fresh: text, share: number })),
 });
 
 /** `GET /api/cache/ttl` */

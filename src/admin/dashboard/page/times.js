@@ -3,8 +3,6 @@ import { h, keep } from './dom.js';
 import { duration, moment } from './format.js';
 import { panel } from './panel.js';
 import { editTimes, resetTimes } from './times-change.js';
-import { startTrial } from './trial-change.js';
-import { shareWords } from './trial-words.js';
 
 /** @typedef {import('./shapes.js').ClassTimes} ClassTimes */
 
@@ -58,7 +56,7 @@ function rowOf(means, times) {
     'tr',
     {},
     h('th', { scope: 'row' }, times.class),
-    timeCell(times.freshMs, times.source.fresh, trialMark(times)),
+    timeCell(times.freshMs, times.source.fresh),
     timeCell(times.staleMs, times.source.stale),
     timeCell(times.errorMs, times.source.error),
     h(
@@ -92,40 +90,15 @@ function rowOf(means, times) {
         },
         'Reset',
       ),
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'small',
-          'data-focus': 'trial',
-          'aria-label': `Start a trial of ${times.class}`,
-          onclick: () => void startTrial(means, { times, freshMs: times.freshMs, expected: [] }),
-        },
-        'Trial',
-      ),
     ),
   );
-}
-
-/** @param {ClassTimes} times */
-function trialMark({ trial }) {
-  if (trial === null) return null;
-  return h('a', { class: 'sub', href: '#trials' }, `trial: ${trial.fresh} for ${shareWords(trial.share)}`);
 }
 
 /**
  * @param {number} ms
  * @param {string} source
- * @param {Node | null} [more]
  */
-function timeCell(ms, source, more = null) {
+function timeCell(ms, source) {
   const kind = source === 'set' ? 'source source-set' : 'source';
-  return h(
-    'td',
-    {},
-    ms === 0 ? 'none' : duration(ms),
-    ' ',
-    h('span', { class: kind }, SOURCES.get(source) ?? source),
-    more,
-  );
+  return h('td', {}, ms === 0 ? 'none' : duration(ms), ' ', h('span', { class: kind }, SOURCES.get(source) ?? source));
 }

@@ -42,7 +42,7 @@ export function classPicker(choose) {
 
 /**
  * The slider over the tried times, the field for any other, and the buttons that set it.
- * @param {Pick<import('./what-if-view.js').Handlers, 'chooseMs' | 'chooseIndex' | 'apply' | 'startTrial' | 'reset'>} on
+ * @param {Pick<import('./what-if-view.js').Handlers, 'chooseMs' | 'chooseIndex' | 'apply' | 'reset'>} on
  */
 export function timeField(on) {
   const slider = timeSlider(on.chooseIndex);
@@ -50,7 +50,6 @@ export function timeField(on) {
   const inForce = h('strong');
   const between = h('p', { class: 'between' });
   const apply = h('button', { type: 'button', class: 'primary', onclick: () => enabled(apply) && on.apply() });
-  const trial = h('button', { type: 'button', onclick: () => enabled(trial) && on.startTrial() }, 'Start a trial …');
   const reset = h(
     'button',
     { type: 'button', onclick: () => enabled(reset) && on.reset() },
@@ -62,7 +61,7 @@ export function timeField(on) {
     const { timesNow, chosenMs } = shown;
     const isNothing = chosenMs === timesNow.freshMs || !exact.isUsable();
     say(apply, isNothing ? 'Nothing to apply' : `Apply ${written(chosenMs)} …`);
-    for (const button of [apply, trial]) set(button, 'aria-disabled', isNothing ? 'true' : null);
+    set(apply, 'aria-disabled', isNothing ? 'true' : null);
     set(reset, 'aria-disabled', Object.values(timesNow.source).includes('set') ? null : 'true');
   };
   return {
@@ -76,7 +75,7 @@ export function timeField(on) {
       between,
     ),
     // The fault comes up when the field is left, by pressing a button for instance: that one must not move away under it.
-    actions: h('div', {}, h('div', { class: 'buttons' }, apply, trial, reset), exact.fault),
+    actions: h('div', {}, h('div', { class: 'buttons' }, apply, reset), exact.fault),
     /** @param {FieldState} state */
     show: ({ timesNow, curve, chosenMs, prediction, index }) => {
       slider.show({ curve, index, chosenMs, valueText: valueText(chosenMs, prediction) });

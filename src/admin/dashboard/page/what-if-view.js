@@ -15,7 +15,6 @@ import { curveRow, whatIfChart } from './what-if-chart.js';
  * @property {(ms: number) => void} chooseMs
  * @property {(index: number) => void} chooseIndex A place in the curve.
  * @property {() => void} apply
- * @property {() => void} startTrial
  * @property {() => void} reset
  */
 

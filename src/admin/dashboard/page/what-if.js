@@ -5,7 +5,6 @@ import { panel } from './panel.js';
 import { predict } from './prediction.js';
 import { CLASSES } from './shapes.js';
 import { applyFresh, resetTimes } from './times-change.js';
-import { startTrial } from './trial-change.js';
 import { whatIfView } from './what-if-view.js';
 
 /** @typedef {import('./shapes.js').ClassAdvice} ClassAdvice */
@@ -36,10 +35,6 @@ export function whatIfPanel(means, { advice, times }) {
           expected: expectedOf(one, chosenMs),
         });
         if (isDone) change({ ...state, chosenMs: null });
-      }),
-    startTrial: () =>
-      void withChoice(async ({ timesNow, chosenMs, one }) => {
-        await startTrial(means, { times: timesNow, freshMs: chosenMs, expected: expectedOf(one, chosenMs) });
       }),
     reset: () =>
       void withChoice(async ({ timesNow }) => {

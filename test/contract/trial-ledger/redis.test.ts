@@ -1,3 +1,0 @@
-import { givenRedis, trialLedgerOn } from '../redis-harness.ts';
-
-trialLedgerOn(givenRedis());
