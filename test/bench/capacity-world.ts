@@ -57,15 +57,18 @@ interface Pinning {
   readonly core: number;
 }
 
-function inUse(bench: Bench, redis: TestRedis, { servers, core }: Pinning): RedisInUse {
+async function inUse(bench: Bench, redis: TestRedis, { servers, core }: Pinning): Promise<RedisInUse> {
   bench.keep({ stop: () => redis.close() });
-  const nodes = servers.map(({ url, pid }) => {
-    if (pid === null) throw new Error('capacity is measured on Redis servers that are started for it');
-    execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' });
+  const nodes: RedisNode[] = [];
+  for (const { url } of servers) {
     const client = new Redis(url);
     bench.keep({ stop: async () => client.disconnect() });
-    return { client, pid };
-  });
+    const pid = Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1]);
+    // The first process is that of a container.
+    if (pid === 1) throw new Error('capacity is measured on a Redis that is a process: name one in TEST_REDIS_SERVER');
+    execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' });
+    nodes.push({ client, pid });
+  }
   return { url: redis.url, client: clientOf(bench, nodes), nodes };
 }
 
