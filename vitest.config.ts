@@ -7,6 +7,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/summary-reporter.ts'],
+    globalSetup: './test/support/redis/source.ts',
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // The message of a failed bar holds what was measured.

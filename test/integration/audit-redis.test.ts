@@ -39,13 +39,13 @@ async function targets(audit: Audit): Promise<string[]> {
 test('what is recorded while Redis is frozen stands there once when it goes on, and pushes nothing out', async () => {
   const [one, other] = await Promise.all([open(), open()]);
   await one.audit.record(change('before'));
-  redis.pause();
+  await redis.pause();
   // Each write carries all that is unwritten, and all of them run when Redis goes on.
   for (let number = 1; number <= 9; number += 1) {
     await one.audit.record(change(`frozen ${number}`));
     expect(await targets(one.audit)).toHaveLength(number);
   }
-  redis.resume();
+  await redis.resume();
   await vi.waitFor(async () => expect(await targets(other.audit)).toHaveLength(10), WITHIN);
   await one.audit.record(change('after'));
   const expected = ['after', 'before', ...Array.from({ length: 9 }, (_, index) => `frozen ${index + 1}`)];

@@ -6,7 +6,7 @@ import { CacheNames, cacheStateKey } from '../../src/redis/keys.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
-import { connectWhenUp } from '../support/redis-client.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const PATH = '/api/cache/maintenance';

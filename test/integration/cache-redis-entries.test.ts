@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Lease } from '../../src/cache/ports.ts';
 import { CacheNames } from '../../src/redis/keys.ts';
 import { type CacheFleet, startCacheFleet } from '../support/cache-fleet.ts';
-import { connectWhenUp } from '../support/redis-client.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { aStoredAbsence, aStoredEvaluation, keyOfEvaluation } from '../support/stored-entry.ts';
 

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import type { RedisFleetHooks } from '../../src/cache/redis-fleet.ts';
 import { type CacheMember, comesTrue, openMember } from '../support/cache-fleet.ts';
 import { MessagesProxy } from '../support/messages-proxy.ts';
-import { connectWhenUp } from '../support/redis-client.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { aStoredEvaluation, keyOfEvaluation } from '../support/stored-entry.ts';
 
@@ -122,10 +122,10 @@ describe('C8: without Redis', () => {
   test('a frozen Redis is one that does not answer, and nothing is lost when it goes on', async () => {
     remember();
     const before = near.purges.position();
-    redis.pause();
+    await redis.pause();
     expect(await comesTrue(() => statuses(near).every((status) => status === 'degraded'), NOTICED_MS)).toBe(true);
     expect(near.memory.get(key)).toBeDefined();
-    redis.resume();
+    await redis.resume();
     expect(await comesTrue(isWhole, NOTICED_MS)).toBe(true);
     expect(near.memory.get(key)).toBeDefined();
     expect(near.purges.position()).toEqual(before);

@@ -4,7 +4,7 @@ import type { PurgeLog } from '../../src/cache/purge-log.ts';
 import { DEFAULT_TIMES } from '../../src/cache/times.ts';
 import { cacheStateKey } from '../../src/redis/keys.ts';
 import { type CacheFleet, comesTrue, startCacheFleet } from '../support/cache-fleet.ts';
-import { connectWhenUp } from '../support/redis-client.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 /** What issue 3 allows a process that lost its messages. */

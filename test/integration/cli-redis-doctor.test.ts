@@ -1,7 +1,7 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { withClient } from '../support/redis-client.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { evalgate } from '../unit/cli/support.ts';
 

@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { hashToken } from '../../src/keys/token.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { withClient } from '../support/redis-client.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { evalgate, type Outcome } from '../unit/cli/support.ts';
 
@@ -272,13 +272,13 @@ test('what answers in another language is not Redis', async () => {
 });
 
 test('a frozen Redis is given up on, and nothing hangs', async () => {
-  redis.pause();
+  await redis.pause();
   try {
     const { code, stderr } = await direct(['list']);
     expect(code).toBe(1);
     expect(stderr).toMatch(/can't be used \((?:no answer within 5 s|Command timed out|ETIMEDOUT)\)/);
   } finally {
-    redis.resume();
+    await redis.resume();
   }
 });
 

@@ -68,7 +68,7 @@ test.each(['frozen', 'killed'] as const)(
     expect(turnLines()).toEqual([]);
     expect(await metric('evalgate_redis_memory_used_bytes')).toHaveLength(2);
 
-    if (how === 'frozen') redis.pause();
+    if (how === 'frozen') await redis.pause();
     else await redis.kill();
     await vi.waitFor(async () => {
       expect((await Promise.all([ask(), ask(), ask()])).map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -91,7 +91,7 @@ test.each(['frozen', 'killed'] as const)(
     expect(await metric('evalgate_quota_exact')).toEqual(['evalgate_quota_exact 0']);
 
     gateway.clock.advance(60_000);
-    if (how === 'frozen') redis.resume();
+    if (how === 'frozen') await redis.resume();
     else await redis.restart();
     await vi.waitFor(async () => {
       await ask();

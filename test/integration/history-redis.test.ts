@@ -132,14 +132,14 @@ test('without Redis it is what this process has seen, and says so; when Redis is
   two.read('hit');
   await written([one, two], [[1, 1]]);
   expect((await one.view()).scope).toBe('fleet');
-  redis.pause();
+  await redis.pause();
   one.read('miss');
   expect(await one.view()).toMatchObject({ scope: 'process' });
   expect(reads(await one.view())).toEqual([[1, 0]]);
   clock.advance(STEP_MS);
   one.read('miss');
   await timers.advance(WRITE_MS);
-  redis.resume();
+  await redis.resume();
   await linkUp(link);
   await written(
     [one, two],

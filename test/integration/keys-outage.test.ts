@@ -6,7 +6,7 @@ import { createRedisRegistry, type RedisRegistry } from '../../src/keys/redis-re
 import { systemClock } from '../../src/clock.ts';
 import { GRACE_MS, hears, type KeyFleet, startKeyFleet, until } from '../support/key-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { withClient } from '../support/redis-client.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const NEW_KEY: NewKey = {
@@ -52,7 +52,7 @@ test('C8: while Redis is frozen a key that it has confirmed goes on, at once, an
   const { key } = await registry.create(NEW_KEY);
   const { key: neverUsed } = await registry.create(NEW_KEY);
   await registry.find(key.hash);
-  redis.pause();
+  await redis.pause();
   const sinceMs = performance.now();
   while (performance.now() - sinceMs < 1500) {
     expect(registry.peek(key.hash)).toEqual(key);
@@ -63,7 +63,7 @@ test('C8: while Redis is frozen a key that it has confirmed goes on, at once, an
   await unavailable(hashToken(newToken()));
   await expect(registry.create(NEW_KEY)).rejects.toThrow(RegistryUnavailableError);
   await expect(registry.list()).rejects.toThrow(RegistryUnavailableError);
-  redis.resume();
+  await redis.resume();
   // The connection may just be replaced by a new one.
   await until(async () => (await registry.find(neverUsed.hash)) !== null, 10_000);
   expect(await registry.find(key.hash)).toEqual(key);

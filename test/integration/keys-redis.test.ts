@@ -5,7 +5,7 @@ import { hashToken, newToken } from '../../src/keys/token.ts';
 import { registryKey } from '../../src/redis/keys.ts';
 import { type FleetOptions, hears, type KeyFleet, startKeyFleet, until } from '../support/key-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { connectWhenUp } from '../support/redis-client.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const SOON_MS = 1000;

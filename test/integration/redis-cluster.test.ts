@@ -8,9 +8,8 @@ import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { defineScript, runScript } from '../../src/redis/script.ts';
 import { hears, NEW_KEY, startKeyFleet } from '../support/key-fleet.ts';
 import { scriptStats } from '../support/quota-cost.ts';
-import { withClient } from '../support/redis-client.ts';
-import type { TestCluster } from '../support/redis-cluster.ts';
-import { spawnCluster } from '../support/redis.ts';
+import { withClient } from '../support/redis/client.ts';
+import { spawnCluster, type TestCluster } from '../support/redis.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
 import { evalgate } from '../unit/cli/support.ts';
 

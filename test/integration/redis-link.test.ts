@@ -76,12 +76,12 @@ test('a host that takes connections and never says a word is down too', async ()
 });
 
 test('a Redis that freezes: commands reject in time, the link is down until it goes on', async () => {
-  redis.pause();
+  await redis.pause();
   const { error, tookMs } = await timed(() => link.client.get('a'));
   expect(error).toMatchObject({ message: 'Command timed out' });
   expect(tookMs).toBeLessThan(400);
   await linkDown(link);
-  redis.resume();
+  await redis.resume();
   await linkUp(link);
   expect(await link.client.set('a', '1')).toBe('OK');
   expect(told).toEqual(['state up', 'state down', 'state up']);
@@ -91,10 +91,10 @@ test.runIf(isProving)(
   'a connection without an answer for long is dropped for a new one',
   async () => {
     const before = await link.client.client('ID');
-    redis.pause();
+    await redis.pause();
     await linkDown(link);
     await new Promise((resume) => setTimeout(resume, 4500));
-    redis.resume();
+    await redis.resume();
     await linkUp(link);
     expect(await link.client.client('ID')).not.toBe(before);
   },
@@ -126,10 +126,10 @@ test('each command is told with its end and how long it took, whichever way it w
     'answered',
   ]);
   expect(await endsOf(() => watched.client.lpush('a', '1'))).toContain('refused');
-  redis.pause();
+  await redis.pause();
   expect(await endsOf(() => watched.client.get('a'))).toContain('timeout');
   expect(Math.max(...ends.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(0.19);
-  redis.resume();
+  await redis.resume();
   await linkUp(watched);
   await redis.kill();
   await linkDown(watched);
@@ -147,7 +147,7 @@ test('a Redis that is killed and started again is up again', async () => {
 });
 
 test('a command whose connection breaks is not sent again', async () => {
-  redis.pause();
+  await redis.pause();
   const sent = timed(() => link.client.incr('count'));
   const killed = redis.kill();
   expect((await sent).error).toBeInstanceOf(Error);
@@ -188,10 +188,10 @@ test('a listener that ends hears nothing more, others of the channel do', async 
 
 test('to subscribe rejects where Redis does not confirm it, and leaves no listener', async () => {
   await vi.waitFor(() => expect(link.subscriber.isUp()).toBe(true));
-  redis.pause();
+  await redis.pause();
   const { error } = await timed(() => link.subscriber.subscribe('news', () => undefined));
   expect(error).toBeInstanceOf(Error);
-  redis.resume();
+  await redis.resume();
   await vi.waitFor(() => expect(link.subscriber.isUp()).toBe(true), 5000);
   await linkUp(link);
   await vi.waitFor(async () => expect(await link.client.publish('news', 'one')).toBe(0));
@@ -269,12 +269,12 @@ test('a lean command rejects as ioredis’ own does', async () => {
   const ofBoth = () => Promise.all(ways.map(messageOf));
   const wrong = ['ReplyError', 'WRONGTYPE Operation against a key holding the wrong kind of value'];
   expect(await ofBoth()).toEqual([wrong, wrong]);
-  redis.pause();
+  await redis.pause();
   expect(await ofBoth()).toEqual([
     ['Error', 'Command timed out'],
     ['Error', 'Command timed out'],
   ]);
-  redis.resume();
+  await redis.resume();
   await linkUp(link);
   await redis.kill();
   await linkDown(link);

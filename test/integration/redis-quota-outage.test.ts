@@ -86,7 +86,7 @@ describe('a Redis that freezes', () => {
     await takes(first, 5);
     await takes(second, 5);
     await takes(first, 1);
-    redis.pause();
+    await redis.pause();
     const answers = await Promise.all([takes(first, 200), takes(second, 200)]);
     // Nine were left of the 20 as the first one knew it, ten as the second did: half of that each.
     expect(answers.map(admittedOf)).toEqual([4, 5]);
@@ -97,7 +97,7 @@ describe('a Redis that freezes', () => {
   test('R5: many keys at once wait for it only once', async () => {
     const [quota] = await openProcesses(1);
     if (quota === undefined) throw new Error('One process was asked for.');
-    redis.pause();
+    await redis.pause();
     const answers = await Promise.all(Array.from({ length: 500 }, (_, i) => timedTake(quota, `q${i}`)));
     expect(admittedOf(answers)).toBe(500);
     expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThanOrEqual(150);
@@ -124,11 +124,11 @@ describe('a Redis that freezes', () => {
     const [quota] = await openProcesses(1);
     if (quota === undefined) throw new Error('One process was asked for.');
     await takes(quota, 4);
-    redis.pause();
+    await redis.pause();
     // The first of these times out, and Redis may count it too when it goes on.
     const alone = await takes(quota, 6);
     expect(admittedOf(alone)).toBe(6);
-    redis.resume();
+    await redis.resume();
     await vi.waitFor(() => expect(quota.isShared()).toBe(true), 5000);
     await vi.waitFor(async () => {
       const client = processes[0]?.link.client;

@@ -3,10 +3,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { isProving } from '../support/prove.ts';
-import { connectWhenUp, withClient } from '../support/redis-client.ts';
+import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
-import type { TestSentinels } from '../support/redis-sentinel.ts';
-import { spawnSentinels } from '../support/redis.ts';
+import { spawnSentinels, type TestSentinels } from '../support/redis.ts';
 import { evalgate } from '../unit/cli/support.ts';
 
 let group: TestSentinels;
@@ -101,7 +100,7 @@ test('a primary that freezes is left for the new one, and never returned to', as
   await link.subscriber.subscribe('news', (message) => heard.push(message));
   await link.client.set('kept', '1');
   const old = await group.primary();
-  old.pause();
+  await old.pause();
   await linkDown(link);
   const next = await group.replaced(old);
   const replacedAtMs = performance.now();
@@ -111,7 +110,7 @@ test('a primary that freezes is left for the new one, and never returned to', as
   await vi.waitFor(() => expect(link.subscriber.isUp()).toBe(true), 5000);
   await withClient(next.url, (client) => client.publish('news', 'after'));
   await vi.waitFor(() => expect(heard).toEqual(['after']));
-  old.resume();
+  await old.resume();
   await link.client.set('kept', '2');
   expect(await withClient(next.url, (client) => client.get('kept'))).toBe('2');
 });

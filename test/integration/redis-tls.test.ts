@@ -8,10 +8,8 @@ import { z } from 'zod';
 import { RedisAddressError } from '../../src/redis/address.ts';
 import { openRedis } from '../../src/redis/link.ts';
 import { linkUp } from '../support/redis-link.ts';
-import { findServer } from '../support/redis-binary.ts';
-import { freePort, spawnServer } from '../support/redis-server.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { makeTlsFiles, type TlsFiles } from '../support/tls-files.ts';
+import { makeTlsFiles } from '../support/tls-files.ts';
 import { evalgate } from '../unit/cli/support.ts';
 
 // Without openssl there is nothing to make an authority with.
@@ -19,25 +17,11 @@ const files = await makeTlsFiles();
 
 let redis: TestRedis;
 let front: Server | null = null;
-let secure: TestRedis | null = null;
 let url: string;
-
-/** By the server itself. False where it was made without. */
-async function startOwnTls({ ca, cert, key }: TlsFiles): Promise<boolean> {
-  const [binary, port] = [await findServer(), await freePort()];
-  if (binary === null) return false;
-  const more = ['--tls-port', String(port), '--tls-cert-file', cert, '--tls-key-file', key];
-  secure = await spawnServer(binary, { more: [...more, '--tls-ca-cert-file', ca, '--tls-auth-clients', 'no'] }).catch(
-    () => null,
-  );
-  url = `rediss://127.0.0.1:${port}`;
-  return secure !== null;
-}
 
 beforeAll(async () => {
   if (files === null) return;
   redis = await startRedis();
-  if (await startOwnTls(files)) return;
   const { hostname, port } = new URL(redis.url);
   front = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, (socket) => {
     const plain = connect(Number(port), hostname);
@@ -51,7 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   if (files === null) return;
   front?.close();
-  await secure?.close();
   await redis.close();
   await files.remove();
 });

@@ -73,9 +73,9 @@ test('a rate of a few a second is kept too', async () => {
 test('while Redis is frozen or gone a process goes on with its share', async () => {
   const { rate } = await openProcess(200, 4);
   await takeAll(rate, 100);
-  redis.pause();
+  await redis.pause();
   const frozen = await takeAll(rate, 1500);
-  redis.resume();
+  await redis.resume();
   // Half a second until it is noticed.
   expect(frozen.length).toBeGreaterThan(5);
   expect(frozen.length).toBeLessThanOrEqual(20 + 1.5 * 55);

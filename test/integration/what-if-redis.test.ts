@@ -146,7 +146,7 @@ describe('over a real Redis', () => {
   test('while Redis is frozen reads go on at once, and each process follows its own', async () => {
     const [one, two] = await openFleet(2);
     if (one === undefined || two === undefined) throw new Error('Two were asked for.');
-    redis.pause();
+    await redis.pause();
     const beganMs = performance.now();
     for (let round = 0; round < 20; round += 1) readAll([one]);
     expect(performance.now() - beganMs).toBeLessThan(1000);
@@ -155,7 +155,7 @@ describe('over a real Redis', () => {
     readAll([one]);
     await until(() => new Set(one.followed).size === KEYS.length, WITHIN_MS);
     expect(await one.whatIf.reports()).toHaveLength(1);
-    redis.resume();
+    await redis.resume();
     await linkUp(one.link);
     await until(async () => (await one.whatIf.reports()).length === 2, WITHIN_MS);
   });

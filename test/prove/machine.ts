@@ -1,6 +1,6 @@
 /** What a table of measured values was measured on. */
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
-import { withClient } from '../support/redis-client.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 
 /** One line: cores, CPU, memory, Node, Redis, and how busy the machine was with anything else before. */

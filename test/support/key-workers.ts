@@ -1,7 +1,7 @@
 /** Gateway processes' key registries, as child processes over one Redis: how long they let revoked keys in. */
 import { join } from 'node:path';
 import { createdSchema, type KeyCommand, refusedSchema, revokedSchema, statusSchema } from './key-commands.ts';
-import { cutSubscribers } from './redis-servers.ts';
+import { cutSubscribers } from './redis/client.ts';
 import type { TestRedis } from './redis.ts';
 import { WorkerProcess } from './worker-calls.ts';
 

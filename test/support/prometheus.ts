@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { programOnPath } from './programs.ts';
-import { freePort } from './redis-server.ts';
+import { freePort } from './redis/server.ts';
 
 const DEPLOYED = join(import.meta.dirname, '../../deploy/prometheus');
 const START_WITHIN_MS = 20_000;

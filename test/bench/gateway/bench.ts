@@ -1,5 +1,4 @@
 /** What all cases of the benchmark share: Redis, the store, and servers that are stopped again whatever happens. */
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,9 +26,7 @@ export class Bench {
   }
 
   static async open(effort: Effort): Promise<Bench> {
-    const redis = await startRedis({ controls: true });
-    if (redis.pid !== null)
-      execFileSync('taskset', ['-cp', String(OTHER_CORE), String(redis.pid)], { stdio: 'ignore' });
+    const redis = await startRedis({ controls: true, config: [`server_cpulist ${OTHER_CORE}`] });
     const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-bodies-'));
     return new Bench(redis, await startStore(), folder, effort);
   }

@@ -1,7 +1,7 @@
 /** How soon a purge is seen by every process of the fleet, also by those that don't hear of it, and also mid-fetch. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CacheWorld, withCacheWorld } from '../../support/cache-workers.ts';
-import { countSubscribers, cutSubscribers } from '../../support/redis-servers.ts';
+import { countSubscribers, cutSubscribers } from '../../support/redis/client.ts';
 import { ms, percentile, type Row, scaled, type Scale, slackMs } from '../row.ts';
 
 const PROCESSES = 4;

@@ -29,7 +29,7 @@ const OUTAGES: readonly Outage[] = [
     name: 'SIGSTOP',
     begin: (redis) => redis.pause(),
     end: async (redis) => {
-      redis.resume();
+      await redis.resume();
       await redis.settled?.();
     },
   },

@@ -1,5 +1,5 @@
 /** The exact quota: the pure algorithm, four processes on one Redis, clients that obey `Retry-After`, and what it costs. */
-import { connectWhenUp } from '../../support/redis-client.ts';
+import { connectWhenUp } from '../../support/redis/client.ts';
 import { scriptMicros } from '../../support/quota-cost.ts';
 import { hammerFleet } from '../../support/quota-fleet.ts';
 import { followRetryAfter } from '../../support/quota-retry.ts';

@@ -4,11 +4,8 @@ import { type FaultsWorld, sleep, withFaultsWorld } from '../../support/faults-w
 import type { GatewayProcess } from '../../support/gateway-process.ts';
 import { Load } from '../../support/load.ts';
 import type { Sample, Target } from '../../support/load-commands.ts';
-import { findServer, type ServerBinary } from '../../support/redis-binary.ts';
-import { withClient } from '../../support/redis-client.ts';
-import { startCluster } from '../../support/redis-cluster.ts';
-import { startSentinels } from '../../support/redis-sentinel.ts';
-import type { TestRedis } from '../../support/redis.ts';
+import { withClient } from '../../support/redis/client.ts';
+import { spawnCluster, spawnSentinels, type TestRedis } from '../../support/redis.ts';
 import { registryKey } from '../../../src/redis/keys.ts';
 import { count, ms, type Row, type Scale, slackMs } from '../row.ts';
 
@@ -30,16 +27,14 @@ interface Group {
 }
 
 export async function run(scale: Scale): Promise<readonly Row[]> {
-  const binary = await findServer();
-  if (binary === null) throw new Error('There is no Redis server that can be started.');
   return [
-    await failover('Sentinels', await ofSentinels(binary), scale),
-    await failover('Cluster of 3 with replicas', await ofCluster(binary), scale),
+    await failover('Sentinels', await ofSentinels(), scale),
+    await failover('Cluster of 3 with replicas', await ofCluster(), scale),
   ];
 }
 
-async function ofSentinels(binary: ServerBinary): Promise<Group> {
-  const redis = await startSentinels(binary, { replicas: 2 });
+async function ofSentinels(): Promise<Group> {
+  const redis = await spawnSentinels({ replicas: 2 });
   const old = await redis.primary();
   return {
     redis,
@@ -52,8 +47,8 @@ async function ofSentinels(binary: ServerBinary): Promise<Group> {
 }
 
 /** The one that holds the keys. */
-async function ofCluster(binary: ServerBinary): Promise<Group> {
-  const redis = await startCluster(binary, { replicas: 1 });
+async function ofCluster(): Promise<Group> {
+  const redis = await spawnCluster({ replicas: 1 });
   const [first = ''] = redis.servers;
   const slot = await withClient(first, (client) => client.cluster('KEYSLOT', registryKey('records')));
   const old = await redis.ownerOf(slot);

@@ -1,7 +1,7 @@
 /** What holds over one Redis, over a Cluster of three, with Sentinels, and over Valkey where it can be had. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { findValkey } from '../../support/redis-binary.ts';
+import { programOnPath } from '../../support/programs.ts';
 import type { Row, Scale } from '../row.ts';
 import { run as cacheFlights } from './cache-flights.ts';
 import { run as cacheLeaders } from './cache-leaders.ts';
@@ -41,7 +41,7 @@ async function overCluster(scale: Scale): Promise<readonly Row[]> {
 }
 
 async function valkey(): Promise<Row> {
-  const server = await findValkey();
+  const server = process.env['VALKEY_SERVER'] ?? programOnPath('valkey-server');
   if (server !== null) return contracts('Valkey', { TEST_REDIS_SERVER: server });
   return {
     name: 'contracts, Valkey',

@@ -1,6 +1,6 @@
 /** What is done to the gateways of a soak, one thing after the other. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withClient } from '../redis-client.ts';
+import { withClient } from '../redis/client.ts';
 import type { Failure, Fault, FaultLog } from './fault-log.ts';
 import type { Traffic } from './traffic.ts';
 import type { SoakWorld } from './world.ts';
@@ -59,9 +59,9 @@ export const DOINGS: readonly Doing[] = [
     name: 'Redis frozen',
     ...redis,
     run: async ({ parts }, _, holdMs) => {
-      parts.redis.pause();
+      await parts.redis.pause();
       await sleep(holdMs);
-      parts.redis.resume();
+      await parts.redis.resume();
     },
   },
   {

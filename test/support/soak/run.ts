@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Closers } from '../faults-world.ts';
 import { SeededRandom } from '../random.ts';
-import { withClient } from '../redis-client.ts';
+import { withClient } from '../redis/client.ts';
 import { type Failure, FaultLog } from './fault-log.ts';
 import { DOINGS, doTo } from './faults.ts';
 import { Traffic } from './traffic.ts';

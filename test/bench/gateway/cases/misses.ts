@@ -1,5 +1,5 @@
 /** Reads that the memory tier can't answer, and requests over the limit. */
-import { withClient } from '../../../support/redis-client.ts';
+import { withClient } from '../../../support/redis/client.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, KOA_MICROS_THERE, micros, named, ratioRow } from '../case.ts';
 import { timesAsMuch } from '../measure.ts';
