@@ -12,12 +12,10 @@ import type { Siblings } from './cluster/member.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from './grace.ts';
 import { errorBody } from './http/problem.ts';
 import { DependencyWatch } from './dependencies.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import type { ImportedKey } from './keys/key.ts';
-import { listen, type Listener } from './listener.ts';
 import type { Logger } from './log/logger.ts';
 import { createObserver } from './observer.ts';
 import type { SampleAddress } from './sample-store.ts';
@@ -25,7 +23,7 @@ import { watchMaintenance } from './maintenance-watch.ts';
 import { readingsOf, startedLine } from './self-report.ts';
 import { openSharedState } from './open-shared-state.ts';
 import { logTurn } from './turn-log.ts';
-import { listening } from './start-error.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener } from './server.ts';
 import { openStore } from './store-source.ts';
 import { systemTimers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
@@ -145,17 +143,12 @@ class RunningGateway implements Gateway {
     const { admin, server } = this.#parts.loaded.config;
     const reader = assembleReader(this.#parts);
     // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await listening('ADMIN_PORT', admin, () =>
-      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
-    );
-    const handler = assemblePublicApp(this.#parts, reader, this.#running);
-    this.#public = await listening('PORT', server, () =>
-      listen(handler, server, {
-        errorBody: (message, address) => errorBody(address?.split('?')[0] ?? '', 400, message),
-        maxConnections: server.maxConnections,
-        hooks: this.#parts.observer.listener,
-      }),
-    );
+    this.#admin = await startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin);
+    this.#public = await listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+      errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+      maxConnections: server.maxConnections,
+      hooks: this.#parts.observer.listener,
+    });
     const { demo } = this.#parts.source;
     if (demo !== null) {
       const keys = await issueDemoKeys(this.#parts.shared.transientKeys, demo);

@@ -13,7 +13,7 @@ import type { Logger } from './log/logger.ts';
 import { StoreHealth } from './store-health.ts';
 import type { GuardHooks } from './upstream/guard.ts';
 import { StoreError } from './upstream/store.ts';
-import type { ListenerHooks } from './listener.ts';
+import type { ListenerHooks } from './server.ts';
 import type { StoreCall, StoreClientHooks } from './upstream/client.ts';
 
 export interface Observer {
@@ -108,7 +108,7 @@ function listeningHooks({
       onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     },
     listener: {
-      onRefused: ({ requestId, status, reason }) => {
+      onClientError: ({ requestId, status, reason }) => {
         metrics.requestUnreadable({ reason });
         logger.info({ requestId, status, reason }, 'refused before it was a request');
       },

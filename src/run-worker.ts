@@ -6,7 +6,7 @@ import type { LoadedConfig } from './config/load.ts';
 import { type Gateway, startGateway, type WorkerOptions } from './gateway.ts';
 import { createLogger } from './log/logger.ts';
 import { terminalFormat } from './log/terminal.ts';
-import { StartError } from './start-error.ts';
+import { StartError } from './server.ts';
 import { readReloadPayload, readStartPayload } from './worker-payload.ts';
 
 /** Resolves when the gateway has stopped, with the status to exit with. */

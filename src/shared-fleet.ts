@@ -15,7 +15,7 @@ import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
 import { RedisWatch } from './redis-watch.ts';
-import { StartError } from './start-error.ts';
+import { StartError } from './server.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 

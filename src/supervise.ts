@@ -9,14 +9,12 @@ import type { Config } from './config/config.ts';
 import type { KeptConfig } from './config/kept-files.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, type DemoKeys, issueDemoKeys } from './demo.ts';
-import { freePort } from './free-port.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, TRACES_GRACE_MS } from './grace.ts';
+import { ADMIN_GRACE_MS, freePort, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from './server.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
 import type { ImportedKey } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
 import { type SampleStore, startSampleStore } from './sample-store.ts';
 import { METRICS_TOPIC } from './siblings.ts';
-import { StartError } from './start-error.ts';
 import type { StartPayload } from './worker-payload.ts';
 
 export interface SupervisedGateway {

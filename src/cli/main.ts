@@ -1,7 +1,7 @@
 /** The command line: one program, its commands, and what becomes of their errors. */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../server.ts';
 import { VERSION } from '../version.ts';
 import { makeGroup } from './command.ts';
 import { CliError, exitCodeOf } from './errors.ts';

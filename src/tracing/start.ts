@@ -1,6 +1,6 @@
 /** Tracing that is on. Only loaded where it is, since what it needs takes its time to load. */
 import type { TracingSettings } from '../config/tracing.ts';
-import { TRACES_GRACE_MS } from '../grace.ts';
+import { TRACES_GRACE_MS } from '../server.ts';
 import type { Logger } from '../log/logger.ts';
 import { FlightSpans } from './flight-spans.ts';
 import { startProvider } from './provider.ts';

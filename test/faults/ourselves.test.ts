@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { listen, type ListenerOptions } from '../../src/listener.ts';
+import { listen, type ListenerOptions } from '../../src/server.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anApiKeyRecord, anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { sendJson } from '../support/store-server.ts';

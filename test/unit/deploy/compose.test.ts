@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../../src/config/load.ts';
 import { parseDuration } from '../../../src/duration.ts';
 import { listSettings } from '../../../src/config/settings.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from '../../../src/grace.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from '../../../src/server.ts';
 import { parseYaml, readText } from './files.ts';
 
 const PROMETHEUS_TOKEN = 'b'.repeat(24);

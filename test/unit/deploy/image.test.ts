@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../../src/config/load.ts';
-import { freePort } from '../../../src/free-port.ts';
+import { freePort } from '../../../src/server.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { readText, ROOT } from './files.ts';
 import { gatewayOf } from './gateway-pod.ts';

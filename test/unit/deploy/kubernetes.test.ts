@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../../src/config/load.ts';
 import { listSettings } from '../../../src/config/settings.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from '../../../src/grace.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS } from '../../../src/server.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { parseYaml, readText } from './files.ts';
 import { environmentOf, gatewayOf, oneOf, readFileOf } from './gateway-pod.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { listen } from '../../src/listener.ts';
+import { listen } from '../../src/server.ts';
 
 const CLIENTS = 40;
 const BUSY_MS = 600;

@@ -1,0 +1,243 @@
+/** HTTP servers with limits on their clients, and a drain that lets requests in flight finish. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type ClientErrorReport, ClientErrors, type ErrorBody } from './client-errors.ts';
+
+/** How long each step of an orderly shutdown may take: requests in flight, admin requests, unsent spans. */
+export const IN_FLIGHT_GRACE_MS = 30_000;
+export const ADMIN_GRACE_MS = 5000;
+export const TRACES_GRACE_MS = 3000;
+
+/** The gateway cannot start with its configuration. The message says why and what to do, and needs no stack. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+export interface Address {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+export interface ListenerOptions extends Partial<ListenerLimits> {
+  /** The setting of the port, named if the address cannot be used; its host is set by the setting of the same prefix. */
+  readonly portSetting?: 'PORT' | 'ADMIN_PORT';
+  /** The body of a response to what could not be read as HTTP, which no route can answer. */
+  readonly errorBody: ErrorBody;
+  readonly hooks?: ListenerHooks;
+}
+
+/** For logs and metrics. Neither may throw. */
+export interface ListenerHooks {
+  readonly onClientError?: (report: ClientErrorReport) => void;
+  /** A connection was closed at once, because `maxConnections` were open. */
+  readonly onDropped?: () => void;
+}
+
+interface ListenerLimits {
+  /** For the headers of a request, and for the whole request. */
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  /** For an idle connection; longer than that of common balancers, so that they close first. */
+  readonly keepAliveTimeoutMs: number;
+  readonly maxHeaderBytes: number;
+  /** Further connections are closed at once. */
+  readonly maxConnections: number;
+  /** For a client to receive a response, plus the time that the rest of a large one takes at the slowest allowed rate. */
+  readonly sendTimeoutMs: number;
+  readonly minSendBytesPerMs: number;
+}
+
+const DEFAULT_LIMITS: ListenerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 10_000,
+  keepAliveTimeoutMs: 75_000,
+  maxHeaderBytes: 16_384,
+  maxConnections: 10_000,
+  sendTimeoutMs: 30_000,
+  minSendBytesPerMs: 10,
+};
+
+/** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
+const CHECK_INTERVAL_MS = 250;
+
+export interface Listener {
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly port: number;
+  /** How many connections are open. */
+  connections(): number;
+  /** Stops accepting, lets requests in flight finish for `graceMs`, then closes what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Answers a request. Never rejects. */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
+
+/** Listens on host and port. Rejects with a StartError that names the setting if the address cannot be used. */
+export async function listen(handler: RequestHandler, address: Address, options: ListenerOptions): Promise<Listener> {
+  const limits = { ...DEFAULT_LIMITS, ...options };
+  const clientErrors = new ClientErrors(options.errorBody, options.hooks?.onClientError);
+  const server = createServer(serverOptions(limits));
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    clientErrors.track(request.socket, response);
+    limitSending(response, limits);
+    // A connection that was busy when the server stopped accepting is idle now, and no request will follow on it.
+    response.on('close', () => {
+      if (!server.listening) server.closeIdleConnections();
+    });
+    if (hasOneHost(request)) void handler(request, response);
+    else clientErrors.refuseHost(request);
+  };
+  server.on('request', serve);
+  // An unknown expectation is ignored (RFC 9110 section 10.1.1); Node's own 417 would have no body.
+  server.on('checkExpectation', serve);
+  server.on('connect', (_, socket) => clientErrors.refuseConnect(socket));
+  server.on('clientError', (error, socket) => clientErrors.handle(error, socket));
+  server.on('drop', () => options.hooks?.onDropped?.());
+  server.maxConnections = limits.maxConnections;
+  const connections = countConnections(server);
+  try {
+    server.listen(address.port, address.host);
+    await once(server, 'listening');
+  } catch (error) {
+    throw startErrorOf(error, address, options.portSetting ?? 'PORT');
+  }
+  const port = portOf(server);
+  return {
+    url: `http://${urlHost(address.host)}:${port}`,
+    port,
+    connections,
+    close: (graceMs) => close(server, graceMs),
+  };
+}
+
+/** A port that was free just now; 0 if the host is not of this machine, which `listen` will report. */
+export async function freePort(host: string): Promise<number> {
+  const server = createTcpServer();
+  try {
+    server.listen(0, host);
+    await once(server, 'listening');
+    const address = server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  } catch {
+    return 0;
+  } finally {
+    server.close();
+  }
+}
+
+function serverOptions(limits: ListenerLimits): ServerOptions {
+  return {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    // Checked here instead: Node's own 400 would have no body.
+    requireHostHeader: false,
+    // Most requests have no body, and need no stream that is read to its end.
+    optimizeEmptyRequests: true,
+  };
+}
+
+function countConnections(server: Server): () => number {
+  let open = 0;
+  server.on('connection', (socket) => {
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
+  });
+  return () => open;
+}
+
+/** Closes the connection of a client that does not receive its response in time; it would hold it forever. */
+function limitSending(response: ServerResponse, limits: ListenerLimits): void {
+  response.on('prefinish', () => {
+    // Bytes that the system has not taken yet. It takes most responses at once.
+    const bytes = response.writableLength;
+    if (bytes === 0) return;
+    const timeout = setTimeout(() => response.destroy(), limits.sendTimeoutMs + bytes / limits.minSendBytesPerMs);
+    response.once('close', () => clearTimeout(timeout));
+  });
+}
+
+/** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
+function hasOneHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
+  // Names and values take turns.
+  const hosts = rawHeaders.filter(
+    (text, at) => at % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host',
+  ).length;
+  return hosts === 1 || (hosts === 0 && httpVersion === '1.0');
+}
+
+/** The reason in words, with the settings that change it; any other failure as it is. */
+function startErrorOf(error: unknown, { host, port }: Address, portSetting: string): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  const given = `${portSetting}=${port} on ${host}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return new StartError(
+        `${given} is taken: something listens there already. Stop it, or set ${portSetting} to another.`,
+      );
+    case 'EACCES':
+      return new StartError(`${given} is not allowed to this user. Set ${portSetting} to a port above 1023.`);
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND': {
+      const hostSetting = portSetting.replace('PORT', 'HOST');
+      return new StartError(`${hostSetting}=${host} is no address of this machine. Set ${hostSetting} to one that is.`);
+    }
+    default:
+      return error;
+  }
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The server listens on no port');
+  return address.port;
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+async function close(server: Server, graceMs: number): Promise<void> {
+  await drainAcceptQueue(server);
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  const timeout = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(timeout);
+}
+
+/** One turn of the event loop accepts a connection, the next one reads from it. */
+const QUIET_TURNS = 3;
+const MAX_DRAIN_MS = 2000;
+
+/**
+ * Resolves when the system's queue of new connections is empty and their requests have begun. The system resets the
+ * connections that are left in it when a server stops listening, and Node counts a connection as idle until something
+ * was read from it. A busy process can have many waiting, since it is late for them as well.
+ */
+async function drainAcceptQueue(server: Server): Promise<void> {
+  const deadlineMs = performance.now() + MAX_DRAIN_MS;
+  let hasArrived = false;
+  const onArrival = (): void => {
+    hasArrived = true;
+  };
+  server.on('connection', onArrival).on('request', onArrival);
+  for (let quiet = 0; quiet < QUIET_TURNS && performance.now() < deadlineMs;) {
+    hasArrived = false;
+    await nextTurn();
+    quiet = hasArrived ? 0 : quiet + 1;
+  }
+  server.off('connection', onArrival).off('request', onArrival);
+}
