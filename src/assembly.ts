@@ -1,4 +1,5 @@
 /** Makes the applications of both listeners out of a gateway's parts. */
+import type { IncomingMessage } from 'node:http';
 import type { AdminOptions } from './admin/app.ts';
 import { createCacheControls } from './admin/cache-controls.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
@@ -58,6 +59,8 @@ export interface Running {
 const FAILURES_PER_MINUTE = 60;
 /** Requests of one key for its own description (K8a). */
 const CURRENT_KEY_PER_MINUTE = 60;
+/** Requests per address without a valid admin token. */
+const WRONG_ADMIN_TOKENS_PER_MINUTE = 60;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
@@ -80,7 +83,6 @@ export function assembleReader(parts: Parts): CachingReader {
 export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): RequestHandler {
   const { clock, observer, shared, loaded, tracing } = parts;
   const { keys, quota } = shared;
-  const clientAddress = createClientAddress(loaded.config.server.trustedProxies);
   const app = createPublicApp({
     clock,
     reader,
@@ -92,8 +94,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
     quota,
     currentKeyLimit: shared.limiter({ name: 'current-key', points: CURRENT_KEY_PER_MINUTE, windowSeconds: 60 }),
     defaultLimits: () => running.loaded().config.rateLimit,
-    addressOf: ({ req }) =>
-      clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] }),
+    addressOf: addressReader(loaded),
     docs: docsRouter(running.document),
     isDraining: () => running.status() === 'draining',
     deprecations: loaded.config.api.deprecations,
@@ -108,6 +109,8 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
   const { admin, cache } = loaded.config;
   return {
     tokens: admin.tokens,
+    wrongTokens: shared.limiter({ name: 'admin-tokens', points: WRONG_ADMIN_TOKENS_PER_MINUTE, windowSeconds: 60 }),
+    addressOf: addressReader(loaded),
     allowedHosts: admin.allowedHosts,
     isReady: () => readinessOfAll({ status: running.status(), dependencies: dependencies.list() }, siblings),
     registry: shared.registry,
@@ -142,4 +145,11 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
     clock,
     log: logger,
   };
+}
+
+/** Reads the client's address of a request, with trusted proxies taken into account. */
+function addressReader({ config }: LoadedConfig): (ctx: { readonly req: IncomingMessage }) => string {
+  const clientAddress = createClientAddress(config.server.trustedProxies);
+  return ({ req }) =>
+    clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] });
 }

@@ -1,24 +1,23 @@
-/** The admin listener's application: its guards in order, then its endpoints. */
+/** The admin listener's application: what a request passes through, from top to bottom. */
 import Koa from 'koa';
 import type { Clock } from '../clock.ts';
 import type { KeyDirectory } from '../keys/key.ts';
+import type { RequestHandler } from '../server.ts';
 import type { Audit } from './audit.ts';
 import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
-import type { AdminLog, AdminState } from './context.ts';
-import { createDashboard } from './dashboard/files.ts';
+import type { AdminLog, AdminMiddleware, AdminState } from './context.ts';
+import { dashboardEndpoints } from './dashboard/files.ts';
 import { type Pulse, pulseEndpoint } from './dashboard/pulse.ts';
-import { type Endpoint, mount } from './endpoint.ts';
-import { renderErrors } from './errors.ts';
-import { guardHost, guardJson, guardOrigin, isProbe, securityHeaders } from './guards.ts';
+import { adminRouter, type Endpoint, notFound } from './endpoint.ts';
+import { errorHandler } from './errors.ts';
+import { hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
 import { insightEndpoints, type InsightOptions } from './insight-endpoints.ts';
 import { keyEndpoints } from './key-endpoints.ts';
 import type { MetricsSource } from './metrics/recorders.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
-import { type AdminToken, authenticate } from './tokens.ts';
+import { authenticate, type AuthenticateOptions } from './tokens.ts';
 
-export interface AdminOptions {
-  /** Without any, everybody who reaches the listener may do everything: then it only listens on loopback. */
-  readonly tokens: readonly AdminToken[];
+export interface AdminOptions extends AuthenticateOptions {
   /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
   readonly allowedHosts: readonly string[];
   readonly isReady: () => Readiness;
@@ -26,7 +25,7 @@ export interface AdminOptions {
   readonly cache: CacheControls;
   readonly insight: InsightOptions;
   readonly pulse: Pick<Pulse, 'view'>;
-  /** The effective configuration, with every secret left out already. */
+  /** The effective configuration, without secrets. */
   readonly config: () => unknown;
   readonly metrics: MetricsSource;
   readonly audit: Audit;
@@ -34,54 +33,53 @@ export interface AdminOptions {
   readonly log: AdminLog;
 }
 
-/** The application; it is served by `createAdminServer`. */
-export function createAdminApp(options: AdminOptions): Koa<AdminState> {
-  const app = new Koa<AdminState>();
-  // Failures are rendered and logged below; what is left for Koa is a connection that breaks. Node's parse errors carry
-  // the bytes that were sent, a token among them perhaps, so the log gets the message alone.
-  app.on('error', (error: unknown) => {
-    const reason = error instanceof Error ? error.message : 'unknown';
-    options.log.warn({ reason }, 'admin connection broke');
-  });
-  // What a request passes, in this order:
-  // 1. its state, and the headers that every answer carries
-  app.use(async (ctx, next) => {
-    ctx.state = { who: null, route: null };
-    await next();
-  });
-  app.use(securityHeaders);
-  // 2. whatever fails further in becomes `{error: {message}}` here
-  app.use(renderErrors(options.log));
-  // 3. where it comes from: a web page elsewhere gets no further
-  app.use(guardHost(options.allowedHosts));
-  app.use(guardOrigin);
-  // 4. what it carries, by its headers; the body itself is read by the endpoint, with its own limit
-  app.use(guardJson);
-  // 5. who it is; before the body is read, so that nobody unknown can make us read any
-  const requireToken = authenticate(options.tokens);
-  const listed = allEndpoints(options);
-  const dashboard = createDashboard(listed);
-  app.use(async (ctx, next) => {
-    // The dashboard's files hold no data; what it shows, it asks for with a token.
-    if (isProbe(ctx) || dashboard.isOpen(ctx.path)) await next();
-    else await requireToken(ctx, next);
-  });
-  // 6. the endpoint, or 405, or 404
-  mount(app, [...dashboard.endpoints, ...listed]);
-  return app;
-}
-
-function allEndpoints(options: AdminOptions): readonly Endpoint[] {
-  return [
+export function createAdminApp(options: AdminOptions): RequestHandler {
+  const probes = probeEndpoints(options);
+  const endpoints = [
     ...operationEndpoints(options),
     ...keyEndpoints(options),
     ...cacheEndpoints(options),
     ...insightEndpoints(options),
     pulseEndpoint(options.pulse, options.insight.members.id),
   ];
+  const dashboard = dashboardEndpoints([...probes, ...endpoints]);
+  const app = new Koa<AdminState>();
+  app.on('error', logBroken(options.log));
+
+  app.use(requestState());
+  app.use(securityHeaders());
+  app.use(errorHandler(options.log));
+  app.use(hostGuard(options.allowedHosts));
+  app.use(originGuard());
+  app.use(jsonGuard());
+  // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
+  app.use(adminRouter([...probes, ...dashboard]).routes());
+  // Before a body is read, so that a stranger cannot make the gateway read any.
+  app.use(authenticate(options));
+  app.use(adminRouter(endpoints).routes());
+  app.use(notFound());
+  return app.callback();
 }
 
-function operationEndpoints({ isReady, metrics, config, audit }: AdminOptions): readonly Endpoint[] {
+function requestState(): AdminMiddleware {
+  return (ctx, next) => {
+    ctx.state = { who: null, route: null };
+    return next();
+  };
+}
+
+/**
+ * Failures are rendered and logged by the error handler; what is left for Koa is a broken connection. Node's parse errors
+ * carry the bytes that were sent, perhaps with a token, so only the message is logged.
+ */
+function logBroken(log: AdminLog): (error: unknown) => void {
+  return (error) => {
+    const reason = error instanceof Error ? error.message : 'unknown';
+    log.warn({ reason }, 'admin connection broke');
+  };
+}
+
+function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
   return [
     {
       method: 'GET',
@@ -102,6 +100,11 @@ function operationEndpoints({ isReady, metrics, config, audit }: AdminOptions): 
         ctx.body = renderReadiness(readiness);
       },
     },
+  ];
+}
+
+function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly Endpoint[] {
+  return [
     {
       method: 'GET',
       path: '/metrics',

@@ -5,8 +5,8 @@ import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { PURGE_RULES } from './cache-rules.ts';
-import { callerOf } from './context.ts';
-import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { callerOf, type EndpointContext } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 import { mustBe } from './faults.ts';
 
 export interface PurgeEndpointOptions {

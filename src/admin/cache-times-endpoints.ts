@@ -7,8 +7,8 @@ import { attempt, type AttemptedChange } from './attempt.ts';
 import type { Audit, AuditEntry } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
 import { timesOf } from './cache-rules.ts';
-import { callerOf } from './context.ts';
-import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { callerOf, type EndpointContext } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
 const TIME_NAMES = ['fresh', 'stale', 'error'] as const;

@@ -1,4 +1,4 @@
-/** Every failed admin request: one class, and one place that makes a response of it. */
+/** A failed admin request: one class, and the one middleware that renders it. */
 import type { AdminLog, AdminMiddleware } from './context.ts';
 import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
 import { InvalidKeyError } from '../keys/schema.ts';
@@ -25,7 +25,7 @@ export class AdminError extends Error {
   }
 }
 
-/** What any thrown value means to the caller. */
+/** The refusal that any thrown value amounts to. */
 function asAdminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof KeyStateError) {
@@ -46,8 +46,8 @@ function asAdminError(error: unknown): AdminError {
   });
 }
 
-/** The outermost layer but for the headers: nothing else sets the status of a failure. */
-export function renderErrors(log: AdminLog): AdminMiddleware {
+/** Renders whatever was thrown further in: the only place that sets a failure's status. */
+export function errorHandler(log: AdminLog): AdminMiddleware {
   return async (ctx, next) => {
     try {
       await next();
@@ -56,8 +56,8 @@ export function renderErrors(log: AdminLog): AdminMiddleware {
       ctx.status = error.status;
       ctx.set({ ...error.headers });
       ctx.body = { error: { message: error.publicMessage } };
-      const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-      // The route's template and never the path: a path may hold anything, a token pasted in the wrong place too.
+      const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+      // Never the path, which may hold anything: a token pasted in the wrong place, for instance.
       const fields = {
         method: ctx.method,
         route: ctx.state.route,
@@ -66,7 +66,7 @@ export function renderErrors(log: AdminLog): AdminMiddleware {
         reason: error.message,
       };
       if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
-      else if (!reads || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
+      else if (!isRead || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
     }
   };
 }

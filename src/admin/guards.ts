@@ -1,47 +1,45 @@
 /**
- * What every request to the admin listener has to pass before anything looks at it. The listener has power over keys
- * and is reachable from a browser on the same machine, so a web page must not be able to speak to it: neither under a
- * name of its own that resolves to this machine (DNS rebinding), nor by a request across origins (CSRF).
+ * Checks on every admin request before anything else reads it. The listener has power over keys and is reachable from a
+ * browser on the same machine, so web pages must be kept out: those under a name that resolves to this machine (DNS
+ * rebinding), and those that send requests across origins (CSRF).
  */
-import type { AdminContext, AdminMiddleware } from './context.ts';
+import type { AdminMiddleware } from './context.ts';
 import { AdminError } from './errors.ts';
 import { bare, hostnameOf, isAddress, isLoopback } from './host.ts';
 
-/** Paths that orchestrators ask without credentials. */
+/** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Whether the request is a health probe, which needs no token. */
-export function isProbe(ctx: AdminContext): boolean {
-  return PROBES.has(ctx.path);
+/** Headers of every response, failures included: a browser may show it and do nothing else with it. */
+export function securityHeaders(): AdminMiddleware {
+  return (ctx, next) => {
+    ctx.set({
+      'Cache-Control': 'no-store',
+      'Content-Security-Policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      'Cross-Origin-Opener-Policy': 'same-origin',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Referrer-Policy': 'no-referrer',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Frame-Options': 'DENY',
+    });
+    return next();
+  };
 }
-
-/** Headers that keep a browser from doing anything with an answer but show it; on failures too. */
-export const securityHeaders: AdminMiddleware = async (ctx, next) => {
-  ctx.set({
-    'Cache-Control': 'no-store',
-    'Content-Security-Policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    'Cross-Origin-Opener-Policy': 'same-origin',
-    'Cross-Origin-Resource-Policy': 'same-origin',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
-    'X-Frame-Options': 'DENY',
-  });
-  await next();
-};
 
 /**
  * `Host` must be loopback or one of the allowed names (any port). A rebound page always sends the name that it was
  * loaded under, so this is what stops it. Probes may also come with any bare address: a kubelet sends the address of
  * the pod, which nobody can configure beforehand, and a rebound page cannot have an address as its host.
  */
-export function guardHost(allowedHosts: readonly string[]): AdminMiddleware {
+export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
   const allowed = new Set(allowedHosts.map(bare));
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const header = ctx.req.headers.host;
     const hostname = hostnameOf(header);
     const passes =
-      hostname !== null && (isLoopback(hostname) || allowed.has(hostname) || (isProbe(ctx) && isAddress(hostname)));
+      hostname !== null &&
+      (isLoopback(hostname) || allowed.has(hostname) || (PROBES.has(ctx.path) && isAddress(hostname)));
     if (!passes) {
       const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
       throw new AdminError(
@@ -50,33 +48,35 @@ export function guardHost(allowedHosts: readonly string[]): AdminMiddleware {
         { privateMessage: 'foreign Host' },
       );
     }
-    await next();
+    return next();
   };
 }
 
 /**
- * A browser tells where a request comes from, in `Origin` (RFC 6454) and `Sec-Fetch-Site` (W3C Fetch Metadata); only
- * this listener's own pages and requests that no page made may pass. Tools other than browsers send neither.
+ * A browser names the source of a request in `Origin` (RFC 6454) and `Sec-Fetch-Site` (W3C Fetch Metadata). Only this
+ * listener's own pages pass, and requests that no page made. Tools other than browsers send neither header.
  */
-export const guardOrigin: AdminMiddleware = async (ctx, next) => {
-  const { origin, host } = ctx.req.headers;
-  if (origin !== undefined && !isOwnOrigin(origin, host)) {
-    throw new AdminError(
-      403,
-      `The Origin ${quoted(origin)} is foreign. Only pages of this listener itself (http://${host ?? ''}) may call it from a browser.`,
-      { privateMessage: 'foreign Origin' },
-    );
-  }
-  const site = ctx.get('Sec-Fetch-Site');
-  if (site !== '' && site !== 'same-origin' && site !== 'none') {
-    throw new AdminError(
-      403,
-      `Sec-Fetch-Site is ${quoted(site)}: another site made this request. Allowed are same-origin and none. Open the address in the browser's address bar.`,
-      { privateMessage: 'foreign Sec-Fetch-Site' },
-    );
-  }
-  await next();
-};
+export function originGuard(): AdminMiddleware {
+  return (ctx, next) => {
+    const { origin, host } = ctx.req.headers;
+    if (origin !== undefined && !isOwnOrigin(origin, host)) {
+      throw new AdminError(
+        403,
+        `The Origin ${quoted(origin)} is foreign. Only pages of this listener itself (http://${host ?? ''}) may call it from a browser.`,
+        { privateMessage: 'foreign Origin' },
+      );
+    }
+    const site = ctx.get('Sec-Fetch-Site');
+    if (site !== '' && site !== 'same-origin' && site !== 'none') {
+      throw new AdminError(
+        403,
+        `Sec-Fetch-Site is ${quoted(site)}: another site made this request. Allowed are same-origin and none. Open the address in the browser's address bar.`,
+        { privateMessage: 'foreign Sec-Fetch-Site' },
+      );
+    }
+    return next();
+  };
+}
 
 /** https is own too: the listener may stand behind a proxy that ends TLS, and the host has been checked already. */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
@@ -85,33 +85,35 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
 }
 
 /**
- * POST, PUT and PATCH take `application/json` only, which no HTML form can send. Uncompressed and in UTF-8 (RFC 8259,
- * 8.1), since that is what is read.
+ * POST, PUT and PATCH take `application/json` only, which no HTML form can send: uncompressed and in UTF-8 (RFC 8259,
+ * 8.1). The endpoint reads the body itself, with its own limit.
  */
-export const guardJson: AdminMiddleware = async (ctx, next) => {
-  if (METHODS_WITH_BODY.has(ctx.method)) {
-    const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
-    const charset = parameters
-      .map((parameter) => parameter.trim())
-      .find((parameter) => parameter.startsWith('charset='));
-    if (type?.trim() !== 'application/json' || !isUtf8(charset)) {
-      throw new AdminError(
-        415,
-        `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
-        { privateMessage: 'not JSON' },
-      );
+export function jsonGuard(): AdminMiddleware {
+  return (ctx, next) => {
+    if (METHODS_WITH_BODY.has(ctx.method)) {
+      const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
+      const charset = parameters
+        .map((parameter) => parameter.trim())
+        .find((parameter) => parameter.startsWith('charset='));
+      if (type?.trim() !== 'application/json' || !isUtf8(charset)) {
+        throw new AdminError(
+          415,
+          `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
+          { privateMessage: 'not JSON' },
+        );
+      }
+      const coding = ctx.get('Content-Encoding');
+      if (coding !== '' && coding !== 'identity') {
+        throw new AdminError(
+          415,
+          `The Content-Encoding is ${quoted(coding)}; bodies are taken uncompressed only. Send the body as it is, without that header.`,
+          { privateMessage: 'compressed body' },
+        );
+      }
     }
-    const coding = ctx.get('Content-Encoding');
-    if (coding !== '' && coding !== 'identity') {
-      throw new AdminError(
-        415,
-        `The Content-Encoding is ${quoted(coding)}; bodies are taken uncompressed only. Send the body as it is, without that header.`,
-        { privateMessage: 'compressed body' },
-      );
-    }
-  }
-  await next();
-};
+    return next();
+  };
+}
 
 function isUtf8(charset: string | undefined): boolean {
   return charset === undefined || charset === 'charset=utf-8' || charset === 'charset="utf-8"';

@@ -6,8 +6,8 @@ import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type K
 import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
-import { callerOf } from './context.ts';
-import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { callerOf, type EndpointContext } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { check, faulty, mustBe } from './faults.ts';
 import {

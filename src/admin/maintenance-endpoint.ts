@@ -6,8 +6,8 @@ import { formatDuration, parseDuration } from '../duration.ts';
 import { attempt, type AttemptedChange } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, readJson } from './body.ts';
-import { callerOf } from './context.ts';
-import type { Endpoint, EndpointContext } from './endpoint.ts';
+import { callerOf, type EndpointContext } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 import { type BodyRules, faulty, mustBe } from './faults.ts';
 
 export interface MaintenanceEndpointOptions {

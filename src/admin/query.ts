@@ -1,5 +1,5 @@
 /** Reading an endpoint's query: every parameter is known, and none is given more often than it may be. */
-import type { EndpointContext } from './endpoint.ts';
+import type { EndpointContext } from './context.ts';
 import { AdminError } from './errors.ts';
 
 export interface QueryRules {

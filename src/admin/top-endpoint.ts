@@ -1,5 +1,6 @@
 /** GET /api/cache/top: the keys and the routes that cost the store most. */
-import type { Endpoint, EndpointContext } from './endpoint.ts';
+import type { EndpointContext } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 import { badParameter, queryOf } from './query.ts';
 import type { TopView } from './top-loads.ts';
 

@@ -1,9 +1,10 @@
-/** The dashboard's files: read once, when the gateway starts, and served to anyone who may reach the listener: they hold no data. */
+/** The dashboard's files, read once at start. They hold no data, so they are served without a token. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Endpoint, EndpointContext } from '../endpoint.ts';
+import type { EndpointContext } from '../context.ts';
+import type { Endpoint } from '../endpoint.ts';
 import { renderPage } from './page.ts';
 
 const compress = promisify(gzip);
@@ -37,17 +38,8 @@ interface File {
   readonly bytes: Buffer;
 }
 
-export interface Dashboard {
-  readonly endpoints: readonly Endpoint[];
-  /** Whether something at the path is asked for without a token. */
-  isOpen(path: string): boolean;
-}
-
-/**
- * `/` and what it loads from below `/dashboard/`. `listed`: the endpoints that the page names at its end. Throws where a
- * file is missing.
- */
-export function createDashboard(listed: readonly Endpoint[]): Dashboard {
+/** `/`, and the files below `/dashboard/` that it loads. The page lists `listed` at its end. Throws if a file is missing. */
+export function dashboardEndpoints(listed: readonly Endpoint[]): readonly Endpoint[] {
   const files = [...ownFiles(), ...libraryFiles()];
   const named = (suffix: string): readonly string[] =>
     files.map(({ name }) => name).filter((name) => name.endsWith(suffix));
@@ -59,9 +51,7 @@ export function createDashboard(listed: readonly Endpoint[]): Dashboard {
     endpoints: listed,
   });
   const page = endpointOf('/', { name: 'the dashboard', type: TYPES.html, bytes: Buffer.from(html) });
-  const endpoints = [page, ...files.map((file) => endpointOf(`/dashboard/${file.name}`, file))];
-  const paths = new Set(endpoints.map(({ path }) => path));
-  return { endpoints, isOpen: (path) => paths.has(path) };
+  return [page, ...files.map((file) => endpointOf(`/dashboard/${file.name}`, file))];
 }
 
 /** In the order of their names, so that style sheets are numbered by what they lay over what. */

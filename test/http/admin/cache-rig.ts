@@ -8,7 +8,7 @@ import { MemoryPurgeLog } from '../../../src/cache/purge-log.ts';
 import { LocalTimesControl } from '../../../src/cache/times-control.ts';
 import { AdjustableTimes } from '../../../src/cache/times.ts';
 import type { ManualClock } from '../../support/manual-clock.ts';
-import { createResolver } from '../../../src/http/resolve.ts';
+import { createResolver } from '../../../src/http/explain.ts';
 
 export const MAX_BYTES = 1_000_000;
 

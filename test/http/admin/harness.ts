@@ -5,6 +5,7 @@ import type { AdminOptions } from '../../../src/admin/app.ts';
 import { createAudit } from '../../../src/admin/audit.ts';
 import { Pulse } from '../../../src/admin/dashboard/pulse.ts';
 import { startAdminServer } from '../../../src/admin/server.ts';
+import { createRequestLimiter } from '../../../src/keys/request-limiter.ts';
 import { createMemoryRegistry } from '../../../src/keys/memory-registry.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { createInsight } from '../../support/insight.ts';
@@ -64,6 +65,8 @@ export async function startAdmin(overrides: Partial<AdminOptions> = {}) {
   const audit = createAudit({ clock, capacity: 100, sink: () => {} });
   const options: AdminOptions = {
     tokens: [],
+    wrongTokens: createRequestLimiter({ name: 'admin-tokens', points: 1000, windowSeconds: 60, redis: null }),
+    addressOf: () => '127.0.0.1',
     allowedHosts: [],
     isReady: () => ({ status: 'ready', dependencies: [] }),
     registry,

@@ -6,9 +6,9 @@ import { startAdminServer } from '../../../src/admin/server.ts';
 import type { AdminOptions } from '../../../src/admin/app.ts';
 import type { AdminToken } from '../../../src/admin/tokens.ts';
 import type { ApiKey, KeyRegistry } from '../../../src/keys/key.ts';
+import { createRequestLimiter } from '../../../src/keys/request-limiter.ts';
 import { createMemoryRegistry } from '../../../src/keys/memory-registry.ts';
-import type { Listener } from '../../../src/listener.ts';
-import { StartError } from '../../../src/start-error.ts';
+import { type Listener, StartError } from '../../../src/server.ts';
 import { listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { createInsight } from '../../support/insight.ts';
@@ -29,6 +29,8 @@ async function start(
 ): Promise<Listener> {
   const options: AdminOptions = {
     tokens,
+    wrongTokens: createRequestLimiter({ name: 'admin-tokens', points: 60, windowSeconds: 60, redis: null }),
+    addressOf: () => '127.0.0.1',
     allowedHosts: [],
     isReady: () => ({ status: 'ready', dependencies: [] }),
     registry,
@@ -67,7 +69,7 @@ describe('listening', () => {
 
   test('on a port that is taken rejects with the reason', async () => {
     const other = await listenOnLoopback(createServer());
-    await expect(start({ host: '127.0.0.1', port: other.port })).rejects.toThrow('EADDRINUSE');
+    await expect(start({ host: '127.0.0.1', port: other.port })).rejects.toThrow('is taken');
     await other.close();
   });
 });

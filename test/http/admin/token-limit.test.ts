@@ -1,0 +1,73 @@
+/** Wrong admin tokens: 60 a minute per address. */
+import { afterEach, expect, test } from 'vitest';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+
+const LIMIT = 60;
+const TOKEN = 'correct-horse';
+const KNOWN = { authorization: `Bearer ${TOKEN}` };
+const UNKNOWN = { authorization: 'Bearer wrong-horse' };
+const TOO_MANY =
+  'Too many requests from this address had no valid admin token. Try again later, or send one of the tokens of ADMIN_TOKEN.';
+
+let gateway: TestGateway | undefined;
+afterEach(() => gateway?.close());
+
+async function start(env: Readonly<Record<string, string>> = {}) {
+  gateway = await startTestGateway({ env: { ADMIN_TOKEN: TOKEN, ...env } });
+  const { adminUrl } = gateway;
+  return async (headers: Readonly<Record<string, string>>, path = '/api/keys') => {
+    const reply = await fetch(`${adminUrl}${path}`, { headers });
+    return { status: reply.status, headers: reply.headers, text: await reply.text() };
+  };
+}
+
+type Ask = Awaited<ReturnType<typeof start>>;
+
+/** Requests with a wrong token, as many as are allowed; none of them is limited. */
+async function useUp(ask: Ask, headers: Readonly<Record<string, string>> = UNKNOWN): Promise<void> {
+  const replies = await Promise.all(Array.from({ length: LIMIT }, () => ask(headers)));
+  expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 401));
+  expect(replies.filter((reply) => reply.headers.has('retry-after'))).toEqual([]);
+}
+
+test('after 60 in a minute, further ones are refused with Retry-After', async () => {
+  const ask = await start();
+  await useUp(ask);
+  const refused = await ask(UNKNOWN);
+  expect(refused.status).toBe(401);
+  expect(refused.headers.get('www-authenticate')).toBe('Bearer realm="evalgate admin"');
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
+  expect(JSON.parse(refused.text)).toEqual({ error: { message: TOO_MANY } });
+});
+
+test('requests without a token count as well', async () => {
+  const ask = await start();
+  await useUp(ask, {});
+  expect((await ask({})).headers.has('retry-after')).toBe(true);
+});
+
+test('a right token is never refused for its address, and costs nothing', async () => {
+  const ask = await start();
+  const right = await Promise.all(Array.from({ length: LIMIT + 1 }, () => ask(KNOWN)));
+  expect(new Set(right.map(({ status }) => status))).toEqual(new Set([200]));
+  await useUp(ask);
+  expect((await ask(UNKNOWN)).headers.has('retry-after')).toBe(true);
+  expect((await ask(KNOWN)).status).toBe(200);
+});
+
+test('probes and the dashboard, which need no token, stay open', async () => {
+  const ask = await start();
+  await useUp(ask);
+  await ask(UNKNOWN);
+  const open = await Promise.all(['/livez', '/readyz', '/'].map((path) => ask({}, path)));
+  expect(open.map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
+test('behind a trusted proxy each client has its own limit', async () => {
+  const ask = await start({ TRUSTED_PROXIES: '127.0.0.0/8' });
+  await useUp(ask, { ...UNKNOWN, 'x-forwarded-for': '192.0.2.1' });
+  const first = await ask({ ...UNKNOWN, 'x-forwarded-for': '192.0.2.1' });
+  const second = await ask({ ...UNKNOWN, 'x-forwarded-for': '192.0.2.2' });
+  expect([first.headers.has('retry-after'), second.headers.has('retry-after')]).toEqual([true, false]);
+});
