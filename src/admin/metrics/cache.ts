@@ -1,19 +1,16 @@
 /** Reads through the cache. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { NONE, SECONDS_BUCKETS } from './buckets.ts';
-import type { CacheClass } from '../../cache/times.ts';
-import { CellCounter, CellHistogram, made1, made2 } from './cells.ts';
 import type { MetricRecorders } from './recorders.ts';
 
 /** From a second to the week for which the longest-lived answers may stand in for a store that fails. */
 const AGE_BUCKETS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
 
-type Read = Parameters<MetricRecorders['cacheRead']>[0];
 type CacheRecorders = Pick<MetricRecorders, 'cacheRead' | 'cacheMiss' | 'leaseWait'>;
 
 export function cacheRecorders(registry: Registry): CacheRecorders {
   const registers = [registry];
-  const reads = new CellCounter<'class' | 'outcome' | 'tier'>({
+  const reads = new Counter({
     name: 'evalgate_cache_reads_total',
     help: 'Reads through the cache, by how they were answered and where the entry was found.',
     labelNames: ['class', 'outcome', 'tier'],
@@ -25,7 +22,7 @@ export function cacheRecorders(registry: Registry): CacheRecorders {
     labelNames: ['class', 'reason'],
     registers,
   });
-  const ages = new CellHistogram<'class'>({
+  const ages = new Histogram({
     name: 'evalgate_cache_entry_age_seconds',
     help: 'Age of the answers that were served, since the store was asked for them, near 0 for those that were just fetched.',
     labelNames: ['class'],
@@ -39,15 +36,10 @@ export function cacheRecorders(registry: Registry): CacheRecorders {
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const outcomeOf = made2((cacheClass: CacheClass, outcome: Read['outcome']) => ({ class: cacheClass, outcome }));
-  const readsOf = made2((outcome: ReturnType<typeof outcomeOf>, tier: Read['tier']) =>
-    reads.cell({ ...outcome, tier: tier ?? NONE }),
-  );
-  const agesOf = made1((cacheClass: CacheClass) => ages.cell({ class: cacheClass }));
   return {
     cacheRead: ({ class: cacheClass, outcome, tier, ageSeconds }) => {
-      readsOf(outcomeOf(cacheClass, outcome), tier).add();
-      if (ageSeconds !== null) agesOf(cacheClass).observe(ageSeconds);
+      reads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });
+      if (ageSeconds !== null) ages.observe({ class: cacheClass }, ageSeconds);
     },
     cacheMiss: (miss) => misses.inc({ class: miss.class, reason: miss.reason }),
     leaseWait: (wait) => waits.observe({ class: wait.class, end: wait.end }, wait.seconds),

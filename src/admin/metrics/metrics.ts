@@ -1,6 +1,6 @@
 /**
- * What the gateway counts, in Prometheus' terms. The other rooms know nothing of this: they are handed the recorders as
- * hooks. No key, id or workspace is ever a label. Each group of metrics is a file of this folder.
+ * The gateway's metrics, for Prometheus. The other rooms do not know of them: they get the recorders as hooks. No key, id
+ * or workspace is ever a label. Each group of metrics is one file of this folder.
  */
 import { Gauge, Registry } from 'prom-client';
 import { cacheRecorders } from './cache.ts';
@@ -17,7 +17,7 @@ import { storeRecorders } from './store.ts';
 /** Metrics in a registry of their own, so that several gateways can live in one process. `version` is the gateway's. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry();
-  const endNodeMetrics = nodeMetrics(registry);
+  nodeMetrics(registry);
   const build = new Gauge({
     name: 'evalgate_build_info',
     help: 'Always 1; the labels tell which evalgate runs on which Node.js.',
@@ -31,10 +31,7 @@ export function createMetrics({ version }: { readonly version: string }): Metric
     render: () => registry.metrics(),
     values: () => registry.getMetricsAsJSON(),
     describe: () => describeMetrics(registry),
-    close: () => {
-      endNodeMetrics();
-      registry.clear();
-    },
+    close: () => registry.clear(),
     ...requestRecorders(registry),
     ...storeRecorders(registry),
     ...cacheRecorders(registry),

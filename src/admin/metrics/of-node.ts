@@ -1,51 +1,31 @@
-/** What the Prometheus client for Node.js tells of the process and of Node.js, and how long garbage is collected. */
-import { Gauge, type Registry } from 'prom-client';
-import eventLoopLag from 'prom-client/lib/metrics/eventLoopLag.js';
-import heapSizeAndUsed from 'prom-client/lib/metrics/heapSizeAndUsed.js';
-import heapSpacesSizeAndUsed from 'prom-client/lib/metrics/heapSpacesSizeAndUsed.js';
-import osMemoryHeap from 'prom-client/lib/metrics/osMemoryHeap.js';
-import processCpuTotal from 'prom-client/lib/metrics/processCpuTotal.js';
-import processHandles from 'prom-client/lib/metrics/processHandles.js';
-import processMaxFileDescriptors from 'prom-client/lib/metrics/processMaxFileDescriptors.js';
-import processOpenFileDescriptors from 'prom-client/lib/metrics/processOpenFileDescriptors.js';
-import processRequests from 'prom-client/lib/metrics/processRequests.js';
-import processResources from 'prom-client/lib/metrics/processResources.js';
-import processStartTime from 'prom-client/lib/metrics/processStartTime.js';
-import version from 'prom-client/lib/metrics/version.js';
-import { GcWatch } from './gc-watch.ts';
-
-/** All of the client's but `nodejs_gc_duration_seconds`, for what it costs; see `GcWatch`. */
-const OF_THE_CLIENT = [
-  processCpuTotal,
-  processStartTime,
-  osMemoryHeap,
-  processOpenFileDescriptors,
-  processMaxFileDescriptors,
-  eventLoopLag,
-  processResources,
-  processHandles,
-  processRequests,
-  heapSizeAndUsed,
-  heapSpacesSizeAndUsed,
-  version,
-];
+/** Metrics of the process and of Node.js: prom-client's own, and the share of time that garbage collection takes. */
+import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 
 const EVENT_LOOP_PRECISION_MS = 10;
+/** One of prom-client's: a histogram of each collection's duration, by its kind. */
+const GC_DURATIONS = 'nodejs_gc_duration_seconds';
 
-/** Registers them. What is returned ends what runs in the background. */
-export function nodeMetrics(registry: Registry): () => void {
-  for (const register of OF_THE_CLIENT) register(registry, { eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
-  const watch = new GcWatch();
-  const share = new Gauge({
+export function nodeMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
+  const last = { atMs: performance.now(), gcSeconds: 0 };
+  const ratio = new Gauge({
     name: 'evalgate_gc_time_ratio',
-    help: 'Share of the time that went into collecting garbage, in the second after the scrape before; 0 at the first.',
+    help: 'Share of the time since the scrape before that went into collecting garbage.',
     aggregator: 'average',
-    registers: [],
-    collect() {
-      this.set(watch.ratio);
-      watch.begin();
+    registers: [registry],
+    collect: async () => {
+      const atMs = performance.now();
+      const gcSeconds = await gcSecondsOf(registry);
+      const seconds = (atMs - last.atMs) / 1000;
+      ratio.set(seconds > 0 ? Math.min(1, (gcSeconds - last.gcSeconds) / seconds) : 0);
+      Object.assign(last, { atMs, gcSeconds });
     },
   });
-  registry.registerMetric(share);
-  return () => watch.end();
+}
+
+/** Spent on garbage collection since the start. */
+async function gcSecondsOf(registry: Registry): Promise<number> {
+  const durations = await registry.getSingleMetric(GC_DURATIONS)?.get();
+  const sums = durations?.values.filter((value) => 'metricName' in value && value.metricName === `${GC_DURATIONS}_sum`);
+  return (sums ?? []).reduce((total, { value }) => total + value, 0);
 }

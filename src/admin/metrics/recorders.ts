@@ -72,7 +72,7 @@ export interface Metrics extends MetricsSource, MetricRecorders {
   /** What the gauges read from now on; without it they have no samples. */
   watch(readings: StateReadings): void;
   /**
-   * Forgets all metrics. Two watchers of the process's own metrics can't be stopped (prom-client has no way to); neither
+   * Forgets all metrics. prom-client's watchers of the event loop and of garbage collection cannot be stopped; neither
    * keeps the process alive.
    */
   close(): void;

@@ -1,7 +1,5 @@
 /** Commands to Redis, as the gateway sees them. */
-import { Counter, type Registry } from 'prom-client';
-import type { RedisRole } from '../../redis/link.ts';
-import { CellHistogram, made1 } from './cells.ts';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { MetricRecorders } from './recorders.ts';
 
 /** From what a Redis next door takes to the longest that a command waits. */
@@ -9,7 +7,7 @@ const COMMAND_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.
 
 export function redisRecorders(registry: Registry): Pick<MetricRecorders, 'redisCommand'> {
   const registers = [registry];
-  const durations = new CellHistogram<'role'>({
+  const durations = new Histogram({
     name: 'evalgate_redis_command_duration_seconds',
     help: 'Time that commands to Redis took as this process saw it, its own delays included; also of those that failed, but not of those that could not be sent.',
     labelNames: ['role'],
@@ -22,10 +20,9 @@ export function redisRecorders(registry: Registry): Pick<MetricRecorders, 'redis
     labelNames: ['role', 'reason'],
     registers,
   });
-  const durationsOf = made1((role: RedisRole) => durations.cell({ role }));
   return {
     redisCommand: ({ role, outcome, seconds }) => {
-      if (outcome !== 'unsent') durationsOf(role).observe(seconds);
+      if (outcome !== 'unsent') durations.observe({ role }, seconds);
       if (outcome !== 'answered') failures.inc({ role, reason: outcome });
     },
   };

@@ -1,9 +1,8 @@
 /** Requests of the public listener. */
-import { Counter, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import { boundedLabel } from '../bounded-label.ts';
 import { NONE, SECONDS_BUCKETS } from './buckets.ts';
-import { CellCounter, CellHistogram, made2 } from './cells.ts';
-import type { FinishedRequest, MetricRecorders } from './recorders.ts';
+import type { MetricRecorders } from './recorders.ts';
 
 /** The API has about a dozen routes. */
 const MOST_ROUTES = 40;
@@ -61,13 +60,13 @@ export function requestRecorders(registry: Registry): RequestRecorders {
 }
 
 function finishedRequests(registers: Registry[]): MetricRecorders['requestFinished'] {
-  const requests = new CellCounter<'surface' | 'route' | 'method' | 'status'>({
+  const requests = new Counter({
     name: 'evalgate_http_requests_total',
     help: 'Requests answered on the public listener.',
     labelNames: ['surface', 'route', 'method', 'status'],
     registers,
   });
-  const durations = new CellHistogram<'surface' | 'route' | 'cache'>({
+  const durations = new Histogram({
     name: 'evalgate_http_request_duration_seconds',
     help: 'Time from the arrival of a request to the end of its answer, by how the cache answered.',
     labelNames: ['surface', 'route', 'cache'],
@@ -75,22 +74,10 @@ function finishedRequests(registers: Registry[]): MetricRecorders['requestFinish
     registers,
   });
   const routeLabel = boundedLabel(MOST_ROUTES);
-  const placeOf = made2((surface: FinishedRequest['surface'], route: string) => ({
-    surface: surface === 'other' ? 'docs' : surface,
-    route,
-  }));
-  type Place = ReturnType<typeof placeOf>;
-  const methodOf = made2((place: Place, method: string) => ({ ...place, method }));
-  const requestsOf = made2((method: ReturnType<typeof methodOf>, status: number) =>
-    requests.cell({ ...method, status: String(status) }),
-  );
-  const durationsOf = made2((place: Place, cache: FinishedRequest['cache']) =>
-    durations.cell({ ...place, cache: cache ?? NONE }),
-  );
   return ({ surface, route, method, status, durationMs, cache }) => {
-    const place = placeOf(surface, routeLabel(route ?? 'unmatched'));
-    requestsOf(methodOf(place, methodLabel(method)), status).add();
-    durationsOf(place, cache).observe(durationMs / 1000);
+    const place = { surface: surface === 'other' ? 'docs' : surface, route: routeLabel(route ?? 'unmatched') };
+    requests.inc({ ...place, method: methodLabel(method), status });
+    durations.observe({ ...place, cache: cache ?? NONE }, durationMs / 1000);
   };
 }
 
