@@ -59,6 +59,12 @@ const CODE_RULES: readonly Rule[] = [
     example: 'class TimedRedis extends Redis {',
   },
   {
+    name: 'no prose of error messages is matched, only the code word of a Redis reply',
+    pattern:
+      /\.message\.(?:startsWith|includes|endsWith|match)\(\s*['"`](?![A-Z]+['"`])|Stream isn't writeable|Command timed out|Connection is closed|All sentinels are|Unknown RESP type/,
+    example: "error.message.includes('DB index')",
+  },
+  {
     name: "a package's inner files are private",
     pattern:
       /(?:\bfrom|\bimport|\bimport\(|\brequire\(|\bresolve\()\s*['"](?:@[^/'".]+\/)?[a-z][^/'":]*\/(?:[^'"]*\/)?(?:lib|dist|build|built|src)\//,
