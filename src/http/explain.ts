@@ -10,7 +10,7 @@ import {
 } from '../cache/question.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, type RecordKind, RouteTable, type StoreRequest, templateOf } from './route.ts';
+import { type MatchedRoute, type RecordKind, RouteTable, type StoreRequest } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
@@ -42,13 +42,13 @@ export function createResolver(): Resolve {
     const [pathname = '', ...query] = target.split('?');
     const found = table.find(pathname);
     if (found !== null) return resolve(found, query.join('?'), viewer);
-    const known = table.routes.map(templateOf).join(', ');
+    const known = table.routes.map(({ template }) => template).join(', ');
     return { kind: 'refused', message: `The path is no endpoint of the API. Its endpoints are ${known}.` };
   };
 }
 
 function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolved {
-  const template = templateOf(route);
+  const { template } = route;
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
   }

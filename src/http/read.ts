@@ -5,7 +5,7 @@ import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
 import { Representation } from './representation.ts';
 import { respond } from './respond.ts';
-import { notFound, type RecordRequest, type RequestView, type Route, type StoreRequest, templateOf } from './route.ts';
+import { notFound, type RecordRequest, type RequestView, type Route, type StoreRequest } from './route.ts';
 import { apiKeyOf, type Context, type Middleware, type RouteContext } from './state.ts';
 
 /** Path and query, in bytes as they were sent. */
@@ -49,7 +49,7 @@ export function queryOf(ctx: Context): URLSearchParams {
 export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
   const { requestId, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
-  const reader = { requestId, route: templateOf(route), workspaceIds, isWaiting };
+  const reader = { requestId, route: route.template, workspaceIds, isWaiting };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }
 

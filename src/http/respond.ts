@@ -1,8 +1,8 @@
 /**
  * Sends what the cache has read: 200 or 304, with everything that a cache at the consumer needs to know (C5). This is the
  * one place that writes to Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen
- * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`,
- * and Koa learns from `ctx.respond = false` that it has nothing left to send.
+ * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`
+ * with a flat array, and Koa learns from `ctx.respond = false` that it has nothing left to send.
  */
 import { cacheHeaders } from '../cache/headers.ts';
 import type { CacheRead } from '../cache/reader.ts';
@@ -13,20 +13,21 @@ const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };
 
 /** Answers with a read whose reader was authorized for it. Throws if the client has left. */
 export async function respond(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
-  ctx.state.signal.throwIfAborted();
-  const coding = representation.codingFor(ctx.req.headers['accept-encoding']);
+  const { headers: asked } = ctx.req;
+  const { headers, signal } = ctx.state;
+  signal.throwIfAborted();
+  const coding = representation.codingFor(asked['accept-encoding']);
   const etag = representation.etag(coding);
-  const validators = { ETag: etag, ...cacheHeaders(read) };
+  const ifNoneMatch = asked['if-none-match'];
+  const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
+  const body = isNotModified ? null : await representation.body(coding);
   ctx.state.cache = read.outcome;
-  const ifNoneMatch = ctx.req.headers['if-none-match'];
-  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
-    ctx.state.response = { status: 304, headers: validators, body: null };
-    return;
+  headers.push({ ETag: etag }, cacheHeaders(read));
+  if (body !== null) {
+    headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
+    if (coding !== null) headers.push({ 'Content-Encoding': coding });
   }
-  const body = await representation.body(coding);
-  const contentCoding: Headers = coding === null ? {} : { 'Content-Encoding': coding };
-  const headers = { ...validators, ...contentCoding, ...JSON_TYPE, 'Content-Length': String(body.length) };
-  ctx.state.response = { status: 200, headers, body };
+  ctx.state.response = { status: body === null ? 304 : 200, body };
 }
 
 /** Adds the headers that the middlewares collected, and sends the response if it is a cached one. */
@@ -39,15 +40,22 @@ export function sendResponse({ isDraining }: { readonly isDraining: () => boolea
       return;
     }
     // Checked last, so that requests that were in flight when the process was told to stop also close their connection.
-    if (isDraining()) state.headers = { ...state.headers, Connection: 'close' };
+    if (isDraining()) state.headers.push({ Connection: 'close' });
     if (state.response === null) {
-      ctx.set(state.headers);
+      for (const group of state.headers) ctx.set(group);
       return;
     }
-    const { status, headers, body } = state.response;
+    const { status, body } = state.response;
     ctx.respond = false;
-    res.writeHead(status, { ...state.headers, ...headers });
+    res.writeHead(status, flattened(state.headers));
     if (body === null || ctx.method === 'HEAD') res.end();
     else res.end(body);
   };
+}
+
+/** Names and values in turn, as `writeHead` takes them. */
+function flattened(groups: readonly Headers[]): string[] {
+  const flat: string[] = [];
+  for (const group of groups) for (const name of Object.keys(group)) flat.push(name, group[name] ?? '');
+  return flat;
 }

@@ -10,7 +10,7 @@ import { ID_PATTERN } from '../domain/records.ts';
 import type { Scope } from '../keys/key.ts';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
-import { Problem } from './problem.ts';
+import { Problem, surfaceOf } from './problem.ts';
 
 /** The list of evaluations that a request asks for. */
 export interface ListRequest {
@@ -44,6 +44,8 @@ export interface Route<R extends StoreRequest | null = StoreRequest | null> {
   readonly surface: 'v1' | 'v2';
   /** Below the surface's prefix, with `:parameters`. */
   readonly path: string;
+  /** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
+  readonly template: string;
   /** Null if any active key may ask. */
   readonly scope: Scope | null;
   /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
@@ -68,13 +70,9 @@ export type FixedTexts = Pick<Route, 'forbidden' | 'notFound'>;
 export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
 /** Declares a route; the compiler keeps the type of its request. */
-export function route<R extends StoreRequest | null>(declaration: Route<R>): Route<R> {
-  return declaration;
-}
-
-/** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
-export function templateOf({ surface, path }: Pick<Route, 'surface' | 'path'>): string {
-  return `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}`;
+export function route<R extends StoreRequest | null>(declaration: Omit<Route<R>, 'template'>): Route<R> {
+  const { surface, path } = declaration;
+  return { ...declaration, template: `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}` };
 }
 
 /** The route's one 404: the same for none, for a foreign record, and for a part that is not ready (K7). */
@@ -99,19 +97,23 @@ export interface MatchedRoute {
   readonly params: Readonly<Record<string, string>>;
 }
 
+type Matcher = (pathname: string) => MatchedRoute | null;
+
 /** Finds the route of a path before, or without, serving it. */
 export class RouteTable {
   readonly routes: readonly Route[];
-  readonly #matchers: readonly ((pathname: string) => MatchedRoute | null)[];
+  readonly #matchers: Readonly<Record<'v1' | 'v2' | 'other', readonly Matcher[]>>;
 
   constructor(routes: readonly Route[]) {
+    const matchersOf = (surface: 'v1' | 'v2'): readonly Matcher[] =>
+      routes.filter((candidate) => candidate.surface === surface).map(matcherOf);
     this.routes = routes;
-    this.#matchers = routes.map(matcherOf);
+    this.#matchers = { v1: matchersOf('v1'), v2: matchersOf('v2'), other: [] };
   }
 
   /** Null if no route has the path. */
   find(pathname: string): MatchedRoute | null {
-    for (const matches of this.#matchers) {
+    for (const matches of this.#matchers[surfaceOf(pathname)]) {
       const found = matches(pathname);
       if (found !== null) return found;
     }
@@ -120,7 +122,7 @@ export class RouteTable {
 }
 
 /** Matches as the router does: case matters, and so does a trailing slash. */
-function matcherOf(declaration: Route): (pathname: string) => MatchedRoute | null {
+function matcherOf(declaration: Route): Matcher {
   const matches = match<Record<string, string>>(`/${declaration.surface}${declaration.path}`, {
     sensitive: true,
     trailing: false,

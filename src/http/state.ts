@@ -13,8 +13,6 @@ export type Headers = Readonly<Record<string, string>>;
 /** A cached representation as it goes out: see respond.ts. */
 export interface CachedResponse {
   readonly status: 200 | 304;
-  /** Beside those that every response has. */
-  readonly headers: Headers;
   /** Null for a 304. */
   readonly body: Awaited<ReturnType<Representation['body']>> | null;
 }
@@ -25,8 +23,8 @@ export interface RequestState {
   traceparent: string | undefined;
   /** Aborted when the client leaves before its response was sent. */
   signal: AbortSignal;
-  /** Headers of the response, whatever it will be. */
-  headers: Headers;
+  /** Headers of the response, whatever it will be; each middleware adds its own group. */
+  readonly headers: Headers[];
   /** The declared route of the path, whatever the method; null if there is none. */
   route: Route | null;
   /** The active key of the request. */

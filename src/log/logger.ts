@@ -1,9 +1,8 @@
 /**
  * The log: JSON lines for machines, or lines for a person at the terminal.
  *
- * Lines are written synchronously. A buffered destination would have to be flushed on every way out of the process,
- * and what is lost otherwise are the last lines before a crash, the ones that matter; a write to a pipe or a file
- * costs a few microseconds.
+ * Lines are written as soon as those before them are, and what waits is flushed when the process exits. Only a process
+ * that is killed loses lines: those of its last moment.
  */
 import {
   destination as fileDestination,
@@ -33,7 +32,7 @@ export type { Logger };
 
 /** Makes the process's logger. */
 export function createLogger({ level, format = null, destination }: LogOptions): Logger {
-  const lines = destination ?? fileDestination({ dest: STDERR, sync: true });
+  const lines = destination ?? fileDestination({ dest: STDERR, sync: false });
   return pino(
     {
       level,

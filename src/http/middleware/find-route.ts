@@ -9,10 +9,11 @@ import type { Headers, Middleware } from '../state.ts';
 export function findRoute(table: RouteTable, deprecations: readonly Deprecation[]): Middleware {
   const headersOf = new Map(table.routes.map((route) => [route, deprecationHeaders(route, deprecations)]));
   return (ctx, next) => {
-    const found = table.find(ctx.path);
+    const found = table.find(ctx.path)?.route ?? null;
     if (found !== null) {
-      ctx.state.headers = { ...ctx.state.headers, ...headersOf.get(found.route) };
-      if (ctx.method === 'GET' || ctx.method === 'HEAD') ctx.state.route = found.route;
+      const headers = headersOf.get(found);
+      if (headers !== undefined) ctx.state.headers.push(headers);
+      if (ctx.method === 'GET' || ctx.method === 'HEAD') ctx.state.route = found;
     }
     return next();
   };

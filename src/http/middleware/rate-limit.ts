@@ -30,13 +30,13 @@ export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: 
     };
     if (state.route?.quota === 'none') {
       state.usage = await quota.peek(apiKey.quotaId, limits);
-      state.headers = { ...state.headers, ...rateLimitHeaders({ ...state.usage, retryAtMicros: null }) };
+      state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
       const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
       if (waitSeconds === null) return next();
       throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
     const decision = await quota.take(apiKey.quotaId, limits);
-    state.headers = { ...state.headers, ...rateLimitHeaders(decision) };
+    state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
       throw new Problem(429, REFUSED);

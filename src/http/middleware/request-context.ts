@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import { surfaceOf } from '../problem.ts';
-import { templateOf } from '../route.ts';
 import type { Context, Middleware, RequestState } from '../state.ts';
 
 /** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
@@ -59,7 +58,7 @@ export function requestContext({ clock, onRequest }: RequestContextOptions): Mid
       requestId,
       traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
       signal: left.signal,
-      headers: { 'X-Request-Id': requestId, ...COMMON_HEADERS },
+      headers: [{ 'X-Request-Id': requestId }, COMMON_HEADERS],
       route: null,
       apiKey: null,
       keyId: null,
@@ -98,7 +97,7 @@ function reportOf({ state, res, path, method }: Context, durationMs: number): Re
     requestId: state.requestId,
     keyId: state.keyId,
     surface: surfaceOf(path),
-    route: state.route === null ? null : templateOf(state.route),
+    route: state.route?.template ?? null,
     method,
     status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
     durationMs,

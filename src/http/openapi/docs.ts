@@ -101,7 +101,7 @@ function serve(router: Router<RequestState>, path: string, { type, read, cacheCo
   let file: File | null = null;
   router.get(path, (ctx) => {
     file ??= fileOf(read());
-    ctx.state.headers = { ...ctx.state.headers, 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY };
+    ctx.state.headers.push({ 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY });
     sendFile(ctx, file, type, cacheControl);
   });
 }

@@ -1,7 +1,7 @@
 /** Builds the OpenAPI 3.1 document of the public API from the declarations of its routes. */
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
-import { type Route, templateOf } from '../route.ts';
+import { type Route } from '../route.ts';
 import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
@@ -39,7 +39,7 @@ export function buildOpenApiDocument({
       tags: surfaces.map((surface) => TAGS[surface]),
       paths: Object.fromEntries(
         routes.map((route) => [
-          templateOf(route),
+          route.template,
           { get: operationOf(route, deprecationOf(deprecations, route.surface, route.name)) },
         ]),
       ),
