@@ -19,6 +19,16 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([open, closed, elsewhere].map((gateway) => gateway.close())));
 
+type Headers = Readonly<Record<string, string>>;
+const get = (headers: Headers) => open.adminRaw('GET', '/api/keys', { headers });
+const getElsewhere = (host: string) =>
+  elsewhere.adminRaw('GET', '/api/keys', { headers: { host, authorization: 'Bearer t' } });
+const getClosed = (path: string, headers: Headers = {}) => closed.adminRaw('GET', path, { headers });
+const post = (path: string, body: string | Buffer, headers: Headers = {}) =>
+  open.adminRaw('POST', path, { headers: { 'content-type': 'application/json', ...headers }, body });
+const postClosed = async (headers: Headers, body: string): Promise<number> =>
+  (await closed.adminRaw('POST', '/api/keys', { headers, body })).status;
+
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -33,7 +43,7 @@ describe('the Host header', () => {
   test.each(['localhost', 'LocalHost:1', '127.0.0.1', '127.8.9.10:65535', '[::1]', '[::1]:8081'])(
     '%s is loopback and passes',
     async (host) => {
-      expect((await open.adminRaw('GET', '/api/keys', { headers: { host } })).status).toBe(200);
+      expect((await get({ host })).status).toBe(200);
     },
   );
 
@@ -56,7 +66,7 @@ describe('the Host header', () => {
     'localhost/x',
     'localhost?x',
   ])('%j is refused with 403', async (host) => {
-    const answer = await open.adminRaw('GET', '/api/keys', { headers: { host } });
+    const answer = await get({ host });
     expect(answer.status).toBe(403);
     expect(messageOf(answer)).toBe(
       `The Host header ${JSON.stringify(host)} is not one of this listener's. Allowed are localhost, 127.0.0.0/8, [::1], with any port. Use one of them, or configure the name under which the admin listener is reached.`,
@@ -65,12 +75,10 @@ describe('the Host header', () => {
   });
 
   test('a configured name passes with any port and in any case, and loopback still does', async () => {
-    const get = (host: string) =>
-      elsewhere.adminRaw('GET', '/api/keys', { headers: { host, authorization: 'Bearer t' } });
     for (const host of ['admin.INTERNAL:9000', '[fd00::1]:9000', 'localhost']) {
-      expect((await get(host)).status).toBe(200);
+      expect((await getElsewhere(host)).status).toBe(200);
     }
-    const refused = await get('x.admin.internal');
+    const refused = await getElsewhere('x.admin.internal');
     expect(refused.status).toBe(403);
     expect(messageOf(refused)).toContain('[::1], admin.internal, fd00::1, with any port');
   });
@@ -97,8 +105,6 @@ describe('the Host header', () => {
 });
 
 describe('where a browser says the request comes from', () => {
-  const get = (headers: Readonly<Record<string, string>>) => open.adminRaw('GET', '/api/keys', { headers });
-
   test.each([
     ['http://localhost:8081', 'LOCALHOST:8081'],
     ['https://localhost:8081', 'localhost:8081'],
@@ -144,9 +150,6 @@ describe('where a browser says the request comes from', () => {
 });
 
 describe('what a body may be', () => {
-  const post = (path: string, body: string | Buffer, headers: Readonly<Record<string, string>> = {}) =>
-    open.adminRaw('POST', path, { headers: { 'content-type': 'application/json', ...headers }, body });
-
   test.each(['POST', 'PUT', 'PATCH'])('%s without application/json is 415, whatever the path', async (method) => {
     for (const type of [
       'text/plain',
@@ -240,9 +243,6 @@ describe('what a body may be', () => {
 });
 
 describe('tokens', () => {
-  const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-    closed.adminRaw('GET', path, { headers });
-
   test.each([
     '/metrics',
     '/api/config',
@@ -253,7 +253,7 @@ describe('tokens', () => {
     '/nowhere',
     '/livez/',
   ])('%s without one is 401 and names the scheme', async (path) => {
-    const answer = await get(path);
+    const answer = await getClosed(path);
     expect(answer.status).toBe(401);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin"');
     expect(messageOf(answer)).toBe(
@@ -275,7 +275,7 @@ describe('tokens', () => {
     'Bearer correct-horse correct-horse',
   ])('the credentials %j are 401, and stand in no log', async (authorization) => {
     const before = logOf(closed, 'admin request refused').length;
-    const answer = await get('/api/keys', { authorization });
+    const answer = await getClosed('/api/keys', { authorization });
     expect(answer.status).toBe(401);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin", error="invalid_token"');
     expect(messageOf(answer)).not.toContain('horse');
@@ -286,22 +286,20 @@ describe('tokens', () => {
   });
 
   test.each(['Bearer correct-horse', 'bEARER  correct-horse ', 'Bearer battery-staple'])('%j passes', async (given) => {
-    expect((await get('/api/keys', { authorization: given })).status).toBe(200);
+    expect((await getClosed('/api/keys', { authorization: given })).status).toBe(200);
   });
 
   test('/livez and /readyz need none', async () => {
-    expect([(await get('/livez')).status, (await get('/readyz')).status]).toEqual([200, 200]);
+    expect([(await getClosed('/livez')).status, (await getClosed('/readyz')).status]).toEqual([200, 200]);
   });
 
   test('nobody unknown gets a body read: 401 comes before 413 and 400, after 403 and 415', async () => {
     const json = { 'content-type': 'application/json' };
-    const post = async (headers: Readonly<Record<string, string>>, body: string) =>
-      (await closed.adminRaw('POST', '/api/keys', { headers, body })).status;
     expect([
-      await post(json, 'x'.repeat(70_000)),
-      await post(json, '{'),
-      await post({}, '{'),
-      await post({ host: 'evil.example' }, ''),
+      await postClosed(json, 'x'.repeat(70_000)),
+      await postClosed(json, '{'),
+      await postClosed({}, '{'),
+      await postClosed({ host: 'evil.example' }, ''),
     ]).toEqual([401, 401, 415, 403]);
   });
 
