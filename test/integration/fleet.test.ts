@@ -57,6 +57,13 @@ async function nameAt(gateway: TestGateway, key: string): Promise<string> {
   return nameSchema.parse((await gateway.get(REPORT, { key })).json).report.name;
 }
 
+const timesSchema = z.object({ classes: z.array(z.unknown()) });
+
+/** The times of lists at a gateway. */
+async function listTimesAt(gateway: TestGateway): Promise<unknown> {
+  return timesSchema.parse((await gateway.admin('GET', '/api/cache/ttl')).json).classes[0];
+}
+
 /** Looks until it is so. */
 function until(check: () => Promise<void>): Promise<void> {
   return vi.waitFor(check, WITHIN);
@@ -138,14 +145,14 @@ describe('in front of one store', () => {
   });
 
   test('a cache time set at one is in force at all, and so is its end', async () => {
-    const list = async (gateway: TestGateway) =>
-      z.object({ classes: z.array(z.unknown()) }).parse((await gateway.admin('GET', '/api/cache/ttl')).json).classes[0];
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
-    await until(async () => expect(await list(b)).toMatchObject({ fresh: '7s', setBy: 'anonymous', setAt: START }));
-    expect(await list(await start())).toMatchObject({ fresh: '7s' });
+    await until(async () =>
+      expect(await listTimesAt(b)).toMatchObject({ fresh: '7s', setBy: 'anonymous', setAt: START }),
+    );
+    expect(await listTimesAt(await start())).toMatchObject({ fresh: '7s' });
     const end = await b.admin('DELETE', '/api/cache/ttl/list');
     expect(end.json).toMatchObject({ class: 'list', fresh: '30s', source: { fresh: 'default' } });
-    await until(async () => expect(await list(a)).toMatchObject({ fresh: '30s' }));
+    await until(async () => expect(await listTimesAt(a)).toMatchObject({ fresh: '30s' }));
   });
 });
 

@@ -4,19 +4,21 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { configFile, logOf } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import { programOnPath } from '../../support/programs.ts';
 import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 
+const SOME_TEXT: unknown = expect.any(String);
+const FRAMES: unknown = expect.stringMatching(/^at /);
+
 let gateway: TestGateway;
 afterEach(() => gateway.close());
 
-async function start(env: TestGatewayOptions['env']): Promise<TestGateway> {
+async function start(env: Readonly<Record<string, string>>): Promise<void> {
   gateway = await startTestGateway({ env });
-  return gateway;
 }
 
 const lineSchema = z.looseObject({ level: z.string(), msg: z.string(), time: z.iso.datetime(), pid: z.number() });
@@ -77,7 +79,7 @@ describe('a line', () => {
     const [line] = logOf(gateway, 'request').filter(({ status }) => status === 500);
     expect(line).toMatchObject({
       level: 'error',
-      err: { type: 'StoreError', message: expect.any(String), stack: expect.stringMatching(/^at /) },
+      err: { type: 'StoreError', message: SOME_TEXT, stack: FRAMES },
     });
     expect(gateway.logLines.join('')).not.toContain('hunter2');
   });
@@ -125,9 +127,7 @@ describe('K2: what is out of reach is named without its address', () => {
       const { port } = await nowhere();
       await start({ LOG_LEVEL: 'trace', REDIS_URL: `${address}:${port}` });
       await vi.waitFor(() => expect(logOf(gateway, 'Redis does not answer')).toHaveLength(1), 10_000);
-      expect(logOf(gateway, 'Redis does not answer')).toMatchObject([
-        { level: 'warn', err: { type: expect.any(String) } },
-      ]);
+      expect(logOf(gateway, 'Redis does not answer')).toMatchObject([{ level: 'warn', err: { type: SOME_TEXT } }]);
       const log = gateway.logLines.join('');
       expect(log).not.toContain('hunter2');
       expect(log).not.toContain(`:${port}`);
