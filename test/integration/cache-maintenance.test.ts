@@ -161,7 +161,7 @@ describe('an entry that Redis holds', () => {
     expect(await explain(b)).toMatchObject({ redis: { state: 'asked', entry: { state: 'fresh' } } });
   });
 
-  test('a call of another process for it is shown', async () => {
+  test('a call of another process for it is shown, and its failure', async () => {
     const [a, b] = await startThree();
     const key = await a.issueKey();
     const gate = a.store.gate();
@@ -169,14 +169,9 @@ describe('an entry that Redis holds', () => {
     await a.store.waitForCalls(1);
     expect(await explain(b)).toMatchObject({ flight: { since: null, leaseLeftMs: SOME_MS } });
     expect(await explain(a)).toMatchObject({ flight: { since: '2026-01-15T12:00:00.000Z', leaseLeftMs: SOME_MS } });
-    gate.release();
-    expect((await reading).status).toBe(200);
-  });
-
-  test('a failure of the store a moment ago is shown', async () => {
-    const [a, b] = await startThree();
     a.store.fail(503);
-    await a.get(REPORT, { key: await a.issueKey() });
+    gate.release();
+    expect((await reading).status).toBe(500);
     expect(await explain(b)).toMatchObject({ flight: { justFailed: true } });
   });
 

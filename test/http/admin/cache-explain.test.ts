@@ -144,14 +144,6 @@ describe('the entry behind a path', () => {
     expect((await nextOf(path, `&keyId=${keyId}`)).next.text).toBe('The next read is served from memory.');
   });
 
-  test('tells where the times in force come from, and who set them', async () => {
-    await gateway.admin('PUT', '/api/cache/ttl/evaluation', { fresh: '7m' });
-    expect((await explain(REPORT)).json).toMatchObject({
-      times: { fresh: '7m', source: { fresh: 'set', stale: 'default' }, setBy: 'anonymous' },
-    });
-    await gateway.admin('DELETE', '/api/cache/ttl/evaluation');
-  });
-
   test('a list of v2 is explained for a key or for workspaces, in whatever order', async () => {
     const { keyId: id, token } = await gateway.issue({ workspaceIds: [WORKSPACE_B, WORKSPACE_A] });
     await gateway.get('/v2/calls', { key: token });

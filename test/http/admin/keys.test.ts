@@ -130,20 +130,6 @@ describe('POST /api/keys', () => {
     expect(await listed()).toEqual([]);
     expect(await auditOf(gateway)).toEqual([]);
   });
-
-  test('lists all faults at once', async () => {
-    const answer = await call('POST', '/api/keys', { workspaceIds: ['x', 'y'], perMinute: -1, colour: {} });
-    expect(messageOf(answer)).toBe(
-      faults(
-        `name: missing; allowed: ${NAME}`,
-        'workspaceIds[0]: given "x"; allowed: a UUID',
-        'workspaceIds[1]: given "y"; allowed: a UUID',
-        `scopes: missing; allowed: an array of at least one of ${SCOPES}`,
-        `perMinute: given -1; allowed: ${LIMIT}`,
-        'colour: unknown; allowed members: name, workspaceIds, scopes, perMinute, perHour, expiresAt',
-      ),
-    );
-  });
 });
 
 describe('GET /api/keys', () => {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { configFile, logOf } from '../../support/admin.ts';
+import { logOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import { programOnPath } from '../../support/programs.ts';
@@ -83,13 +83,6 @@ describe('a line', () => {
     });
     expect(gateway.logLines.join('')).not.toContain('hunter2');
   });
-
-  test('of the debug level about each store call names no address', async () => {
-    await start({ LOG_LEVEL: 'debug' });
-    await gateway.get(CALL, { key: await gateway.issueKey() });
-    expect(logOf(gateway, 'store call')).toMatchObject([{ level: 'debug', resource: 'evaluation', outcome: 'absent' }]);
-    expect(gateway.logLines.join('')).not.toContain(new URL(gateway.store.url).host);
-  });
 });
 
 describe('K2: what is out of reach is named without its address', () => {
@@ -108,17 +101,6 @@ describe('K2: what is out of reach is named without its address', () => {
       expect(log).not.toContain(secret);
       expect(reply.text).not.toContain(secret);
     }
-  });
-
-  test('while its calls are held back too', async () => {
-    const url = await nowhere();
-    const file = configFile('upstream: {retryPercent: 0}');
-    await start({ LOG_LEVEL: 'trace', UPSTREAM_URL: url.href, CONFIG_FILE: file });
-    const key = await gateway.issueKey({ perMinute: 1000 });
-    for (let call = 0; call < 100; call += 1) await gateway.get(`/v2/calls/c${call}`, { key });
-    const [line] = logOf(gateway, 'the store is failing: calls to it are held back, but for one a second');
-    expect(line).toMatchObject({ level: 'warn', err: { type: 'StoreError' } });
-    expect(gateway.logLines.join('')).not.toContain(`:${url.port}`);
   });
 
   test.each(['redis://:hunter2@127.0.0.1', 'redis://user:hunter2@localhost', 'redis+cluster://:hunter2@localhost'])(
