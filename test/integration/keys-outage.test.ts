@@ -1,0 +1,188 @@
+/** C8: keys while Redis is frozen, gone or deaf, and when it is back. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { hashToken, newToken } from '../../src/keys/token.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { dependency, type GatewayFleet, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { MessagesProxy } from '../support/messages-proxy.ts';
+import { withClient } from '../support/redis-client.ts';
+import { cutSubscribers } from '../support/redis-servers.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const GRACE_MS = 300_000;
+const CANNOT_CHECK = '{"error":{"message":"API keys cannot be checked at the moment. Try again later."}}';
+
+let redis: TestRedis;
+let fleet: GatewayFleet | null = null;
+beforeEach(async () => {
+  redis = await startRedis({ controls: true });
+});
+afterEach(async () => {
+  await fleet?.close();
+  fleet = null;
+  await redis.close();
+});
+
+async function start(size = 1): Promise<GatewayFleet> {
+  fleet = await startFleet(redis.url, { size, env: { KEY_GRACE: '5m' } });
+  return fleet;
+}
+
+async function one(): Promise<TestGateway> {
+  return (await start()).gateways[0] ?? expect.fail();
+}
+
+const use = async (gateway: TestGateway, key: string): Promise<number> =>
+  (await gateway.get('/v2/key', { key })).status;
+
+function keysAre(gateway: TestGateway, status: RegExp): Promise<void> {
+  return vi.waitFor(async () => expect(await dependency(gateway, 'keys')).toMatch(status), WITHIN);
+}
+
+const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
+const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
+
+test('C8: while Redis is frozen a key that it has confirmed goes on, and no other is let in', async () => {
+  const gateway = await one();
+  const [used, unused] = [await gateway.issueKey(), await gateway.issueKey()];
+  expect(await use(gateway, used)).toBe(200);
+  await redis.pause();
+  await vi.waitFor(async () => {
+    // All the while, also before the gateway calls it an outage.
+    expect(await use(gateway, used)).toBe(200);
+    expect(await dependency(gateway, 'keys')).toMatch(OFFLINE);
+  }, WITHIN);
+  for (const key of [unused, newToken()]) {
+    const reply = await gateway.get('/v2/calls', { key });
+    expect([reply.status, reply.text]).toEqual([500, CANNOT_CHECK]);
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0);
+    expect(reply.headers['x-ratelimit-limit']).toBeUndefined();
+  }
+  const wanted = { name: 'x', workspaceIds: ['11111111-1111-4111-8111-111111111111'], scopes: ['calls.read'] };
+  expect((await gateway.admin('POST', '/api/keys', wanted)).status).toBe(503);
+  expect((await gateway.admin('GET', '/api/keys')).status).toBe(503);
+  await redis.resume();
+  await vi.waitFor(async () => {
+    expect([await use(gateway, unused), await use(gateway, newToken()), await use(gateway, used)]).toEqual([200, 401, 200]);
+  }, WITHIN);
+});
+
+test('C8: without Redis a key is good for the grace since it was confirmed, and no longer', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  await redis.kill();
+  await keysAre(gateway, OFFLINE);
+  gateway.clock.advance(GRACE_MS - 60_000);
+  expect(await use(gateway, key)).toBe(200);
+  gateway.clock.advance(60_001);
+  expect(await use(gateway, key)).toBe(500);
+  await keysAre(gateway, /^degraded: Redis could not be asked for 5m: no key is let in/);
+});
+
+test('C8: the grace begins with the last confirmation of a key in use, not with its first look-up', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  gateway.clock.advance(GRACE_MS - 60_000);
+  await keysAre(gateway, /^ok/);
+  // The new name, of which nobody is told, shows when the key was confirmed.
+  await withClient(redis.url, async (client) => {
+    const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
+    await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"name":"test"', '"name":"seen again"'));
+  });
+  await vi.waitFor(async () => expect((await gateway.get('/v2/key', { key })).text).toContain('seen again'), WITHIN);
+  await redis.kill();
+  await keysAre(gateway, OFFLINE);
+  gateway.clock.advance(120_000);
+  expect(await use(gateway, key)).toBe(200);
+});
+
+test('C8: a Redis that comes back without its keys is believed', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  await redis.restart();
+  await vi.waitFor(async () => expect(await use(gateway, key)).toBe(401), WITHIN);
+});
+
+test('C8: a gateway that starts without Redis lets no key in, and all of them once there is one', async () => {
+  const [first] = (await start()).gateways;
+  await redis.kill();
+  const late = await fleet?.join();
+  if (first === undefined || late === undefined) throw new RangeError('There are two.');
+  expect((await late.get('/v2/calls', { key: newToken() })).text).toBe(CANNOT_CHECK);
+  await keysAre(late, /^degraded: Redis could not be asked since this process started: no key is let in/);
+  await redis.restart();
+  await redisIsWell(late);
+  await vi.waitFor(async () => expect(await use(late, await first.issueKey())).toBe(200), WITHIN);
+});
+
+test('C8: where Redis answers but messages cannot be trusted, each key is confirmed before it is used', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  const scripts = (rule: '-eval' | '+eval'): Promise<unknown> =>
+    withClient(redis.url, (client) => client.call('ACL', 'SETUSER', 'default', rule, `${rule}sha`));
+  await scripts('-eval');
+  await keysAre(gateway, DEAF);
+  await withClient(redis.url, async (client) => {
+    const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
+    await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"active"', '"revoked"'));
+  });
+  expect(await use(gateway, key)).toBe(403);
+  await scripts('+eval');
+  await keysAre(gateway, /^ok: every change is heard of/);
+  expect(await use(gateway, key)).toBe(403);
+});
+
+test('C8: a revocation is seen although the subscription was cut', async () => {
+  const [operator = expect.fail(), gateway = expect.fail()] = (await start(2)).gateways;
+  const { keyId, token } = await operator.issue();
+  expect(await use(gateway, token)).toBe(200);
+  expect(await cutSubscribers(redis)).toBeGreaterThanOrEqual(2);
+  await operator.admin('DELETE', `/api/keys/${keyId}`);
+  await vi.waitFor(async () => expect(await use(gateway, token)).toBe(403), WITHIN);
+  await redisIsWell(gateway);
+  expect(await use(gateway, token)).toBe(403);
+});
+
+test('C8: a subscription that stands but delivers nothing is noticed, a revocation is seen, and it is made anew', async () => {
+  const [operator = expect.fail()] = (await start()).gateways;
+  const proxy = await MessagesProxy.start(redis.url);
+  try {
+    const gateway = (await fleet?.join({ env: { REDIS_URL: proxy.url } })) ?? expect.fail();
+    await redisIsWell(gateway);
+    const { keyId, token } = await operator.issue();
+    expect(await use(gateway, token)).toBe(200);
+    expect(proxy.stallMessages()).toBe(1);
+    await operator.admin('DELETE', `/api/keys/${keyId}`);
+    await vi.waitFor(async () => expect(await use(gateway, token)).toBe(403), WITHIN);
+    await redisIsWell(gateway);
+    expect(await use(gateway, token)).toBe(403);
+    await gateway.close();
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('C8: a change made while a gateway could not reach Redis is known to it before it trusts its memory', async () => {
+  const [operator = expect.fail()] = (await start()).gateways;
+  const proxy = await MessagesProxy.start(redis.url);
+  try {
+    const gateway = (await fleet?.join({ env: { REDIS_URL: proxy.url } })) ?? expect.fail();
+    await redisIsWell(gateway);
+    const [revoked, untouched] = [await operator.issue(), await operator.issue()];
+    for (const { token } of [revoked, untouched]) expect(await use(gateway, token)).toBe(200);
+    proxy.cut();
+    await keysAre(gateway, OFFLINE);
+    await operator.admin('DELETE', `/api/keys/${revoked.keyId}`);
+    // Nothing can tell it otherwise, and the grace is not over.
+    expect([await use(gateway, revoked.token), await use(gateway, untouched.token)]).toEqual([200, 200]);
+    proxy.heal();
+    await redisIsWell(gateway);
+    expect([await use(gateway, revoked.token), await use(gateway, untouched.token)]).toEqual([403, 200]);
+    await gateway.close();
+  } finally {
+    await proxy.close();
+  }
+});
