@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { MessagesProxy } from '../support/messages-proxy.ts';
 import { withClient } from '../support/redis-client.ts';
 import { cutSubscribers } from '../support/redis-servers.ts';
@@ -28,7 +28,7 @@ async function start(size = 1): Promise<GatewayFleet> {
 }
 
 async function one(): Promise<TestGateway> {
-  return (await start()).gateways[0] ?? expect.fail();
+  return nth((await start()).gateways, 0);
 }
 
 const use = async (gateway: TestGateway, key: string): Promise<number> =>
@@ -62,7 +62,9 @@ test('C8: while Redis is frozen a key that it has confirmed goes on, and no othe
   expect((await gateway.admin('GET', '/api/keys')).status).toBe(503);
   await redis.resume();
   await vi.waitFor(async () => {
-    expect([await use(gateway, unused), await use(gateway, newToken()), await use(gateway, used)]).toEqual([200, 401, 200]);
+    expect([await use(gateway, unused), await use(gateway, newToken()), await use(gateway, used)]).toEqual([
+      200, 401, 200,
+    ]);
   }, WITHIN);
 });
 
@@ -88,7 +90,11 @@ test('C8: the grace begins with the last confirmation of a key in use, not with 
   // The new name, of which nobody is told, shows when the key was confirmed.
   await withClient(redis.url, async (client) => {
     const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
-    await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"name":"test"', '"name":"seen again"'));
+    await client.hset(
+      'evalgate:{keys}:records',
+      hashToken(key),
+      record.replace('"name":"test"', '"name":"seen again"'),
+    );
   });
   await vi.waitFor(async () => expect((await gateway.get('/v2/key', { key })).text).toContain('seen again'), WITHIN);
   await redis.kill();
@@ -106,15 +112,14 @@ test('C8: a Redis that comes back without its keys is believed', async () => {
 });
 
 test('C8: a gateway that starts without Redis lets no key in, and all of them once there is one', async () => {
-  const [first] = (await start()).gateways;
+  const { gateways, join } = await start();
   await redis.kill();
-  const late = await fleet?.join();
-  if (first === undefined || late === undefined) throw new RangeError('There are two.');
+  const late = await join();
   expect((await late.get('/v2/calls', { key: newToken() })).text).toBe(CANNOT_CHECK);
   await keysAre(late, /^degraded: Redis could not be asked since this process started: no key is let in/);
   await redis.restart();
   await redisIsWell(late);
-  await vi.waitFor(async () => expect(await use(late, await first.issueKey())).toBe(200), WITHIN);
+  await vi.waitFor(async () => expect(await use(late, await nth(gateways, 0).issueKey())).toBe(200), WITHIN);
 });
 
 test('C8: where Redis answers but messages cannot be trusted, each key is confirmed before it is used', async () => {
@@ -136,7 +141,8 @@ test('C8: where Redis answers but messages cannot be trusted, each key is confir
 });
 
 test('C8: a revocation is seen although the subscription was cut', async () => {
-  const [operator = expect.fail(), gateway = expect.fail()] = (await start(2)).gateways;
+  const { gateways } = await start(2);
+  const [operator, gateway] = [nth(gateways, 0), nth(gateways, 1)];
   const { keyId, token } = await operator.issue();
   expect(await use(gateway, token)).toBe(200);
   expect(await cutSubscribers(redis)).toBeGreaterThanOrEqual(2);
@@ -147,10 +153,11 @@ test('C8: a revocation is seen although the subscription was cut', async () => {
 });
 
 test('C8: a subscription that stands but delivers nothing is noticed, a revocation is seen, and it is made anew', async () => {
-  const [operator = expect.fail()] = (await start()).gateways;
+  const { gateways, join } = await start();
+  const operator = nth(gateways, 0);
   const proxy = await MessagesProxy.start(redis.url);
   try {
-    const gateway = (await fleet?.join({ env: { REDIS_URL: proxy.url } })) ?? expect.fail();
+    const gateway = await join({ env: { REDIS_URL: proxy.url } });
     await redisIsWell(gateway);
     const { keyId, token } = await operator.issue();
     expect(await use(gateway, token)).toBe(200);
@@ -166,10 +173,11 @@ test('C8: a subscription that stands but delivers nothing is noticed, a revocati
 });
 
 test('C8: a change made while a gateway could not reach Redis is known to it before it trusts its memory', async () => {
-  const [operator = expect.fail()] = (await start()).gateways;
+  const { gateways, join } = await start();
+  const operator = nth(gateways, 0);
   const proxy = await MessagesProxy.start(redis.url);
   try {
-    const gateway = (await fleet?.join({ env: { REDIS_URL: proxy.url } })) ?? expect.fail();
+    const gateway = await join({ env: { REDIS_URL: proxy.url } });
     await redisIsWell(gateway);
     const [revoked, untouched] = [await operator.issue(), await operator.issue()];
     for (const { token } of [revoked, untouched]) expect(await use(gateway, token)).toBe(200);

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { type GatewayFleet, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectWhenUp } from '../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await redis.flush();
   fleet = await startFleet(redis.url, { env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
-  [a = expect.fail(), b = expect.fail()] = fleet.gateways;
+  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
 });
 afterEach(() => fleet.close());
 afterAll(async () => {
@@ -124,7 +124,9 @@ describe('what Redis holds', () => {
     await putRecord(token, { keyId: 'by-hand', note: 'of a later release', limits: { perMinute: 5, perHour: null } });
     const reply = await b.get('/v2/key', { key: token });
     expect([reply.status, reply.headers['x-ratelimit-minute-limit']]).toEqual([200, '5']);
-    expect((await b.admin('GET', '/api/keys/by-hand')).json).toMatchObject({ key: { name: 'raw', quotaId: 'raw-quota' } });
+    expect((await b.admin('GET', '/api/keys/by-hand')).json).toMatchObject({
+      key: { name: 'raw', quotaId: 'raw-quota' },
+    });
   });
 
   test.each([
@@ -139,22 +141,25 @@ describe('what Redis holds', () => {
     ['has a scope that nobody knows', { scopes: ['all'] }],
     ['has a limit of 0', { limits: { perMinute: 0, perHour: null } }],
     ['holds another hash', { hash: '0'.repeat(64) }],
-  ])('S2: a record that %s neither lets its holder in nor says that there is none, and hides no other', async (...row) => {
-    const [, spoilt] = row;
-    const whole = await a.issue();
-    const token = newToken();
-    if (typeof spoilt === 'string') {
-      await putRecord(token, { keyId: 'broken' });
-      await client.hset(RECORDS, hashToken(token), spoilt);
-    } else await putRecord(token, { keyId: 'broken', ...spoilt });
-    const reply = await b.get('/v2/calls', { key: token });
-    expect(reply.status).toBe(500);
-    expect(reply.text).not.toContain(hashToken(token));
-    expect((await b.admin('GET', '/api/keys/broken')).status).toBe(503);
-    expect((await listed(b)).map(({ keyId }) => keyId)).toEqual([whole.keyId]);
-    expect(b.logLines.filter((line) => line.includes('a key in Redis is broken'))).not.toEqual([]);
-    expect(await use(b, whole.token)).toBe(200);
-  });
+  ])(
+    'S2: a record that %s neither lets its holder in nor says that there is none, and hides no other',
+    async (...row) => {
+      const [, spoilt] = row;
+      const whole = await a.issue();
+      const token = newToken();
+      if (typeof spoilt === 'string') {
+        await putRecord(token, { keyId: 'broken' });
+        await client.hset(RECORDS, hashToken(token), spoilt);
+      } else await putRecord(token, { keyId: 'broken', ...spoilt });
+      const reply = await b.get('/v2/calls', { key: token });
+      expect(reply.status).toBe(500);
+      expect(reply.text).not.toContain(hashToken(token));
+      expect((await b.admin('GET', '/api/keys/broken')).status).toBe(503);
+      expect((await listed(b)).map(({ keyId }) => keyId)).toEqual([whole.keyId]);
+      expect(b.logLines.filter((line) => line.includes('a key in Redis is broken'))).not.toEqual([]);
+      expect(await use(b, whole.token)).toBe(200);
+    },
+  );
 });
 
 describe('changes at several gateways at once', () => {
@@ -175,8 +180,10 @@ describe('changes at several gateways at once', () => {
     ['one hash under two ids', (i: number) => foreign('shared', `shared-${i}`)],
     ['two hashes under one id', (i: number) => foreign(`shared-${i}`, 'shared')],
   ])('of two imports that contradict each other (%s) one happens, and it happens whole', async (_what, shared) => {
-    const replies = await Promise.all([a, b].map((gateway, i) => importAt(gateway, foreign(`own-${i}`, `own-${i}`), shared(i))));
-    expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    const replies = await Promise.all(
+      [a, b].map((gateway, i) => importAt(gateway, foreign(`own-${i}`, `own-${i}`), shared(i))),
+    );
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200, 409]));
     const winner = replies.findIndex(({ status }) => status === 200);
     const ids = (await listed(a)).map(({ keyId }) => keyId);
     expect(ids.toSorted()).toEqual([`own-${winner}`, String(shared(winner)['keyId'])].toSorted());

@@ -18,6 +18,13 @@ const keySchema = z.looseObject({
 const shownSchema = z.object({ key: keySchema });
 const issuedSchema = shownSchema.extend({ token: z.string() });
 
+/** A key of another system: its token, and what is imported of it. */
+function foreign(change: object = {}) {
+  const token = `legacy-${randomUUID()}`;
+  const key = { keyId: `old-${randomUUID()}`, hash: hashToken(token), name: 'old', workspaceIds: [WORKSPACE_A] };
+  return { token, key: { ...key, scopes: ['calls.read'], ...change } };
+}
+
 describe.each(['memory', 'Redis'])('in %s', (place) => {
   let redis: TestRedis | null = null;
   let gateway: TestGateway;
@@ -31,8 +38,7 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
   });
 
   const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;
-  const show = async (keyId: string) =>
-    shownSchema.parse((await gateway.admin('GET', `/api/keys/${keyId}`)).json).key;
+  const show = async (keyId: string) => shownSchema.parse((await gateway.admin('GET', `/api/keys/${keyId}`)).json).key;
   const rotate = (keyId: string, overlap: string): Promise<Reply> =>
     gateway.admin('POST', `/api/keys/${keyId}/rotate`, { overlap });
   const setStatus = (keyId: string, status: string): Promise<Reply> =>
@@ -44,13 +50,6 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
     const { json } = await gateway.admin('GET', '/api/keys');
     return z.object({ keys: z.array(keySchema) }).parse(json).keys;
   };
-
-  /** A key of another system: its token, and what is imported of it. */
-  function foreign(change: object = {}) {
-    const token = `legacy-${randomUUID()}`;
-    const key = { keyId: `old-${randomUUID()}`, hash: hashToken(token), name: 'old', workspaceIds: [WORKSPACE_A] };
-    return { token, key: { ...key, scopes: ['calls.read'], ...change } };
-  }
 
   test('K3: a new key is shown as it was made, lets its holder in, and has a quota of its own', async () => {
     const wanted: KeyRequest = {
@@ -154,10 +153,10 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
   });
 
   test('K1: an imported key lets its holder in, and again replaces itself but keeps its quota', async () => {
-    const { token, key } = foreign({ quotaId: 'common' });
-    expect((await importKeys(key)).json).toEqual({ added: 1, replaced: 0 });
+    const { token, key } = foreign();
+    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0 });
     expect(await use(token)).toBe(200);
-    const { quotaId: _quotaId, ...renamed } = { ...key, name: 'renamed', status: 'deprecated' };
+    const renamed = { ...key, name: 'renamed', status: 'deprecated' };
     expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1 });
     expect(await show(key.keyId)).toMatchObject({ name: 'renamed', status: 'deprecated', quotaId: 'common' });
     expect(await use(token)).toBe(403);

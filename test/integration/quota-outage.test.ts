@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { SettableKey } from '../http/common/rate-limit-suite.ts';
 import type { Reply, TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, type GatewayFleet, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { withClient } from '../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 async function start(size: number): Promise<{ gateways: readonly TestGateway[]; key: SettableKey }> {
   fleet = await startFleet(redis.url, { size });
-  const key = new SettableKey(fleet.gateways[0] ?? expect.fail());
+  const key = new SettableKey(nth(fleet.gateways, 0));
   await key.setLimits(LIMITS);
   return { gateways: fleet.gateways, key };
 }
@@ -95,7 +95,7 @@ test('R5, R6: once a frozen Redis goes on it decides again, and what was admitte
   await redis.pause();
   expect(admittedOf(await ask(key, 6))).toBe(6);
   await redis.resume();
-  await redisIsWell(gateways[0] ?? expect.fail());
+  await quotasAreExact(nth(gateways, 0));
   // The one that got no answer may be counted by Redis too, when it goes on.
   await vi.waitFor(async () => expect([10, 11]).toContain((await timesOf(key)).length), WITHIN);
   const left = 20 - (await timesOf(key)).length;
@@ -110,7 +110,7 @@ test('R5, R6: after a restart of Redis all gateways together are exact again, wi
   const alone = await Promise.all(gateways.map((gateway) => ask(key, 3, gateway)));
   expect(alone.map(admittedOf)).toEqual([3, 3]);
   await redis.restart();
-  for (const gateway of gateways) await redisIsWell(gateway);
+  for (const gateway of gateways) await quotasAreExact(gateway);
   await vi.waitFor(async () => expect(await timesOf(key)).toHaveLength(10), WITHIN);
   const burst = await Promise.all(Array.from({ length: 40 }, (_, i) => key.ask(gateways[i % 2])));
   expect(admittedOf(burst)).toBe(10);
@@ -124,7 +124,7 @@ test('R5: what was admitted alone counts also in a Redis that comes back with no
   await redis.kill();
   expect(admittedOf(await ask(key, 10))).toBe(10);
   await redis.restart();
-  await redisIsWell(gateways[0] ?? expect.fail());
+  await quotasAreExact(nth(gateways, 0));
   await key.setLimits(LIMITS);
   expect(admittedOf(await ask(key, 30))).toBe(10);
 });
@@ -139,12 +139,14 @@ test('R2, R5: a refusal that was given before goes on without Redis, to the same
   expect(Number(after.headers['retry-after'])).toBeLessThanOrEqual(Number(before?.headers['retry-after']));
 });
 
+function limitMemory(bytes: string): Promise<unknown> {
+  return withClient(redis.url, (client) => client.config('SET', 'maxmemory', bytes));
+}
+
 test('R5: a full Redis refuses to count: a gateway goes on alone, and is exact again when there is room', async () => {
   const { gateways, key } = await start(1);
-  const [gateway = expect.fail()] = gateways;
+  const gateway = nth(gateways, 0);
   await ask(key, 3);
-  const limitMemory = (bytes: string): Promise<unknown> =>
-    withClient(redis.url, (client) => client.config('SET', 'maxmemory', bytes));
   await limitMemory('1');
   expect(admittedOf(await ask(key, 5))).toBe(5);
   expect(await dependency(gateway, 'quota')).toMatch(/^degraded: /);

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
-import { type GatewayFleet, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { connectWhenUp } from '../support/redis-client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -39,7 +39,11 @@ async function putLog(key: SettableKey, agesMicros: readonly number[]): Promise<
   const log = await logOf(key.keyId);
   const nowMicros = await redisMicros();
   const times = agesMicros.map((age) => nowMicros - age);
-  await client.multi().del(log).rpush(log, ...times).exec();
+  await client
+    .multi()
+    .del(log)
+    .rpush(log, ...times)
+    .exec();
   return times;
 }
 
@@ -64,7 +68,7 @@ describe('logs in Redis', () => {
   afterAll(() => fleet.close());
 
   async function limited(perMinute: number, perHour: number, agesMicros: readonly number[] = []): Promise<SettableKey> {
-    const key = new SettableKey(fleet.gateways[0] ?? expect.fail());
+    const key = new SettableKey(nth(fleet.gateways, 0));
     await key.setLimits({ perMinute: 1_000_000, perHour: 1_000_000 });
     if (agesMicros.length > 0) await putLog(key, agesMicros);
     await key.setLimits({ perMinute, perHour });
@@ -116,7 +120,7 @@ describe('logs in Redis', () => {
   });
 
   test('K3: keys that were imported with one quota share it', async () => {
-    const [one, two] = [new SettableKey(fleet.gateways[0] ?? expect.fail()), new SettableKey(fleet.gateways[1] ?? expect.fail())];
+    const [one, two] = [new SettableKey(nth(fleet.gateways, 0)), new SettableKey(nth(fleet.gateways, 1))];
     await one.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
     await two.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
     expect([(await one.ask()).status, (await two.ask()).status]).toEqual([200, 429]);

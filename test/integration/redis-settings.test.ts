@@ -107,7 +107,8 @@ describe('a gateway warns once of a Redis', () => {
 
   test('that has not the database of the address, which is then no other’s', async () => {
     const running = await start({ REDIS_URL: `${redis.url}/99` });
-    await warns(running, [
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    expect(warnings(running)).toEqual([
       'error: The Redis of REDIS_URL has no database 99, and what belongs there goes into database 0. Give another number in REDIS_URL, or raise "databases" in redis.conf.',
     ]);
   });
@@ -132,7 +133,8 @@ test('a Redis that comes only after the gateway is looked at then', async () => 
   await redis.restart();
   client.disconnect();
   client = await connectWhenUp(redis.url, 5000);
-  await warns(running, [
+  await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+  expect(warnings(running)).toEqual([
     `warn: The Redis of REDIS_URL loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`,
   ]);
 });
@@ -157,7 +159,8 @@ describe('an address of Redis is refused with the reason, and never shown', () =
     ['rediss+sentinel://a/main?tlsKeyFile=s3cret.pem', 'its options tlsCertFile and tlsKeyFile go together'],
     ['redis://:100%s3cret@a', 'write %25 for it'],
   ])('%s: %s', (url, reason) => {
-    const load = (): unknown => loadConfig({ env: { REDIS_URL: url, UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x' } });
+    const load = (): unknown =>
+      loadConfig({ env: { REDIS_URL: url, UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x' } });
     expect(load).toThrow(reason);
     expect(load).not.toThrow('s3cret');
   });

@@ -7,13 +7,15 @@ import { createStoreServer, type StoreServer } from './store-server.ts';
 
 /** How long a test waits for what another process or Redis has to do. */
 export const WITHIN = { timeout: 15_000, interval: 10 };
+/** The same where another server has to take over. */
+export const FAILOVER = { timeout: 30_000, interval: 25 };
 
 export interface GatewayFleet {
   readonly gateways: readonly TestGateway[];
   readonly store: StoreServer;
   readonly clock: ManualClock;
   /** Starts one more. */
-  join(options?: Omit<TestGatewayOptions, 'store'>): Promise<TestGateway>;
+  readonly join: (options?: Omit<TestGatewayOptions, 'store'>) => Promise<TestGateway>;
   close(): Promise<void>;
 }
 
@@ -28,6 +30,13 @@ const readinessSchema = z.object({
   dependencies: z.array(z.object({ name: z.string(), status: z.string(), detail: z.string() })),
 });
 
+/** The gateway at that place. */
+export function nth(gateways: readonly TestGateway[], place: number): TestGateway {
+  const gateway = gateways[place];
+  if (gateway === undefined) throw new RangeError(`There is no gateway ${place} of ${gateways.length}.`);
+  return gateway;
+}
+
 /** What a gateway says of a dependency on `/readyz`: its status and details. */
 export async function dependency(gateway: TestGateway, name: string): Promise<string> {
   const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
@@ -35,14 +44,22 @@ export async function dependency(gateway: TestGateway, name: string): Promise<st
   return found === undefined ? 'none' : `${found.status}: ${found.detail}`;
 }
 
-/** Waits until a gateway reports all that depends on Redis as well. */
+/** Waits until a gateway reports Redis, and what it hears of keys, as well. */
 export async function redisIsWell(gateway: TestGateway): Promise<void> {
+  for (const name of ['redis-state', 'redis-cache', 'keys']) await isWell(gateway, name);
+}
+
+/** Waits until a gateway reports that quotas are exact again, which it learns by a request or by what it adds to them. */
+export async function quotasAreExact(gateway: TestGateway): Promise<void> {
+  await redisIsWell(gateway);
+  await isWell(gateway, 'quota');
+}
+
+async function isWell(gateway: TestGateway, name: string): Promise<void> {
   await vi.waitFor(async () => {
-    for (const name of ['redis-state', 'redis-cache', 'keys', 'quota']) {
-      const status = await dependency(gateway, name);
-      if (!status.startsWith('ok')) throw new Error(`${name} is ${status}`);
-    }
-  }, WITHIN);
+    const status = await dependency(gateway, name);
+    if (!status.startsWith('ok')) throw new Error(`${name} is ${status}`);
+  }, FAILOVER);
 }
 
 async function knows(gateway: TestGateway, count: number): Promise<void> {
@@ -59,13 +76,18 @@ export async function startFleet(redisUrl: string, options: FleetOptions = {}): 
   const store = await createStoreServer();
   const gateways: TestGateway[] = [];
   const join: GatewayFleet['join'] = async (more = {}) => {
-    const gateway = await startTestGateway({ clock, ...more, store, env: { REDIS_URL: redisUrl, ...env, ...more.env } });
+    const gateway = await startTestGateway({
+      clock,
+      ...more,
+      store,
+      env: { REDIS_URL: redisUrl, ...env, ...more.env },
+    });
     gateways.push(gateway);
     return gateway;
   };
   for (let i = 0; i < size; i += 1) await join();
   for (const gateway of gateways) {
-    await redisIsWell(gateway);
+    await quotasAreExact(gateway);
     await knows(gateway, size);
   }
   return {

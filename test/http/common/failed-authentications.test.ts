@@ -108,12 +108,15 @@ test('K9: IPv6 addresses of one /64 are one', async () => {
   expect(isBlocked(await askFrom('2001:db8:1:3::1', 'Bearer x'))).toBe(false);
 });
 
+function hops(count: number): string {
+  return Array.from({ length: count }, () => '10.0.0.3').join(', ');
+}
+
 describe('K9: X-Forwarded-For is believed only as far as trusted proxies wrote it', () => {
   const caller = '203.0.113.7';
   const local = '127.0.0.1';
   const proxy = '10.0.0.2';
   const inside = '2001:db8:5::1';
-  const hops = (count: number): string => Array.from({ length: count }, () => '10.0.0.3').join(', ');
 
   beforeAll(async () => {
     for (const address of [caller, local, proxy, inside]) await fail(address, 60);

@@ -55,7 +55,11 @@ describe('what a key of the store may do', () => {
   test('R1: keys of the store with one id share a quota, and none with a key of the registry', async () => {
     const own = await gateway.issue({ perMinute: 2 });
     const limits = { perMinute: 1, perHour: 50 };
-    const keys = [put({ keyId: own.keyId, limits }), put({ keyId: own.keyId, limits }), put({ keyId: 'x'.repeat(64), limits })];
+    const keys = [
+      put({ keyId: own.keyId, limits }),
+      put({ keyId: own.keyId, limits }),
+      put({ keyId: 'x'.repeat(64), limits }),
+    ];
     const statuses: number[] = [];
     for (const key of [...keys, own.token, own.token, own.token]) {
       statuses.push((await gateway.get('/v2/calls', { key })).status);
@@ -67,7 +71,9 @@ describe('what a key of the store may do', () => {
 describe('when the store is asked', () => {
   test('K2: by the hash alone, once for many requests, and never for keys of the registry or with a wrong checksum', async () => {
     const key = put();
-    expect(await Promise.all(Array.from({ length: 20 }, () => use(key)))).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(await Promise.all(Array.from({ length: 20 }, () => use(key)))).toEqual(
+      Array.from({ length: 20 }, () => 200),
+    );
     expect([await use(await gateway.issueKey()), await use(`evg_${'a'.repeat(38)}`)]).toEqual([200, 401]);
     expect(gateway.store.requests.map(({ resource, id }) => [resource, id])).toEqual([['apiKey', hashToken(key)]]);
     expect(JSON.stringify(gateway.store.requests)).not.toContain(key);
@@ -109,7 +115,10 @@ describe('when the store is asked', () => {
 
   test('no more than ten look-ups a second reach the store; more are no failure of their callers', async () => {
     const statuses = await Promise.all(Array.from({ length: 25 }, () => use(newToken())));
-    expect([statuses.filter((status) => status === 401).length, statuses.filter((status) => status === 500).length]).toEqual([10, 15]);
+    expect([
+      statuses.filter((status) => status === 401).length,
+      statuses.filter((status) => status === 500).length,
+    ]).toEqual([10, 15]);
     expect(lookUps()).toBe(10);
     const key = put();
     gateway.clock.advance(999);
@@ -202,7 +211,13 @@ describe('the word of the registry', () => {
   test('an operator revokes a key of the store by importing it as revoked', async () => {
     const token = put();
     expect(await use(token)).toBe(200);
-    const key = { keyId: 'mine', hash: hashToken(token), name: 'x', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+    const key = {
+      keyId: 'mine',
+      hash: hashToken(token),
+      name: 'x',
+      workspaceIds: [WORKSPACE_A],
+      scopes: ['calls.read'],
+    };
     await gateway.admin('POST', '/api/keys/import', { keys: [{ ...key, status: 'revoked' }] });
     expect(await use(token)).toBe(403);
   });

@@ -2,6 +2,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startTestGateway } from '../../support/gateway.ts';
+import { nth } from '../../support/gateway-fleet.ts';
 import { HOUR_MICROS, MINUTE_MICROS, QuotaOracle } from '../../support/quota-oracle.ts';
 import {
   anyLimits,
@@ -46,7 +47,7 @@ const waits = fc.array(
 
 test('R1 to R4: on any walk along the edges of the windows every answer is exact to the microsecond', async () => {
   const door = await openMemory();
-  const gateway = door.gateways[0] ?? expect.fail();
+  const gateway = nth(door.gateways, 0);
   await fc.assert(
     fc.asyncProperty(anyLimits, waits, fc.integer({ min: 1, max: 3 }), async (limits, steps, burst) => {
       const it = { key: new SettableKey(gateway), oracle: new QuotaOracle(), limits };
@@ -64,8 +65,11 @@ test('R1 to R4: on any walk along the edges of the windows every answer is exact
 
 test('R2: Retry-After is true to the second: one second earlier is too early, then one request is admitted', async () => {
   const door = await openMemory();
-  const gateway = door.gateways[0] ?? expect.fail();
-  const limitsArbitrary = fc.record({ perMinute: fc.integer({ min: 1, max: 4 }), perHour: fc.integer({ min: 3, max: 9 }) });
+  const gateway = nth(door.gateways, 0);
+  const limitsArbitrary = fc.record({
+    perMinute: fc.integer({ min: 1, max: 4 }),
+    perHour: fc.integer({ min: 3, max: 9 }),
+  });
   await fc.assert(
     fc.asyncProperty(limitsArbitrary, fc.array(fc.nat(40_000_000), { maxLength: 9 }), async (limits, pauses) => {
       const key = new SettableKey(gateway);
@@ -89,7 +93,7 @@ test('R2: Retry-After is true to the second: one second earlier is too early, th
 
 test('R1: a clock that goes back admits nothing extra', async () => {
   const door = await openMemory();
-  const gateway = door.gateways[0] ?? expect.fail();
+  const gateway = nth(door.gateways, 0);
   const key = new SettableKey(gateway);
   await key.setLimits({ perMinute: 2, perHour: 9 });
   const statuses: number[] = [];

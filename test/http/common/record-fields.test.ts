@@ -67,8 +67,16 @@ describe.each(SURFACES)('$endpoint.name', ({ endpoint, member }) => {
   });
 
   test.each([
-    ['null is left out, zero is not', [['a', null] as const, ['b', 0] as const, ['c', 1.5] as const], '{"b":0,"c":1.5}'],
-    ['of one key the last counts, and null undoes none', [['a', 1] as const, ['a', 2] as const, ['a', null] as const], '{"a":2}'],
+    [
+      'null is left out, zero is not',
+      [['a', null] as const, ['b', 0] as const, ['c', 1.5] as const],
+      '{"b":0,"c":1.5}',
+    ],
+    [
+      'of one key the last counts, and null undoes none',
+      [['a', 1] as const, ['a', 2] as const, ['a', null] as const],
+      '{"a":2}',
+    ],
     [
       'names of prototypes are keys like any other',
       [['__proto__', 3] as const, ['constructor', 4] as const],
@@ -99,7 +107,11 @@ describe.each(SURFACES)('$endpoint.name', ({ endpoint, member }) => {
 });
 
 test.each([
-  ['no id and no picture', { displayName: 'R', givenName: '', email: 'r@example.com' }, { name: 'R', first_name: '', email: 'r@example.com' }],
+  [
+    'no id and no picture',
+    { displayName: 'R', givenName: '', email: 'r@example.com' },
+    { name: 'R', first_name: '', email: 'r@example.com' },
+  ],
   [
     'a picture that is null',
     { displayName: 'R', givenName: 'R', email: 'r@example.com', avatar: null },

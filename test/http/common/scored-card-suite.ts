@@ -59,7 +59,9 @@ export function describeScoredCards(endpoint: EndpointRow): void {
     const part = { evaluationId: subject.id, workspaceId: subject.workspaceId };
     const scores = [4, 3.5, 0, -0, 1e21, 1e-7, '', '4/5'];
     const criteria = scores.map((score, i) => ({ id: `c${i}`, name: 'C', score, comment: null }));
-    gateway.store.put({ scoredCards: [aScoredCard({ ...part, scorecard: { name: 'S', sections: [{ name: 'A', criteria }] } })] });
+    gateway.store.put({
+      scoredCards: [aScoredCard({ ...part, scorecard: { name: 'S', sections: [{ name: 'A', criteria }] } })],
+    });
     const reply = await gateway.get(endpoint.path(subject), { key: await keyFor(gateway, subject) });
     const shown = [...reply.text.matchAll(/"score":([^,]*),/g)].map(([, score]) => score);
     expect(shown).toEqual(['"4"', '"3.5"', '"0"', '"0"', '"1e+21"', '"1e-7"', '""', '"4/5"']);
