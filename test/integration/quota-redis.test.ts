@@ -54,6 +54,8 @@ async function openShared(): Promise<QuotaDoor> {
     nowMicros: redisMicros,
     put: putLog,
     lastAdmitted: async ({ keyId }) => (await timesOf(keyId)).at(-1) ?? Number.NaN,
+    outages: () =>
+      fleet.gateways.flatMap(({ logLines }) => logLines).filter((line) => line.includes('"dependency":"quota"')).length,
     close: () => fleet.close(),
   };
 }

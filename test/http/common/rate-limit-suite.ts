@@ -30,6 +30,8 @@ export interface QuotaDoor {
   put(key: SettableKey, agesMicros: readonly number[]): Promise<readonly number[]>;
   /** When the key's last request was admitted. */
   lastAdmitted(key: SettableKey): Promise<number>;
+  /** How often so far something else than the shared logs had to decide (R5). */
+  outages(): number;
   close(): Promise<void>;
 }
 
@@ -163,10 +165,17 @@ export function describeRateLimit(name: string, open: () => Promise<QuotaDoor>, 
       await fc.assert(
         fc.asyncProperty(stepsMicros, anyLimits, fc.nat(4), async (steps, limits, requests) => {
           const agesMicros = steps.reduceRight<number[]>((ages, step) => [step + (ages[0] ?? 0), ...ages], []);
-          const it = await given(limits, agesMicros);
-          await expectLook(door, it);
-          for (let i = 0; i <= requests; i += 1) await expectDecision(door, { ...it, at: inTurn(i) });
-          await expectLook(door, { ...it, at: inTurn(1) });
+          const before = door.outages();
+          try {
+            const it = await given(limits, agesMicros);
+            await expectLook(door, it);
+            for (let i = 0; i <= requests; i += 1) await expectDecision(door, { ...it, at: inTurn(i) });
+            await expectLook(door, { ...it, at: inTurn(1) });
+          } catch (error) {
+            // R6: limits are exact while Redis answers in time, which it may not on a machine that is overloaded.
+            fc.pre(door.outages() === before);
+            throw error;
+          }
         }),
         { numRuns },
       );

@@ -29,6 +29,7 @@ async function openMemory(): Promise<QuotaDoor> {
       clock.advanceMicros(nowMicros - clock.nowMicros());
       return agesMicros.map((age) => nowMicros - age);
     },
+    outages: () => 0,
     close: () => gateway.close(),
   };
 }
