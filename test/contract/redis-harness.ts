@@ -1,19 +1,12 @@
 /** The contract suites of what lies in Redis, over any Redis: one that stands alone, a Cluster, what Sentinels name. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
 import { type CacheFleet, type CacheFleetOptions, startCacheFleet } from '../support/cache-fleet.ts';
-import { startKeyFleet } from '../support/key-fleet.ts';
-import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { cacheTierContract } from './cache-tier/cases.ts';
 import { leasesContract } from './leases/cases.ts';
 import { maintenanceContract } from './maintenance/cases.ts';
 import { purgeLogContract } from './purge-log/cases.ts';
-import { describeQuota } from './quota/suite.ts';
-import { describeRegistry } from './registry/suite.ts';
 import { timesControlContract } from './times-control/cases.ts';
 
 type Given = () => TestRedis;
@@ -70,28 +63,5 @@ export function timesControlOn(given: Given): void {
   timesControlContract(async () => {
     const { one } = await emptyFleet(given);
     return { times: one.times, control: one.timesControl };
-  });
-}
-
-export function registryOn(given: Given, name: string): void {
-  describeRegistry(name, async (clock) => {
-    await given().flush();
-    return startKeyFleet({ url: given().url, clock });
-  });
-}
-
-export function quotaOn(given: Given, name: string): void {
-  const held: { link: RedisLink | null } = { link: null };
-  afterAll(() => held.link?.close());
-  describeQuota(name, async (windows) => {
-    held.link ??= openRedis({ url: given().url, role: 'state' });
-    await linkUp(held.link);
-    await given().flush();
-    return {
-      quota: createRedisQuota({ client: held.link.client, clock: systemClock, windows }),
-      // Redis's clock can't be handed in, so time has to go by.
-      pass: (micros) => sleep(Math.ceil(micros / 1000) + 1),
-      close: () => Promise.resolve(),
-    };
   });
 }

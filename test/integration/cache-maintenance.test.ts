@@ -177,11 +177,11 @@ describe('an entry that Redis holds', () => {
 
   test('of a Redis that does not answer nothing is shown but that', async () => {
     const a = await start();
-    redis.pause();
+    await redis.pause();
     try {
       expect(await explain(a)).toMatchObject({ redis: { state: 'unreachable', entry: null }, next: { from: 'store' } });
     } finally {
-      redis.resume();
+      await redis.resume();
     }
   });
 });

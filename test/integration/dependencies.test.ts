@@ -182,9 +182,9 @@ test('commands are timed where they are sent, and counted where they fail', asyn
   const name = 'evalgate_redis_command_duration_seconds_count';
   const counts = await samplesOf(gateway, name);
   for (const role of ['state', 'cache']) expect(counts[`${name}{role="${role}"}`]).toBeGreaterThan(0);
-  redis.pause();
+  await redis.pause();
   await become(REDIS_DOWN);
   const failures = await samplesOf(gateway, 'evalgate_redis_command_failures_total');
-  redis.resume();
+  await redis.resume();
   expect(failures['evalgate_redis_command_failures_total{role="state",reason="timeout"}']).toBeGreaterThan(0);
 });

@@ -208,7 +208,7 @@ describe('/api/fleet', () => {
   test('R5: without Redis a process goes on with its share of the limits, as /readyz says', async () => {
     await startTwo();
     for (const gateway of [a, b]) await until(async () => expect(await statusesAt(gateway)).toHaveLength(2));
-    redis.pause();
+    await redis.pause();
     try {
       await until(async () =>
         expect((await readinessOf(a)).of('quota')).toMatchObject({
@@ -217,7 +217,7 @@ describe('/api/fleet', () => {
         }),
       );
     } finally {
-      redis.resume();
+      await redis.resume();
       await redis.settled?.();
     }
     await until(async () => expect((await readinessOf(a)).of('quota')?.status).toBe('ok'));
@@ -274,12 +274,12 @@ describe('advice and history', () => {
     const key = await a.issueKey();
     for (const gateway of [a, b]) await gateway.get(REPORTS, { key });
     await until(async () => expect(await historyAt(a)).toEqual(['fleet', [2, 1]]));
-    redis.pause();
+    await redis.pause();
     try {
       await until(async () => expect(await historyAt(a)).toEqual(['process', [1, 0]]));
       await a.get(REPORTS, { key });
     } finally {
-      redis.resume();
+      await redis.resume();
       await redis.settled?.();
     }
     for (const gateway of [a, b]) await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [3, 2]]));
