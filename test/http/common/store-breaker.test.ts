@@ -82,7 +82,7 @@ describe('when it opens', () => {
     ['wrong-id', 20],
     ['redirect', 20],
   ] as const)('%s: of twenty reads %i reach the store', async (misbehave, expected) => {
-    const gateway = await start({ timeout: '50ms' });
+    const gateway = await start({ timeout: misbehave === 'no-answer' ? '50ms' : '10s' });
     for (const id of putCalls(gateway, 20)) gateway.store.evaluations.set(id, { _id: id });
     gateway.store.evaluations.make = (id) => ({ _id: id });
     gateway.store.setFaults({ misbehave });

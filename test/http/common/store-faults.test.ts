@@ -86,7 +86,7 @@ describe('a store that answers', () => {
   let gateway: UpstreamGateway;
   let impatient: UpstreamGateway;
   beforeAll(async () => {
-    [gateway, impatient] = [await openUpstreamGateway(), await openUpstreamGateway({ timeout: '300ms' })];
+    [gateway, impatient] = [await openUpstreamGateway(), await openUpstreamGateway({ timeout: '500ms' })];
   });
   afterAll(() => Promise.all([gateway.close(), impatient.close()]));
 
@@ -96,7 +96,7 @@ describe('a store that answers', () => {
   });
 
   test.each(LATE)('S2: %s is ended by upstream.timeout, which holds for the whole answer', async (way) => {
-    await expectBorne(impatient, way, { told: TOO_LATE, logged: 'the store gave no whole answer within 300 ms' });
+    await expectBorne(impatient, way, { told: TOO_LATE, logged: 'the store gave no whole answer within 500 ms' });
   });
 
   test('K2: nothing of all that put the token or the address of the store into the log', () => {

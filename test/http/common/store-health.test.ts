@@ -33,7 +33,7 @@ test('a store that was not asked is unknown, and one that answered is well, what
 test.each([
   [{ status: 503 }, 'refused', 'the store answered evaluation with 503 UNAVAILABLE'],
   [{ misbehave: 'not-http' }, 'garbled', 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
-  [{ misbehave: 'no-answer' }, 'timeout', 'the store gave no whole answer within 100 ms'],
+  [{ misbehave: 'no-answer' }, 'timeout', 'the store gave no whole answer within 500 ms'],
   [{ misbehave: 'reset' }, 'unreachable', 'the connection to the store failed before the answer (ECONNRESET)'],
   [
     { status: 401 },
@@ -46,7 +46,7 @@ test.each([
     "the store answered evaluation with 403 FAULT: the store does not take the gateway's token",
   ],
 ] as const)('after %o it is failing, and the log says why, once', async (faults, outcome, failure) => {
-  const gateway = await startUpstreamGateway({ timeout: '100ms' });
+  const gateway = await startUpstreamGateway({ timeout: '500ms' });
   gateway.store.setFaults(faults);
   const reply = await gateway.read('a');
   await gateway.read('b');
