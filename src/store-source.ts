@@ -68,7 +68,7 @@ function connect(
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
   const hooks = tracing.storeHooks(reported);
-  const client = tracing.store(createHttpStore({ ...limits, baseUrl: url, token, hooks: hooks.store }));
+  const client = tracing.store(createHttpStore({ ...limits, baseUrl: url, token, clock, hooks: hooks.store }));
   const store = guardStore({
     store: gatedStore(client, maintenanceGate(maintenance, clock)),
     limits: { ...upstream, maxInFlight: maxConnections },
