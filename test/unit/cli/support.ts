@@ -1,38 +1,21 @@
-import { execFile } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { runCli } from '../../support/cli.ts';
 import { listenOnLoopback, type RunningServer } from '../../support/loopback.ts';
 
-export const LAUNCHER = fileURLToPath(new URL('../../../src/cli/evalgate.js', import.meta.url));
-
 export interface Outcome {
-  readonly code: number | null;
+  readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface RunOptions {
-  /** All that the command finds in its environment, besides the PATH. */
-  readonly env?: Readonly<Record<string, string>>;
-  readonly input?: string;
-  /** Flags of Node.js itself. */
-  readonly nodeFlags?: readonly string[];
-  readonly node?: string;
-}
-
-/** Runs `evalgate` as a process of its own, to its end. */
-export function evalgate(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const { env = {}, input = '', nodeFlags = [], node = process.execPath } = options;
-  return new Promise((resolve) => {
-    const child = execFile(
-      node,
-      [...nodeFlags, LAUNCHER, ...args],
-      { env: { PATH: process.env['PATH'], ...env }, timeout: 15_000 },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
-    );
-    child.stdin?.end(input);
-  });
+/** Runs `evalgate` to its end. */
+export async function evalgate(
+  args: readonly string[],
+  { env = {}, input = '' }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+): Promise<Outcome> {
+  const { status, stdout, stderr } = await runCli(args, { env, stdin: input });
+  return { code: status, stdout, stderr };
 }
 
 export interface Received {
