@@ -249,3 +249,28 @@ export const VARIABLES: readonly Variable[] = [
     refused: [['INFO']],
   },
 ];
+
+/** OpenTelemetry's own that are heeded; those of OTLP may be set for traces or for all signals. */
+export const OTEL_VARIABLES: readonly string[] = [
+  'OTEL_SDK_DISABLED',
+  'OTEL_TRACES_EXPORTER',
+  ...[
+    'ENDPOINT',
+    'PROTOCOL',
+    'HEADERS',
+    'TIMEOUT',
+    'COMPRESSION',
+    'CERTIFICATE',
+    'CLIENT_CERTIFICATE',
+    'CLIENT_KEY',
+  ].flatMap((option) => [`OTEL_EXPORTER_OTLP_${option}`, `OTEL_EXPORTER_OTLP_TRACES_${option}`]),
+  'OTEL_TRACES_SAMPLER',
+  'OTEL_TRACES_SAMPLER_ARG',
+  'OTEL_PROPAGATORS',
+  'OTEL_SERVICE_NAME',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_BSP_MAX_QUEUE_SIZE',
+  'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+  'OTEL_BSP_SCHEDULE_DELAY',
+  'OTEL_BSP_EXPORT_TIMEOUT',
+];
