@@ -135,16 +135,16 @@ test('K3: rotate issues a successor with the same quota; the old key ends after 
   expect(await document(['show', successor.keyId])).toMatchObject({ expiresAt: '2026-01-16T13:30:00.000Z' });
 });
 
-describe('import', () => {
-  const lineOf = (keyId: string, token: string, more: object = {}): object => ({
-    keyId,
-    hash: hashToken(token),
-    name: keyId,
-    workspaceIds: [WORKSPACE_A],
-    scopes: ['calls.read'],
-    ...more,
-  });
+const lineOf = (keyId: string, token: string, more: object = {}): object => ({
+  keyId,
+  hash: hashToken(token),
+  name: keyId,
+  workspaceIds: [WORKSPACE_A],
+  scopes: ['calls.read'],
+  ...more,
+});
 
+describe('import', () => {
   test('takes over all keys of a file, or of standard input, and again without harm', async () => {
     const file = join(folder, 'keys.jsonl');
     const lines = [lineOf('k_9', 'nine'), lineOf('k_8', 'eight', { status: 'deprecated', limits: { perMinute: 5 } })];

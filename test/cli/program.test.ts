@@ -67,6 +67,9 @@ describe('the program', () => {
   });
 });
 
+const print = async (...args: readonly string[]) =>
+  (await runCli(['openapi', ...args], { env: { RATE_LIMIT_PER_MINUTE: '77' } })).stdout;
+
 describe('openapi', () => {
   const schema = z.object({
     openapi: z.string(),
@@ -74,9 +77,6 @@ describe('openapi', () => {
     paths: z.record(z.string(), z.unknown()),
     components: z.record(z.string(), z.record(z.string(), z.unknown())),
   });
-  const print = async (...args: readonly string[]) =>
-    (await runCli(['openapi', ...args], { env: { RATE_LIMIT_PER_MINUTE: '77' } })).stdout;
-
   test('prints the whole document, with the limits of the configuration', async () => {
     const document = schema.parse(JSON.parse(await print()));
     expect(document.openapi).toMatch(/^3\.1\./);
@@ -199,6 +199,11 @@ describe('serve', () => {
   });
 });
 
+const list = (url: string, workspaceId: string, token: string) =>
+  fetch(`${url}/internal/v1/evaluations?workspaceId=${workspaceId}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+
 describe('sample-upstream', () => {
   const startedSchema = z.object({
     url: z.string(),
@@ -210,11 +215,6 @@ describe('sample-upstream', () => {
     const { output } = await start(['sample-upstream', '--port', '0', '--latency', '0', ...args], env);
     return startedSchema.parse(JSON.parse(output.stdout));
   };
-  const list = (url: string, workspaceId: string, token: string) =>
-    fetch(`${url}/internal/v1/evaluations?workspaceId=${workspaceId}`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-
   test('serves as many evaluations as asked, and ends with 0 on SIGTERM', async () => {
     const { url, token, workspaceIds } = await startSample(['--evaluations', '40', '--seed', '7']);
     expect(token).toBe('sample-token');

@@ -122,13 +122,13 @@ ${groups}`;
   );
 });
 
-describe('the runbook', () => {
-  /** A command as it is written: quotes hold words together, and a remark ends it. */
-  const wordsOf = (line: string): readonly string[] =>
-    [...line.replace(/\s{2,}#.*$/, '').matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
-      ([, double, single, bare]) => double ?? single ?? bare ?? '',
-    );
+/** A command as it is written: quotes hold words together, and a remark ends it. */
+const wordsOf = (line: string): readonly string[] =>
+  [...line.replace(/\s{2,}#.*$/, '').matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? '',
+  );
 
+describe('the runbook', () => {
   /** What the program says of a command that it does not take. Nothing listens where the others would go. */
   async function refusalOf(command: string): Promise<string | null> {
     const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });

@@ -28,7 +28,7 @@ export interface CliResult {
 export interface RunningCli {
   /** Standard output and standard error so far. */
   readonly output: { stdout: string; stderr: string };
-  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void;
+  readonly signal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP') => void;
   readonly ended: Promise<CliResult>;
 }
 

@@ -32,7 +32,8 @@ function faultsOf(env: Env): readonly string[] {
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     const [heading, ...faults] = error.message.replaceAll(file, 'my.yaml').split('\n');
-    expect(heading).toBe(`The configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:`);
+    const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`;
+    if (heading !== `The configuration has ${count}:`) throw error;
     return faults.map((fault) => fault.trim());
   }
   return [];
@@ -103,6 +104,8 @@ describe('environment variables', () => {
   });
 });
 
+const size = (from: string, to: string) => `a size like 500kB, 64MB or 1GB (units of 1000), from ${from} to ${to}`;
+
 describe('the file', () => {
   test('the environment overrides the file, and the file the defaults, a value at a time', async () => {
     const { config } = await load(
@@ -128,7 +131,6 @@ describe('the file', () => {
     expect(memberAt((await load(yaml)).config, path)).toEqual(value);
   });
 
-  const size = (from: string, to: string) => `a size like 500kB, 64MB or 1GB (units of 1000), from ${from} to ${to}`;
   test.each([
     ['upstream: {maxResponse: 8mb}', `upstream.maxResponse (my.yaml): given "8mb"; allowed: ${size('1kB', '1GB')}`],
     ['upstream: {maxResponse: null}', `upstream.maxResponse (my.yaml): given null; allowed: ${size('1kB', '1GB')}`],
@@ -220,8 +222,8 @@ describe('values that are each allowed, and not together', () => {
     [{ PORT: '9000', ADMIN_PORT: '9000', HOST: '192.0.2.1' }, null],
     [{ PORT: '0', ADMIN_PORT: '0' }, null],
   ])('%j', (env, fault) => {
-    const faults = faultsOf(env);
-    expect(faults).toEqual(fault === null ? [] : [expect.stringContaining(fault)]);
+    const [found = null, ...others] = faultsOf(env);
+    expect([found?.slice(0, fault?.length) ?? null, others]).toEqual([fault, []]);
   });
 
   test('nothing is said of how a value goes with another that is faulty itself', () => {
@@ -241,8 +243,9 @@ describe('values that are each allowed, and not together', () => {
   });
 });
 
+const deprecations = (...texts: readonly string[]) => JSON.stringify({ api: { deprecations: texts } });
+
 describe('deprecations', () => {
-  const deprecations = (...texts: readonly string[]) => JSON.stringify({ api: { deprecations: texts } });
   const date = 'is no date like 2027-01-01 or 2027-01-01T12:00:00Z';
 
   test('are surfaces and operations, each with a date, and an end and a link where they are given', async () => {
