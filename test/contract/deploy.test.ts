@@ -128,13 +128,13 @@ const wordsOf = (line: string): readonly string[] =>
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   );
 
-describe('the runbook', () => {
-  /** What the program says of a command that it does not take. Nothing listens where the others would go. */
-  async function refusalOf(command: string): Promise<string | null> {
-    const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });
-    return status === 2 && !stderr.includes('Commands:') ? stderr : null;
-  }
+/** What the program says of a command that it does not take. Nothing listens where the others would go. */
+async function refusalOf(command: string): Promise<string | null> {
+  const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });
+  return status === 2 && !stderr.includes('Commands:') ? stderr : null;
+}
 
+describe('the runbook', () => {
   test('names commands that the program takes, and so does the page on Kubernetes', async () => {
     const pages = `${runbook}\n${readText('deploy/kubernetes/README.md')}`;
     const inBlocks = pages.matchAll(/^(?:npx |.*(?: -- | exec gateway-1 ))?evalgate ([a-z][^`\n]*)$/gm);
