@@ -67,14 +67,15 @@ function operationLines(path: string): readonly string[] {
   return ['', `GET ${path}: ${String(memberOf(operation, 'operationId'))}, ${scope}`, ...parameters, ...responses];
 }
 
+const OF_LIMIT = /^(?:X-)?RateLimit/;
+
 /** The twelve headers of the rate limit always come together. */
 function shortened(headers: readonly string[]): string {
-  const isOfLimit = (name: string): boolean => /^(?:X-)?RateLimit/.test(name);
-  const ofLimit = headers.filter(isOfLimit);
+  const ofLimit = headers.filter((name) => OF_LIMIT.test(name));
   expect([0, 12]).toContain(ofLimit.length);
   const together =
     ofLimit.length === 0 ? [] : [ofLimit.every((name) => name.endsWith('?')) ? '(rate limit)?' : '(rate limit)'];
-  return [...headers.filter((name) => !isOfLimit(name)), ...together].join(' ');
+  return [...headers.filter((name) => !OF_LIMIT.test(name)), ...together].join(' ');
 }
 
 test('the public API is as pinned', async () => {
