@@ -92,9 +92,9 @@ test.each([1, 2, 3])(
     };
     world.onWait = happen;
     const kinds: boolean[] = [];
-    for (let run = 0; run < 6; run += 1) {
+    for (let turn = 0; turn < 6; turn += 1) {
       const listed = world.listedSince(world.nowMs - OLDEST_COPY_MS);
-      kinds.push((await world.sync(run === 4)).isWhole);
+      kinds.push((await world.sync(turn === 4)).isWhole);
       const copy = world.copy();
       const missed = listed.filter((id) => copy[id] === undefined && world.gateway.store.evaluations.has(id));
       expect(missed).toEqual([]);

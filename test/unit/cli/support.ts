@@ -1,22 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { runCli } from '../../support/cli.ts';
 import { listenOnLoopback, type RunningServer } from '../../support/loopback.ts';
 
-export interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs `evalgate` to its end. */
-export async function evalgate(
-  args: readonly string[],
-  { env = {}, input = '' }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
-): Promise<Outcome> {
-  const { status, stdout, stderr } = await runCli(args, { env, stdin: input });
-  return { code: status, stdout, stderr };
-}
+export { evalgate, type Outcome } from '../../support/cli.ts';
 
 export interface Received {
   readonly method: string;
