@@ -59,7 +59,7 @@ test('each setting is explained right above it, with the variables that override
     [...(/\[([A-Z_, ]+)\]\s*$/.exec(comment)?.[1] ?? '').matchAll(/[A-Z_]+/g)].map(([name]) => `${name} ${key}`),
   );
   const expected = VARIABLES.flatMap(({ name, key, isSecret }) =>
-    isSecret === true ? [`${name} ${key}`, `${name}_FILE ${key}`] : [`${name} ${key}`],
+    isSecret ? [`${name} ${key}`, `${name}_FILE ${key}`] : [`${name} ${key}`],
   );
   expect(named.toSorted()).toEqual(expected.toSorted());
 });
@@ -83,7 +83,7 @@ test('environment variables are as pinned, and each is refused or taken as test/
     'CONFIG_FILE',
     ...VARIABLES.flatMap(({ name, key, isSecret }) => [
       `${name}: ${key}`,
-      ...(isSecret === true ? [`${name}_FILE: ${key}`] : []),
+      ...(isSecret ? [`${name}_FILE: ${key}`] : []),
     ]),
     ...OTEL_VARIABLES,
   ]);
