@@ -58,8 +58,3 @@ export function toCall(record: EvaluationRecord): Call {
     })),
   };
 }
-
-/** The body of a single call for a record. */
-export function toCallBody(record: EvaluationRecord): CallBody {
-  return { call: toCall(record) };
-}

@@ -87,11 +87,6 @@ export function toReport(record: EvaluationRecord): Report {
   };
 }
 
-/** The body of a single report for a record. */
-export function toReportBody(record: EvaluationRecord): ReportBody {
-  return { report: toReport(record) };
-}
-
 function toEvaluateeUser(evaluatee: EvaluationRecord['evaluatee']): Report['evaluatee_user'] {
   return {
     name: evaluatee.displayName,

@@ -8,7 +8,7 @@ import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts'
 import { withClient } from '../support/redis/client.ts';
 import type { TestCluster } from '../support/redis.ts';
 import { spawnCluster, type TestRedis } from '../support/redis.ts';
-import { evalgate } from '../unit/cli/support.ts';
+import { evalgate } from '../support/cli.ts';
 
 const RECORDS = 'evalgate:{keys}:records';
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;

@@ -15,7 +15,7 @@ import {
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import type { TestSentinels } from '../support/redis.ts';
 import { spawnSentinels } from '../support/redis.ts';
-import { evalgate } from '../unit/cli/support.ts';
+import { evalgate } from '../support/cli.ts';
 
 let group: TestSentinels;
 beforeAll(async () => {

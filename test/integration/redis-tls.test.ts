@@ -9,7 +9,7 @@ import { startTestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
-import { evalgate } from '../unit/cli/support.ts';
+import { evalgate } from '../support/cli.ts';
 
 // Without openssl there is nothing to make an authority with.
 const files = await makeTlsFiles();
