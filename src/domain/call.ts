@@ -39,7 +39,6 @@ export const callSchema = z
 export const callBodySchema = z.strictObject({ call: callSchema }).meta({ id: 'CallBody' });
 
 export type Call = z.output<typeof callSchema>;
-export type CallBody = z.output<typeof callBodySchema>;
 
 /** The call of a record. */
 export function toCall(record: EvaluationRecord): Call {

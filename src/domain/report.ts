@@ -61,7 +61,6 @@ export const reportSchema = z
 export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ id: 'ReportBody' });
 
 export type Report = z.output<typeof reportSchema>;
-export type ReportBody = z.output<typeof reportBodySchema>;
 
 const STATUS_OF = {
   QUEUED: 'queued',
