@@ -61,6 +61,19 @@ export interface Gate {
   release(): void;
 }
 
+/** An answer that is ready and was not sent yet. */
+export interface HeldAnswer {
+  readonly path: string;
+  send(): void;
+}
+
+/** Answers as they were when their requests arrived, in order of arrival, until the test sends them. */
+export interface Hold {
+  readonly answers: readonly HeldAnswer[];
+  /** Sends all of them, and holds no more. */
+  release(): void;
+}
+
 interface Override {
   readonly match: string | RegExp;
   readonly handler: StoreHandler;
@@ -92,6 +105,7 @@ export class StoreServer {
   readonly #running: RunningServer;
   #overrides: Override[] = [];
   #gate: Promise<void> | null = null;
+  #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
 
   private constructor(running: RunningServer) {
@@ -154,6 +168,23 @@ export class StoreServer {
   }
 
   /**
+   * Makes each answer when its request arrives, from the records of that moment, and keeps it until it is sent; of
+   * requests whose path (without query) is matched.
+   */
+  hold(match: RegExp = /^/): Hold {
+    const answers: HeldAnswer[] = [];
+    const held = { match, answers };
+    this.#held = held;
+    return {
+      answers,
+      release: () => {
+        if (this.#held === held) this.#held = null;
+        for (const answer of answers.slice()) answer.send();
+      },
+    };
+  }
+
+  /**
    * Answers requests whose path (without query) is `match`, or is matched by it, by the handler instead; the latest
    * override wins. Returns a function that takes it back.
    */
@@ -202,6 +233,7 @@ export class StoreServer {
     });
     await this.#gate;
     if (response.destroyed) return;
+    if (this.#held?.match.test(url.pathname) === true) keepUntilSent(this.#held.answers, url.href, response);
     const override = this.#overrides.find(({ match }) =>
       typeof match === 'string' ? match === url.pathname : match.test(url.pathname),
     );
@@ -247,6 +279,24 @@ export class StoreServer {
 /** Starts a scripted store on a free loopback port. Close it when the test is over. */
 export async function createStoreServer(): Promise<StoreServer> {
   return await StoreServer.start();
+}
+
+/** Nothing of an answer goes out before it ends. */
+function keepUntilSent(held: HeldAnswer[], path: string, response: ServerResponse): void {
+  const end = response.end.bind(response);
+  response.end = (body?: unknown) => {
+    const answer: HeldAnswer = {
+      path,
+      send: () => {
+        const at = held.indexOf(answer);
+        if (at < 0) return;
+        held.splice(at, 1);
+        end(body);
+      },
+    };
+    held.push(answer);
+    return response;
+  };
 }
 
 /** The form that the store's errors have. */
