@@ -8,19 +8,11 @@ import { type CacheFleet, type CacheFleetOptions, startCacheFleet } from '../sup
 import { startKeyFleet } from '../support/key-fleet.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { cacheTierContract } from './cache-tier/cases.ts';
-import { leasesContract } from './leases/cases.ts';
-import { maintenanceContract } from './maintenance/cases.ts';
-import { purgeLogContract } from './purge-log/cases.ts';
 import { describeQuota } from './quota/suite.ts';
 import { describeRegistry } from './registry/suite.ts';
-import { timesControlContract } from './times-control/cases.ts';
 import { trialLedgerContract } from './trial-ledger/cases.ts';
 
 type Given = () => TestRedis;
-
-/** Leases lapse by the clock of Redis, which no test can move: short ones, so that the wait is. */
-const LEASE_MS = 400;
 
 /** One for all tests of a file. */
 export function givenRedis(start: () => Promise<TestRedis> = startRedis): Given {
@@ -40,38 +32,6 @@ async function emptyFleet(given: Given, options: Omit<CacheFleetOptions, 'url'> 
   const fleet = await startCacheFleet({ url: given().url, ...options });
   onTestFinished(() => fleet.close());
   return fleet;
-}
-
-export function cacheTierOn(given: Given): void {
-  cacheTierContract(async () => (await emptyFleet(given)).one.fleet.tier);
-}
-
-export function leasesOn(given: Given): void {
-  leasesContract(async () => {
-    const fleet = await emptyFleet(given, { size: 2, leaseMs: LEASE_MS });
-    return { one: fleet.one.fleet, two: fleet.two.fleet, leaseMs: LEASE_MS, pass: (ms) => sleep(ms) };
-  });
-}
-
-export function maintenanceOn(given: Given): void {
-  maintenanceContract(async (clock) => (await emptyFleet(given, { clock })).one.maintenance);
-}
-
-export function purgeLogOn(given: Given): void {
-  purgeLogContract(async () => {
-    const fleet = await emptyFleet(given, { size: 2 });
-    const { purges: one } = fleet.one;
-    const { purges: two } = fleet.two;
-    const isHeard = (): boolean => JSON.stringify(one.position()) === JSON.stringify(two.position());
-    return { one, two, heard: async () => void (await vi.waitUntil(isHeard, { timeout: 5000, interval: 1 })) };
-  });
-}
-
-export function timesControlOn(given: Given): void {
-  timesControlContract(async () => {
-    const { one } = await emptyFleet(given);
-    return { times: one.times, control: one.timesControl };
-  });
 }
 
 export function trialLedgerOn(given: Given): void {

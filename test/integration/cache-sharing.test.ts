@@ -1,4 +1,5 @@
 /** One call for all who wait, and one copy for all gateways: in memory, and over Redis whatever lies in it. */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
@@ -28,8 +29,16 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
     const asked = Array.from({ length: 20 }, (_, i) => reader.ask(world.gateways[i % world.gateways.length]));
     await world.eventually(async () => {
       expect(hold.answers).toHaveLength(1);
-      for (const gateway of world.gateways) expect((await reader.explain(gateway)).flight.since).not.toBeNull();
+      let open = 0;
+      for (const gateway of world.gateways) {
+        expect((await reader.explain(gateway)).flight.since).not.toBeNull();
+        const { text } = await gateway.admin('GET', '/metrics');
+        open += Number(/evalgate_http_connections\{listener="public"\} (\d+)/.exec(text)?.[1]);
+      }
+      expect(open).toBeGreaterThanOrEqual(asked.length);
     });
+    // What came before this has been read by the time this is answered.
+    for (const gateway of world.gateways) await gateway.get('/v2/calls?page=0', { key: reader.key });
     return { hold, asked };
   }
 
@@ -132,11 +141,13 @@ describe('what two gateways share in Redis', () => {
     return name;
   }
 
-  test('what one has fetched is a hit at the other, and from then on in its memory', async () => {
+  test('C2: what one has fetched is a hit at the other, fresh for as long, and from then on in its memory', async () => {
     const reader = await world.reader(GET_CALL);
     await reader.ask(world.here);
     expect((await reader.explain(world.there)).next.from).toBe('redis');
-    expect(await reader.ask(world.there)).toMatchObject({ cache: HIT });
+    const shared = await reader.ask(world.there);
+    expect(shared).toMatchObject({ cache: HIT });
+    expect(await reader.ask(world.here)).toEqual(shared);
     expect((await reader.explain(world.there)).next.from).toBe('memory');
     expect(reader.calls()).toBe(1);
   });
@@ -151,6 +162,19 @@ describe('what two gateways share in Redis', () => {
       await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
     }
     expect(reader.calls()).toBe(2);
+  });
+
+  test('K6, C4: a record that has moved is gone for its old readers as soon as a new one has read it', async () => {
+    const reader = await world.reader(GET_CALL);
+    for (const gateway of world.gateways) await reader.ask(gateway);
+    const moved = putSubject(world.store, { ...reader.subject, workspaceId: randomUUID() });
+    const owner = await world.readerOf(GET_CALL, moved);
+    world.clock.advance(SECOND);
+    expect(await owner.ask(world.there)).toMatchObject({ status: 200 });
+    for (const gateway of world.gateways) {
+      await world.eventually(async () => expect((await reader.ask(gateway)).status).toBe(404));
+      expect(await owner.ask(gateway)).toMatchObject({ status: 200, cache: HIT });
+    }
   });
 
   test('C1: the copy in Redis serves a gateway without one, stale or while the store fails', async () => {

@@ -295,6 +295,41 @@ describe('when the store is slow', () => {
     expect((await ask()).headers['cache-status']).toMatch(/^evalgate; hit; ttl=\d+$/);
     expect(calls()).toBe(2);
   });
+
+  test('C3: the first one who waits gets the copy too when the time is up', async () => {
+    const { ask, freshSeconds } = await copyOf(GET_RUBRIC);
+    gateway.clock.advance((freshSeconds + 1) * SECOND + HOUR);
+    const gate = gateway.store.gate();
+    expect((await ask()).headers['cache-status']).toMatch(/detail=stale-if-error$/);
+    gate.release();
+  });
+
+  test('a copy that is over while the store is waited for is not served when that fails', async () => {
+    const { ask, freshSeconds, calls } = await copyOf(GET_CALL);
+    gateway.clock.advance(freshSeconds * SECOND + DAY - SECOND / 2);
+    const gate = gateway.store.gate();
+    const end = gateway.store.fail(503);
+    const waiting = ask();
+    await vi.waitFor(() => expect(calls()).toBe(2));
+    gateway.clock.advance(2 * SECOND);
+    gate.release();
+    expect((await waiting).status).toBe(500);
+    end();
+  });
+
+  test('a refresh that failed is tried again after a second, and not by each reader', async () => {
+    const { ask, calls, freshSeconds } = await copyOf(GET_CALL);
+    gateway.clock.advance((freshSeconds + 1) * SECOND);
+    const end = gateway.store.fail(503);
+    await ask();
+    await vi.waitFor(() => expect(calls()).toBe(2));
+    for (let read = 0; read < 20; read += 1) await ask();
+    expect(calls()).toBe(2);
+    gateway.clock.advance(SECOND);
+    await ask();
+    await vi.waitFor(() => expect(calls()).toBe(3));
+    end();
+  });
 });
 
 describe('what becomes of a copy', () => {
@@ -346,6 +381,17 @@ describe('what becomes of a copy', () => {
     expect(renewed.headers.etag).toBe(first.headers.etag);
     expect(renewed.text).toBe(first.text);
     expect(renewed.headers.age).toBe('0');
+  });
+
+  test('C2: a clock that is set back makes no copy younger than new', async () => {
+    const { ask, freshSeconds } = await copyOf(GET_CALL);
+    gateway.clock.advance(-MINUTE);
+    expect(cacheOf(await ask())).toEqual([
+      `evalgate; hit; ttl=${freshSeconds}`,
+      '0',
+      `private, max-age=${freshSeconds}`,
+    ]);
+    gateway.clock.advance(MINUTE);
   });
 
   test('a change is seen as soon as the refresh has landed', async () => {
