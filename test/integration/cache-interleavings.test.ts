@@ -1,7 +1,7 @@
 /** The model test of the cache: no order of reads, changes, failures, purges and time makes it answer what it may not. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { action, CacheModel } from '../support/cache-model.ts';
+import { CacheModel, history } from '../support/cache-model.ts';
 import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
 
 const RUNS = { memory: 200, redis: 25 } as const;
@@ -10,7 +10,7 @@ describe.each(BACKENDS)('%s', (kind) => {
   test('C2, C4, C6, K6, Q9: nobody is shown what is purged, too old, or of another workspace; nothing is asked twice at once; everybody is answered', async () => {
     const world = await CacheWorld.start(kind);
     await fc.assert(
-      fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 30 }), async (actions) => {
+      fc.asyncProperty(history, async (actions) => {
         const model = new CacheModel(world);
         await model.start();
         try {

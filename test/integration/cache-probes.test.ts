@@ -111,7 +111,7 @@ class Probing {
     await this.#world.eventually(async () => {
       for (const each of this.#world.gateways) {
         const { flight } = await this.#world.explain(`/v2/calls/${this.#ids.foreign}`, each);
-        expect([flight.since, flight.leaseLeftMs]).toEqual([null, null]);
+        if (flight.since !== null || flight.leaseLeftMs !== null) throw new Error('a refresh is under way');
       }
     });
     if (this.#recovery !== null) this.#world.clock.advance(TICK_MS);
@@ -158,6 +158,4 @@ describe.each(BACKENDS)('%s', (kind) => {
     );
     await world.close();
   }, 120_000);
-
-  test.todo('K7a: nor by probing one gateway after the other');
 });

@@ -1,9 +1,10 @@
 /** One call for all who wait, and one copy for all gateways: in memory, and over Redis whatever lies in it. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
-import { BACKENDS, CacheWorld, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
+import { BACKENDS, CacheWorld, containing, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
 import { GatewayProcess } from '../support/gateway-process.ts';
 import { aTranscript } from '../support/records.ts';
 import { sendError } from '../support/store-server.ts';
@@ -16,31 +17,45 @@ const SOME_TIME_LATER_MS = 20 * MINUTE;
 let world: CacheWorld;
 afterAll(() => world.close());
 
+/** Ten readers at each gateway, whose answer is held until all have come. */
+async function createHerd(reader: Reader) {
+  const hold = world.store.hold();
+  const asked = Array.from({ length: 20 }, (_, i) => reader.ask(world.gateways[i % world.gateways.length]));
+  await world.eventually(async () => {
+    expect(hold.answers).toHaveLength(1);
+    let open = 0;
+    for (const gateway of world.gateways) {
+      expect((await reader.explain(gateway)).flight.since).not.toBeNull();
+      const { text } = await gateway.admin('GET', '/metrics');
+      open += Number(/evalgate_http_connections\{listener="public"\} (\d+)/.exec(text)?.[1]);
+    }
+    expect(open).toBeGreaterThanOrEqual(asked.length);
+  });
+  // What came before this has been read by the time this is answered.
+  for (const gateway of world.gateways) await gateway.get('/v2/calls?page=0', { key: reader.key });
+  return { hold, asked };
+}
+
+const TITLE = 'Discovery call with Northwind';
+const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
+async function nameOf(reader: Reader): Promise<string> {
+  const [name = ''] = await namesOf(reader);
+  return name;
+}
+
+const leaseOf = async (reader: Reader): Promise<string> =>
+  (await namesOf(reader)).find((name) => name.endsWith(':lease')) ?? '';
+
+const metaSchema = z.record(z.string(), z.unknown());
+const metaOf = async (name: string): Promise<object> =>
+  metaSchema.parse(JSON.parse((await (await world.raw()).hget(name, 'meta')) ?? ''));
+
 describe.each(BACKENDS)('%s: one call at a time', (kind) => {
   beforeAll(async () => {
     world = await CacheWorld.start(kind);
     return () => world.close();
   });
   beforeEach(() => world.clock.advance(SECOND));
-
-  /** Ten readers at each gateway, whose answer is held until all have come. */
-  async function createHerd(reader: Reader) {
-    const hold = world.store.hold();
-    const asked = Array.from({ length: 20 }, (_, i) => reader.ask(world.gateways[i % world.gateways.length]));
-    await world.eventually(async () => {
-      expect(hold.answers).toHaveLength(1);
-      let open = 0;
-      for (const gateway of world.gateways) {
-        expect((await reader.explain(gateway)).flight.since).not.toBeNull();
-        const { text } = await gateway.admin('GET', '/metrics');
-        open += Number(/evalgate_http_connections\{listener="public"\} (\d+)/.exec(text)?.[1]);
-      }
-      expect(open).toBeGreaterThanOrEqual(asked.length);
-    });
-    // What came before this has been read by the time this is answered.
-    for (const gateway of world.gateways) await gateway.get('/v2/calls?page=0', { key: reader.key });
-    return { hold, asked };
-  }
 
   test('C5: a herd at every gateway costs one call, and all get its answer', async () => {
     const reader = await world.reader(GET_CALL);
@@ -90,7 +105,7 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
     await list.ask();
     await world.eventually(async () => expect((await single.ask(world.here)).text).toContain('Renamed'));
     await world.eventually(async () => expect((await single.explain(world.there)).redis.entry?.ageMs ?? 0).toBe(0));
-    expect(await single.ask(world.there)).toMatchObject({ cache: HIT, text: expect.stringContaining('Renamed') });
+    expect(await single.ask(world.there)).toMatchObject({ cache: HIT, text: containing('Renamed') });
     expect(single.calls()).toBe(0);
   });
 
@@ -133,13 +148,6 @@ describe('what two gateways share in Redis', () => {
     world = await CacheWorld.start('redis');
   });
   beforeEach(() => world.clock.advance(SECOND));
-
-  const TITLE = 'Discovery call with Northwind';
-  const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
-  async function nameOf(reader: Reader): Promise<string> {
-    const [name = ''] = await namesOf(reader);
-    return name;
-  }
 
   test('C2: what one has fetched is a hit at the other, fresh for as long, and from then on in its memory', async () => {
     const reader = await world.reader(GET_CALL);
@@ -240,8 +248,6 @@ describe('what two gateways share in Redis', () => {
     expect(text).not.toContain(reader.key);
   });
 
-  const metaOf = async (name: string): Promise<object> =>
-    Object(JSON.parse((await (await world.raw()).hget(name, 'meta')) ?? ''));
   const GARBAGE: readonly (readonly [string, (name: string, other: string) => Promise<unknown>])[] = [
     ['is cut off', async (name) => (await world.raw()).hset(name, 'meta', '{"format":1')],
     [
@@ -292,9 +298,6 @@ describe('what two gateways share in Redis', () => {
     },
   );
 
-  const leaseOf = async (reader: Reader): Promise<string> =>
-    (await namesOf(reader)).find((name) => name.endsWith(':lease')) ?? '';
-
   test('a lease is renewed as long as the store takes', async () => {
     const reader = await world.reader(GET_CALL);
     const hold = world.store.hold();
@@ -319,9 +322,9 @@ describe('what two gateways share in Redis', () => {
     const leading = reader.ask(world.there);
     await world.eventually(() => expect(hold.answers).toHaveLength(2));
     hold.answers[1]?.send();
-    expect(await leading).toMatchObject({ cache: MISS, text: expect.stringContaining('Renamed') });
+    expect(await leading).toMatchObject({ cache: MISS, text: containing('Renamed') });
     hold.release();
-    expect(await paused).toMatchObject({ cache: 'evalgate; fwd=uri-miss', text: expect.stringContaining(TITLE) });
+    expect(await paused).toMatchObject({ cache: 'evalgate; fwd=uri-miss', text: containing(TITLE) });
     for (const gateway of world.gateways) expect((await reader.ask(gateway)).text).toContain('Renamed');
     expect(reader.calls()).toBe(2);
   });

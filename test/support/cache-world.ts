@@ -7,6 +7,7 @@
  *     expect(await reader.ask(world.here)).toMatchObject({ status: 200 });
  *     ... await world.close();
  */
+import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -175,14 +176,14 @@ export class CacheWorld {
   ): Promise<Explained> {
     const viewer = path.startsWith('/v1') ? '' : workspaceIds.map((id) => `&workspace=${id}`).join('');
     const reply = await gateway.admin('GET', `/api/cache/explain?path=${encodeURIComponent(path)}${viewer}`);
-    expect(reply.status, reply.text).toBe(200);
+    assert.equal(reply.status, 200, reply.text);
     return explainedSchema.parse(reply.json);
   }
 
   /** Changes something through the admin listener, and resolves once that is in force. */
   async change(method: string, path: string, body?: unknown, gateway: TestGateway = this.here): Promise<Reply> {
     const reply = await gateway.admin(method, path, body);
-    expect(reply.status, reply.text).toBe(200);
+    assert.equal(reply.status, 200, reply.text);
     return reply;
   }
 
@@ -203,7 +204,7 @@ export class CacheWorld {
     const body = { tags: [...tags, `scorecard:${witness.subject.scorecardId}`], ...options };
     const reply = await this.change('POST', '/api/cache/purge', body, at);
     for (const gateway of this.gateways) {
-      await this.eventually(async () => expect((await witness.explain(gateway)).next.store).not.toBe('not-asked'));
+      await this.eventually(async () => assert.notEqual((await witness.explain(gateway)).next.store, 'not-asked'));
     }
     return reply;
   }
@@ -220,7 +221,7 @@ export class CacheWorld {
     for (const gateway of this.gateways) {
       await this.eventually(async () => {
         await gateway.get(path, { key });
-        expect((await this.explain(path, gateway)).next.store).toBe('not-asked');
+        assert.equal((await this.explain(path, gateway)).next.store, 'not-asked');
       });
     }
     end();
@@ -255,10 +256,9 @@ export class CacheWorld {
   }
 
   async #untilSameTimes(): Promise<void> {
-    const rows = async (gateway: TestGateway): Promise<unknown> => timesOf((await gateway.admin('GET', TTL)).json);
-    const wanted = await rows(this.here);
+    const wanted = await timesAt(this.here);
     for (const gateway of this.gateways) {
-      await this.eventually(async () => expect(await rows(gateway)).toEqual(wanted));
+      await this.eventually(async () => assert.deepEqual(await timesAt(gateway), wanted));
     }
   }
 }
@@ -268,14 +268,15 @@ const ttlSchema = z.object({
   classes: z.array(z.object({ class: z.string(), freshMs: z.number(), staleMs: z.number(), errorMs: z.number() })),
 });
 
-function timesOf(json: unknown): z.output<typeof ttlSchema> {
-  return ttlSchema.parse(json);
+async function timesAt(gateway: TestGateway): Promise<z.output<typeof ttlSchema>> {
+  return ttlSchema.parse((await gateway.admin('GET', TTL)).json);
 }
 
 export function seenOf({ status, headers, text }: Reply): Seen {
   return { status, cache: String(headers['cache-status']), age: headers.age, text };
 }
 
+export const containing = (part: string): unknown => expect.stringContaining(part);
 export const MISS = 'evalgate; fwd=uri-miss; stored';
 export const HIT: unknown = expect.stringMatching(/^evalgate; hit; ttl=\d+$/);
 export const STALE: unknown = expect.stringMatching(/^evalgate; hit; ttl=(0|-\d+); detail=stale-while-revalidate$/);
