@@ -1,5 +1,4 @@
 /** The shared part of caches as several gateway processes have it: each with connections of its own to one Redis. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AdjustableTimes } from '../../src/cache/times.ts';
 import { MaintenanceState } from '../../src/cache/maintenance.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
@@ -78,14 +77,4 @@ export async function startCacheFleet(options: CacheFleetOptions): Promise<Cache
       for (const member of members) member.close();
     },
   };
-}
-
-/** Whether it is so within that time; as soon as it is. */
-export async function comesTrue(isSo: () => boolean, timeoutMs: number): Promise<boolean> {
-  const untilMs = performance.now() + timeoutMs;
-  while (!isSo()) {
-    if (performance.now() > untilMs) return false;
-    await sleep(1);
-  }
-  return true;
 }

@@ -195,6 +195,8 @@ export class CacheModel {
   /** Ends the store's failing; null while it is well. */
   #recovery: (() => void) | null = null;
   #failedMs = Number.NEGATIVE_INFINITY;
+  /** The same in real time. */
+  #failedAt = Number.NEGATIVE_INFINITY;
 
   constructor(world: CacheWorld) {
     this.#world = world;
@@ -301,7 +303,10 @@ export class CacheModel {
 
   #fail(): void {
     this.#recovery ??= this.#world.store.override(OF_RECORDS, (_request, response) => {
-      response.on('finish', () => (this.#failedMs = this.#world.clock.nowMs()));
+      response.on('finish', () => {
+        this.#failedMs = this.#world.clock.nowMs();
+        this.#failedAt = performance.now();
+      });
       sendError(response, 503, 'FAILURE');
     });
   }
@@ -378,7 +383,9 @@ export class CacheModel {
   async #read(read: Extract<Action, { do: 'read' }>): Promise<void> {
     const at = this.#world.gateways[read.gateway % this.#world.gateways.length] ?? this.#world.here;
     const isQuiet = this.#hold === null;
-    const foretold = isQuiet && this.#world.kind === 'memory' ? await this.#foretell(read, at) : null;
+    // Of a record that has moved, a copy that is left to its old readers is not told of.
+    const isForetold = isQuiet && this.#world.kind === 'memory' && this.#haveMoved.size === 0;
+    const foretold = isForetold ? await this.#foretell(read, at) : null;
     const ms = this.#world.clock.nowMs();
     const sent: Sent = { tenant: read.tenant, of: read.of, step: this.#step, ms, floorMs: this.#heldSinceMs ?? ms };
     const reading = this.#get(at, read.tenant, read.of).then((reply) => this.#check(sent, reply));
@@ -420,9 +427,13 @@ export class CacheModel {
       this.faults.push(`${story}: ${what} (${reply.status}, ${String(reply.headers['cache-status'])})`);
     };
     if (reply.status === 500) {
+      const nowMs = this.#world.clock.nowMs();
       const hasFailed = this.#recovery !== null || this.#failedMs >= sent.ms - FAILURE_MS;
-      const isOver = this.#world.clock.nowMs() - sent.ms >= DEADLINE_MS;
-      if (!hasFailed && !isOver) fault('failed while the store does not');
+      // Redis remembers a failure by its own clock, and whoever is told of it there remembers it by this one.
+      const isRemembered = this.#world.kind === 'redis' && performance.now() - this.#failedAt < 3 * FAILURE_MS;
+      if (isRemembered) this.#failedMs = nowMs;
+      const isOver = nowMs - sent.ms >= DEADLINE_MS;
+      if (!hasFailed && !isRemembered && !isOver) fault('failed while the store does not');
       return;
     }
     if (reply.status === 404 && sent.of !== 'list') {
@@ -465,13 +476,11 @@ export class CacheModel {
 
   /** Whether there was a time since then in which the record was none of the reader's, and no purge since. */
   #wasAbsent(of: Which, sent: Sent, fromMs: number): boolean {
-    const purge = this.#lastPurge(sent, of, null);
-    return this.#states[of].some(
-      ({ workspaceId, untilMs, untilStep }) =>
-        (workspaceId === null || !this.#owns(sent.tenant, workspaceId)) &&
-        untilMs >= fromMs &&
-        untilStep > (purge?.step ?? -1),
-    );
+    return this.#states[of].some(({ workspaceId, untilMs, untilStep }) => {
+      if (workspaceId !== null && this.#owns(sent.tenant, workspaceId)) return false;
+      // A record of another workspace is purged by that.
+      return untilMs >= fromMs && untilStep > (this.#lastPurge(sent, of, workspaceId)?.step ?? -1);
+    });
   }
 
   /** The last hard purge before the reader came that drops what it reads of the record; `workspaceId` is null for nothing. */

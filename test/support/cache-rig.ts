@@ -3,7 +3,7 @@ import { type MaintenanceWatch, NO_MAINTENANCE } from '../../src/cache/maintenan
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { MemoryPurgeLog } from '../../src/cache/purge-log.ts';
 import { createReadThrough } from '../../src/cache/read-through.ts';
-import type { CacheRead, CachingReader } from '../../src/cache/reader.ts';
+import type { CachingReader } from '../../src/cache/reader.ts';
 import { AdjustableTimes, CACHE_CLASSES } from '../../src/cache/times.ts';
 import { CountingStore } from './counting-store.ts';
 import { ManualTimers } from './manual-timers.ts';
@@ -14,8 +14,6 @@ export const CONTEXT = { requestId: 'request-1', workspaceIds: [WORKSPACE_A, WOR
 
 /** Fresh 10 s, then stale 20 s, and 100 s usable when the store fails; 1 s for what is absent. */
 export const TEST_TIMES = { freshMs: 10_000, staleMs: 20_000, errorMs: 100_000 };
-/** How long every entry is fresh at least, whatever its jitter. */
-export const SURELY_FRESH_MS = 8_999;
 
 export interface Rig {
   readonly store: CountingStore;
@@ -63,10 +61,4 @@ function testTimes(): AdjustableTimes {
   for (const cacheClass of CACHE_CLASSES) times.set(cacheClass, TEST_TIMES);
   times.set('notFound', { freshMs: 1000, staleMs: 0, errorMs: 0 });
   return times;
-}
-
-/** The record that a read has answered; fails where there is none. */
-export function recordOf<T>(read: CacheRead<T>): T {
-  if (read.entry.answer.kind === 'absent') throw new Error('the answer is absent');
-  return read.entry.answer.record;
 }

@@ -1,10 +1,10 @@
 import type { EvaluationPage, EvaluationRecord } from '../../src/domain/records.ts';
-import {
-  type EvaluationStore,
-  type FetchOptions,
-  type ListQuery,
-  type ResourceKind,
-  type StoreAnswer,
+import type {
+  EvaluationStore,
+  FetchOptions,
+  ListQuery,
+  ResourceKind,
+  StoreAnswer,
   StoreError,
 } from '../../src/upstream/store.ts';
 import { aScorecard, aScoredCard, aTranscript, dealInsights } from './records.ts';
@@ -111,8 +111,4 @@ export class CountingStore implements EvaluationStore {
     if (etag !== null && options.ifNoneMatch === etag) return { kind: 'not-modified' };
     return { kind: 'found', record, etag, bytes: Buffer.byteLength(text) };
   }
-}
-
-export function storeFailure(message = 'the store is down'): StoreError {
-  return new StoreError('unreachable', message);
 }
