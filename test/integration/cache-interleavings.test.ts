@@ -1,7 +1,8 @@
 /** The model test of the cache: no order of reads, changes, failures, purges and time makes it answer what it may not. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CacheModel, history } from '../support/cache-model.ts';
+import { history } from '../support/cache-actions.ts';
+import { CacheModel } from '../support/cache-model.ts';
 import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
 
 const RUNS = { memory: 150, redis: 25 } as const;

@@ -37,16 +37,6 @@ describe.each(BACKENDS)('%s', (kind) => {
     expect(await reader.ask(world.there)).toMatchObject({ cache: STALE, age: '360' });
   });
 
-  test('C1: a class without any time is asked for each time', async () => {
-    await world.setTimes('evaluation', { fresh: '0s', stale: '0s', error: '0s' });
-    const reader = await world.reader(GET_CALL);
-    for (const gateway of [world.here, world.there, world.here]) {
-      const { status, cache } = await reader.ask(gateway);
-      expect([status, cache]).toEqual([200, expect.not.stringMatching(/stored|hit/)]);
-    }
-    expect(reader.calls()).toBe(3);
-  });
-
   test('a change purges nothing, and a purge changes nothing', async () => {
     const reader = await world.reader(GET_CALL);
     await reader.ask();

@@ -61,12 +61,6 @@ test('the models of several processes, each with its own keys, say together what
   }
 });
 
-test('times beyond what was watched are extrapolated, all others are not', () => {
-  const { curve } = watch(0, 0).advice('list');
-  const beyond = curve.filter(({ extrapolated }) => extrapolated).map(({ freshMs }) => freshMs);
-  expect(beyond).toEqual([86_400_000]);
-});
-
 test('the share of outdated answers follows from their ages and how fast records change', () => {
   const { curve } = watch(10_000, 100).advice('list');
   const shares = curve.map(({ outdatedRatio }) => outdatedRatio ?? -1);
