@@ -78,7 +78,7 @@ export class StoreServer {
   #url = '';
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
   #gate: Promise<void> | null = null;
-  #held: HeldAnswer[] | null = null;
+  #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
 
   constructor(latencyMs: number) {
@@ -148,15 +148,19 @@ export class StoreServer {
     };
   }
 
-  /** Makes each answer when its request arrives, from the records of that moment, and keeps it until it is sent. */
-  hold(): Hold {
-    const held: HeldAnswer[] = [];
+  /**
+   * Makes each answer when its request arrives, from the records of that moment, and keeps it until it is sent. Only
+   * requests whose path (without query) is matched.
+   */
+  hold(match: RegExp = /^/): Hold {
+    const answers: HeldAnswer[] = [];
+    const held = { match, answers };
     this.#held = held;
     return {
-      answers: held,
+      answers,
       release: () => {
         if (this.#held === held) this.#held = null;
-        for (const answer of held.slice()) answer.send();
+        for (const answer of answers.slice()) answer.send();
       },
     };
   }
@@ -209,9 +213,9 @@ export class StoreServer {
     const override = this.#overrides.find(({ match }) =>
       typeof match === 'string' ? match === path : match.test(path),
     );
-    if (this.#held !== null) {
+    if (this.#held?.match.test(path) === true) {
       answer();
-      await sendOf(this.#held, path);
+      await sendOf(this.#held.answers, path);
     }
     if (response.destroyed) return true;
     override?.handler(request, response);
