@@ -287,7 +287,7 @@ export class CacheModel {
   /** Whether the store has an answer for such a read ready. */
   #isHeld({ tenant, of }: Extract<Action, { do: 'read' }>): boolean {
     return (this.#hold?.answers ?? []).some(({ path }) => {
-      const { pathname, searchParams } = new URL(path);
+      const { pathname, searchParams } = new URL(path, 'http://store.invalid');
       if (of !== 'list') return pathname.endsWith(this.#ids[of]);
       return searchParams.getAll('workspaceId').toSorted().join() === this.#workspacesOf(tenant).toSorted().join();
     });

@@ -215,7 +215,7 @@ export class StoreServer {
     );
     if (this.#held?.match.test(path) === true) {
       answer();
-      await sendOf(this.#held.answers, path);
+      await sendOf(this.#held.answers, url);
     }
     if (response.destroyed) return true;
     override?.handler(request, response);
