@@ -1,6 +1,6 @@
 /** The bundled sample store as the gateway runs it where no other is configured. */
 import { randomBytes } from 'node:crypto';
-import { createSampleData, createSampleUpstream, demo, type DemoIds } from './sample/index.ts';
+import { createSampleData, createSampleUpstream, type DemoIds } from './sample/index.ts';
 
 /** Where the sample is and what it asks for. */
 export interface SampleAddress {
@@ -25,5 +25,5 @@ export async function startSampleStore(): Promise<SampleStore> {
   const token = randomBytes(24).toString('base64url');
   const sample = createSampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
   const { url } = await sample.listen(0);
-  return { url, token, ids: demo(data), close: () => sample.close() };
+  return { url, token, ids: data.demo, close: () => sample.close() };
 }

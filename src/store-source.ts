@@ -68,7 +68,7 @@ function connect(
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
   const hooks = tracing.storeHooks(reported);
-  const client = new StoreClient({ ...limits, baseUrl: url, token, hooks: hooks.store });
+  const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks: hooks.store });
   const store = new Guard(gated(tracing.store(client.fetch), maintenanceGate(maintenance, clock)), {
     limits: { ...upstream, maxInFlight: maxConnections },
     clock,

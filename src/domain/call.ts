@@ -39,7 +39,6 @@ export const callSchema = z
 export const callBodySchema = z.strictObject({ call: callSchema }).meta({ id: 'CallBody' });
 
 export type Call = z.output<typeof callSchema>;
-export type CallBody = z.output<typeof callBodySchema>;
 
 /** The call of a record. */
 export function toCall(record: EvaluationRecord): Call {
@@ -57,9 +56,4 @@ export function toCall(record: EvaluationRecord): Call {
       type: link.objectType,
     })),
   };
-}
-
-/** The body of a single call for a record. */
-export function toCallBody(record: EvaluationRecord): CallBody {
-  return { call: toCall(record) };
 }

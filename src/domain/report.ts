@@ -61,7 +61,6 @@ export const reportSchema = z
 export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ id: 'ReportBody' });
 
 export type Report = z.output<typeof reportSchema>;
-export type ReportBody = z.output<typeof reportBodySchema>;
 
 const STATUS_OF = {
   QUEUED: 'queued',
@@ -85,11 +84,6 @@ export function toReport(record: EvaluationRecord): Report {
       .filter((link) => link.objectType === 'deal')
       .map((link) => ({ id: link.externalId, name: link.label, url: link.href })),
   };
-}
-
-/** The body of a single report for a record. */
-export function toReportBody(record: EvaluationRecord): ReportBody {
-  return { report: toReport(record) };
 }
 
 function toEvaluateeUser(evaluatee: EvaluationRecord['evaluatee']): Report['evaluatee_user'] {

@@ -1,10 +1,9 @@
 /** What is said in a call of the sample, turn by turn. */
 import type { Call, CallKind } from './call.ts';
 import type { Random } from './random.ts';
-import { BACKCHANNEL, DIALOGUE, EMOJI, ODD_CHARACTERS, RIGHT_TO_LEFT } from './vocabulary/dialogue.ts';
+import { BACKCHANNEL, DIALOGUE, EMOJI, type Exchange, ODD_CHARACTERS, RIGHT_TO_LEFT } from './vocabulary/dialogue.ts';
 import { fill } from './vocabulary/grammar.ts';
 import type { Facts } from './vocabulary/grammar.ts';
-import type { Exchange } from './vocabulary/script.ts';
 
 export interface SpokenTurn {
   readonly speaker: string;

@@ -1,18 +1,14 @@
-/** The sample's records, the same for the same seed: evaluations are made at once, their parts when they are asked for. */
-import type { ApiKeyRecord, EvaluationRecord } from '../domain/records.ts';
-import type { Call } from './call.ts';
-import { createEntries } from './entries.ts';
-import type { Entry } from './entries.ts';
-import { createDealInsights } from './evaluation.ts';
-import { matches } from './query.ts';
-import type { SampleListQuery } from './query.ts';
+/** The sample's records, the same for the same seed: evaluations are made at once, their parts when they are read. */
+import type { EvaluationRecord } from '../domain/records.ts';
+import { type Call, createCall } from './call.ts';
+import { createDealInsights, createEvaluation } from './evaluation.ts';
+import { compareNewestFirst } from './query.ts';
 import { createRandom } from './random.ts';
+import { createRecords, type JsonObject, type StoreRecords } from './records.ts';
 import { createRubric, createScoredCard } from './scored-card.ts';
 import { createTranscript } from './transcript.ts';
-import { plantInternals } from './traps.ts';
-import type { JsonObject } from './traps.ts';
+import { DAMAGES, plantInternals } from './traps.ts';
 import { createWorkspaces } from './world.ts';
-import type { SampleWorkspace } from './world.ts';
 
 export interface SampleOptions {
   readonly seed: number;
@@ -21,41 +17,43 @@ export interface SampleOptions {
   /** When the newest evaluation is about an hour old, in Unix milliseconds. */
   readonly nowMs?: number;
 }
-/** Absent parts are of two kinds: those that will never be there, and those that aren't there yet. */
-export type SamplePart = JsonObject | 'NOT_FOUND' | 'NOT_READY';
-
-/** A broken record that the sample holds, and the path of the member that is wrong. */
-export interface MalformedEvaluation {
-  readonly id: string;
-  readonly path: string;
-}
-export interface SamplePage {
-  readonly items: readonly JsonObject[];
-  readonly total: number;
-}
 export interface SampleData {
-  readonly seed: number;
   readonly workspaceIds: readonly string[];
   /** All of them, newest first, whole and without internal members: what tests compare with. */
   readonly evaluations: readonly EvaluationRecord[];
-  readonly malformed: readonly MalformedEvaluation[];
+  /** The broken records, and the path of the member that is wrong in each. */
+  readonly malformed: readonly { readonly id: string; readonly path: string }[];
   /** The completed evaluation whose transcript is about 2 MB; null where the third workspace has no completed one. */
   readonly hugeTranscriptId: string | null;
-  /** Two completed evaluations that are whole in every part, of the first workspace (only one in a sample of one). */
-  readonly showcaseIds: readonly string[];
-  list(query: SampleListQuery): SamplePage;
-  evaluation(id: string): SamplePart;
-  transcript(id: string): SamplePart;
-  scorecard(id: string): SamplePart;
-  dealInsights(id: string): SamplePart;
-  rubric(scorecardId: string): SamplePart;
-  apiKey(sha256Hex: string): SamplePart;
-  /** The sample ships no keys; whoever needs one at the store adds it by the lower-case hex of its SHA-256. */
-  addApiKey(sha256Hex: string, record: ApiKeyRecord): void;
+  /** What the store serves: with internal members, and with the broken records. It ships no API keys. */
+  readonly records: StoreRecords;
+  /** Ids with which every public read has something to show, all of one workspace. */
+  readonly demo: DemoIds;
+}
+export interface DemoIds {
+  readonly workspaceId: string;
+  readonly reportId: string;
+  readonly callId: string;
+  readonly scorecardId: string;
 }
 
 const DEFAULT_NOW_MS = Date.UTC(2026, 10, 16, 9);
 const MAX_EVALUATIONS = 1_000_000;
+/** 5,000 evaluations span a year and a half; more of them don't reach further back. */
+const SPAN_MS = 540 * 86_400_000;
+const MAX_GAP_MS = SPAN_MS / 5000;
+/** Broken records are in the second workspace only; at full size they are never on the first page of a list. */
+const DAMAGED_WORKSPACE = 1;
+const WHOLE_AT_FIRST = 100;
+/** At most one record in so many is broken. */
+const MIN_RECORDS_PER_DAMAGE = 20;
+const HUGE_WORKSPACE = 2;
+const HUGE = { written: 'huge', declared: 'speaker_text', crlf: false, flavour: 'plain', turnCount: 400 } as const;
+
+interface Entry {
+  readonly call: Call;
+  readonly record: EvaluationRecord;
+}
 
 /**
  * Makes a sample. No clock and no unseeded randomness goes into it: equal options give equal records.
@@ -66,60 +64,68 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
     throw new RangeError(`the number of evaluations must be an integer from 1 to ${MAX_EVALUATIONS}`);
   }
   const workspaces = createWorkspaces(seed);
-  const entries = createEntries({ seed, nowMs, workspaces }, evaluations);
+  const gapMs = Math.min(MAX_GAP_MS, SPAN_MS / evaluations);
+  const entries = Array.from({ length: evaluations }, (_, index): Entry => {
+    const call = createCall({ seed, nowMs, workspaces, gapMs }, index);
+    return { call, record: createEvaluation(seed, call) };
+  }).toSorted((a, b) => compareNewestFirst(a.record, b.record));
+  const completed = (workspace: number): readonly Entry[] =>
+    entries.filter(
+      ({ record, call }) => isScored(call) && !call.isShowcase && record.workspaceId === workspaces[workspace]?.id,
+    );
+  const candidates = completed(HUGE_WORKSPACE);
+  const huge = candidates[Math.floor(candidates.length / 3)]?.record._id ?? null;
+  const malformed = chooseDamaged(completed(DAMAGED_WORKSPACE));
+
+  const calls = new Map(
+    entries.map(({ call }) => [call.id, call.id === huge ? { ...call, transcript: HUGE } : call] as const),
+  );
+  const rubrics = new Map(
+    workspaces.flatMap((workspace) =>
+      workspace.scorecards.filter(({ retired }) => !retired).map((card) => [card.id, { workspace, card }] as const),
+    ),
+  );
+  const records = createRecords();
+  for (const { record } of entries) {
+    const damage = DAMAGES.find(({ path }) => malformed.some((one) => one.id === record._id && one.path === path));
+    const planted = plantInternals(record, createRandom(seed, 'internals of evaluation', record._id));
+    records.evaluations.set(record._id, damage?.apply(planted) ?? planted);
+  }
+  /** A part is made when it is read: all of them together would take gigabytes. */
+  const part =
+    (kind: string, isThere: (call: Call) => boolean, create: (seed: number, call: Call) => JsonObject) =>
+    (id: string): JsonObject | undefined => {
+      const call = calls.get(id);
+      if (call === undefined || !isThere(call)) return undefined;
+      return plantInternals(create(seed, call), createRandom(seed, `internals of ${kind}`, id));
+    };
+  records.transcripts.make = part('transcript', (call) => isTranscribed(seed, call), createTranscript);
+  records.scoredCards.make = part('scorecard', isScored, createScoredCard);
+  records.dealInsights.make = part('insights', (call) => isScored(call) && call.hasInsights, createDealInsights);
+  records.scorecards.make = (id) => {
+    const found = rubrics.get(id);
+    if (found === undefined) return undefined;
+    return plantInternals(createRubric(found.workspace, found.card), createRandom(seed, 'internals of rubric', id));
+  };
   return {
-    seed,
     workspaceIds: workspaces.map(({ id }) => id),
     evaluations: entries.map(({ record }) => record),
-    malformed: entries.flatMap(({ record, damage }) => (damage === null ? [] : { id: record._id, path: damage.path })),
-    hugeTranscriptId: entries.find(({ call }) => call.transcript.written === 'huge')?.record._id ?? null,
-    showcaseIds: entries.filter(({ call }) => call.isShowcase).map(({ record }) => record._id),
-    ...createEvaluationReads(seed, entries),
-    ...createPartReads(seed, entries),
-    rubric: createRubricRead(seed, workspaces),
-    ...createApiKeys(seed),
+    malformed,
+    hugeTranscriptId: huge,
+    records,
+    demo: demoOf(entries),
   };
 }
 
-/** The record as the store sends it: with internal members, and broken where it is one of the broken ones. */
-function onTheWire(seed: number, { record, damage }: Entry): JsonObject {
-  const planted = plantInternals(record, createRandom(seed, 'internals of evaluation', record._id));
-  return damage === null ? planted : damage.apply(planted);
-}
-
-function createEvaluationReads(seed: number, entries: readonly Entry[]): Pick<SampleData, 'list' | 'evaluation'> {
-  const byId = new Map(entries.map((entry) => [entry.record._id, entry]));
-  return {
-    list: (query) => {
-      const found = entries.filter(({ record, texts }) => matches(record, texts, query));
-      const page = found.slice(query.offset, query.offset + query.limit);
-      return { items: page.map((entry) => onTheWire(seed, entry)), total: found.length };
-    },
-    evaluation: (id) => {
-      const entry = byId.get(id);
-      return entry === undefined ? 'NOT_FOUND' : onTheWire(seed, entry);
-    },
-  };
-}
-
-function createPartReads(
-  seed: number,
-  entries: readonly Entry[],
-): Pick<SampleData, 'transcript' | 'scorecard' | 'dealInsights'> {
-  const callOf = new Map(entries.map(({ call }) => [call.id, call]));
-  const part =
-    (kind: string, isThere: (call: Call) => boolean, make: (seed: number, call: Call) => JsonObject) =>
-    (id: string): SamplePart => {
-      const call = callOf.get(id);
-      if (call === undefined) return 'NOT_FOUND';
-      if (!isThere(call)) return 'NOT_READY';
-      return plantInternals(make(seed, call), createRandom(seed, `internals of ${kind}`, id));
-    };
-  return {
-    transcript: part('transcript', (call) => isTranscribed(seed, call), createTranscript),
-    scorecard: part('scorecard', isScored, createScoredCard),
-    dealInsights: part('insights', (call) => isScored(call) && call.hasInsights, createDealInsights),
-  };
+/** Spreads the damages over the candidates; a small sample gets fewer of them. */
+function chooseDamaged(candidates: readonly Entry[]): SampleData['malformed'] {
+  const count = Math.min(DAMAGES.length, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
+  const first = Math.min(WHOLE_AT_FIRST, Math.floor(candidates.length / 4));
+  const step = Math.floor((candidates.length - first) / Math.max(1, count));
+  return DAMAGES.slice(0, count).flatMap(({ path }, index) => {
+    const id = candidates[first + index * step]?.record._id;
+    return id === undefined ? [] : [{ id, path }];
+  });
 }
 
 function isScored({ state }: Call): boolean {
@@ -132,31 +138,11 @@ function isTranscribed(seed: number, { id, state }: Call): boolean {
   return state === 'SCORING' || state === 'COMPLETED';
 }
 
-function createRubricRead(seed: number, workspaces: readonly SampleWorkspace[]): SampleData['rubric'] {
-  const rubrics = new Map(
-    workspaces.flatMap((workspace) =>
-      workspace.scorecards
-        .filter(({ retired }) => !retired)
-        .map((card) => [card.id, createRubric(workspace, card)] as const),
-    ),
-  );
-  return (id) => {
-    const record = rubrics.get(id);
-    if (record === undefined) return 'NOT_FOUND';
-    return plantInternals(record, createRandom(seed, 'internals of rubric', id));
-  };
-}
-
-function createApiKeys(seed: number): Pick<SampleData, 'apiKey' | 'addApiKey'> {
-  const keys = new Map<string, ApiKeyRecord>();
-  return {
-    apiKey: (sha256Hex) => {
-      const record = keys.get(sha256Hex);
-      if (record === undefined) return 'NOT_FOUND';
-      return plantInternals(record, createRandom(seed, 'internals of key', sha256Hex));
-    },
-    addApiKey: (sha256Hex, record) => {
-      keys.set(sha256Hex, record);
-    },
-  };
+function demoOf(entries: readonly Entry[]): DemoIds {
+  const [report, call = report] = entries.filter((entry) => entry.call.isShowcase).map(({ record }) => record);
+  const scorecardId = call?.scorecardRef.id;
+  if (report === undefined || call === undefined || typeof scorecardId !== 'string') {
+    throw new RangeError('a sample has at least one evaluation that is whole in every part');
+  }
+  return { workspaceId: call.workspaceId, reportId: report._id, callId: call._id, scorecardId };
 }

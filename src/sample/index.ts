@@ -1,10 +1,7 @@
 /** The sample upstream, for those who start it. */
-export { createSampleData } from './data.ts';
-export type { SampleData } from './data.ts';
-export { demo } from './demo.ts';
-export type { DemoIds } from './demo.ts';
-export { FAULT_OPTIONS, FaultOptionError, NO_FAULTS, parseFaults } from './faults.ts';
-export type { Faults } from './faults.ts';
-export { createSampleUpstream } from './server.ts';
-export type { SampleCallLog, SampleUpstream, SampleUpstreamOptions } from './server.ts';
-export { INTERNAL_MARKER, INTERNAL_MEMBERS } from './traps.ts';
+export { createSampleData, type DemoIds, type SampleData } from './data.ts';
+export { FAULT_OPTIONS, FaultOptionError, type Faults, parseFaults } from './faults.ts';
+export { MISBEHAVIOURS, type Misbehaviour } from './misbehave.ts';
+export { createRecords, type RecordTable } from './records.ts';
+export type { SampleResource } from './routes.ts';
+export { createSampleUpstream, type SampleCall, type SampleUpstream } from './server.ts';

@@ -1,105 +1,170 @@
-/** What goes over the wire when the sample misbehaves. */
+/** Every way in which the sample can misbehave, down to the bytes of the connection. */
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { gzipSync } from 'node:zlib';
-import type { FaultPlan } from './faults.ts';
-import type { Sleep } from './latency.ts';
-import { JSON_TYPE } from './respond.ts';
-import type { Encoded } from './respond.ts';
-import { errorAnswer } from './routes.ts';
-import type { Answer } from './routes.ts';
+import { type Answer, falsified } from './routes.ts';
 
-const DEEP_LEVELS = 20_000;
+/** One call, and what would be the right answer to it. */
+export interface Exchange {
+  readonly response: ServerResponse;
+  /** Of the request, with its query. */
+  readonly url: string;
+  readonly answer: Answer;
+  /** Waits; rejects when the caller has gone. */
+  readonly wait: (ms: number) => Promise<void>;
+}
+
+type Behaviour = (exchange: Exchange) => void | Promise<void>;
+
 const CHUNK_BYTES = 65_536;
-const BOMB_MEGABYTES = 100;
-const DRIP_BYTES = 16;
-const DRIP_PAUSE_MS = 200;
+const DRIP_EVERY_MS = 10;
+const MANY = 1_000_000;
 const HTML = '<!doctype html><html><head><title>Sign in</title></head><body><h1>Please sign in</h1></body></html>\n';
+const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
 
-const CODES: ReadonlyMap<number, string> = new Map([
-  [400, 'BAD_REQUEST'],
-  [401, 'UNAUTHENTICATED'],
-  [429, 'RATE_LIMITED'],
-  [500, 'INTERNAL'],
-  [502, 'BAD_GATEWAY'],
-  [503, 'UNAVAILABLE'],
-]);
+const BEHAVIOURS = {
+  // Whole responses: the connection can be used again.
+  html: ({ response }) => reply(response, HTML, { 'content-type': 'text/html' }),
+  'empty-body': ({ response }) => reply(response, ''),
+  'cut-off-json': ({ response, answer }) => reply(response, firstHalf(bodyOf(answer))),
+  'deep-arrays': ({ response }) => reply(response, '['.repeat(MANY) + ']'.repeat(MANY)),
+  'deep-objects': ({ response }) => reply(response, deepObject(MANY)),
+  'deep-insights': ({ response, answer }) => {
+    reply(
+      response,
+      bodyOf(answer)
+        .toString()
+        .replace('{', `{"insights":${deepObject(5000)},`),
+    );
+  },
+  'many-values': ({ response }) => reply(response, `{"items":[${'{},'.repeat(2 * MANY)}{}],"total":1}`),
+  'many-faults': ({ response, answer }) => {
+    reply(response, JSON.stringify({ ...Object(answer.body), people: Array.from({ length: MANY / 10 }, () => ({})) }));
+  },
+  'broken-gzip': ({ response }) => reply(response, 'this is no gzip', { 'content-encoding': 'gzip' }),
+  'half-gzip': ({ response, answer }) => {
+    reply(response, firstHalf(gzipSync(bodyOf(answer))), { 'content-encoding': 'gzip' });
+  },
+  'unknown-coding': ({ response, answer }) => reply(response, bodyOf(answer), { 'content-encoding': 'br' }),
+  redirect: ({ response, url }) => void response.writeHead(302, { location: `/moved${url}` }).end(),
+  'redirect-loop': ({ response, url }) => void response.writeHead(307, { location: url }).end(),
+  'wrong-id': ({ response, answer }) => reply(response, bodyOf(falsified(answer, 'id'))),
+  'wrong-workspace': ({ response, answer }) => reply(response, bodyOf(falsified(answer, 'workspace'))),
+  // Bodies without end.
+  'endless-body': ({ response }) => flood(response, Buffer.alloc(CHUNK_BYTES, '[')),
+  /** A gzip stream may have many members (RFC 1952, 2.2). */
+  'gzip-bomb': ({ response }) => flood(gzipped(response), gzipSync(Buffer.alloc(8 * MANY, ' '))),
+  'endless-gzip': ({ response }) => flood(gzipped(response), gzipSync('')),
+  'endless-error': ({ response }) => flood(response.writeHead(503), Buffer.alloc(CHUNK_BYTES, 'x')),
+  // Too slow.
+  'no-answer': () => {},
+  hang: ({ response, answer }) => void response.write(firstHalf(declared(response, answer))),
+  'slow-headers': (exchange) => drip(exchange, 'HTTP/1.1 200 OK\r\nx-slow: ', 'a'),
+  'slow-body': (exchange) => drip(exchange, `HTTP/1.1 200 OK\r\ncontent-length: ${MANY}\r\n\r\n`, ' '),
+  'slow-error': (exchange) => {
+    return drip(exchange, 'HTTP/1.1 503 \r\nretry-after: 7\r\ncontent-length: 4000\r\n\r\n', ' ');
+  },
+  // Broken connections.
+  reset: ({ response }) => void response.socket?.resetAndDestroy(),
+  'reset-half-way': ({ response, answer }) => {
+    const { socket } = response;
+    response.write(firstHalf(declared(response, answer)), () => void socket?.resetAndDestroy());
+  },
+  close: ({ response }) => void response.socket?.end(),
+  'half-body': ({ response, answer }) => {
+    const { socket } = response;
+    response.write(firstHalf(declared(response, answer)), () => void socket?.end());
+  },
+  'half-chunked': ({ response }) => void response.socket?.end(`${CHUNKED}ff\r\n{"items":[`),
+  // No HTTP, or too much of it.
+  'bad-header': ({ response }) => void response.socket?.write('HTTP/1.1 200 OK\r\n\u0001 no header\r\n\r\n'),
+  'not-http': ({ response }) => void response.socket?.write('220 mail.example ESMTP ready\r\n'),
+  'endless-headers': ({ response }) => {
+    return floodRaw(response, 'HTTP/1.1 200 OK\r\n', `x-filler: ${'a'.repeat(1000)}\r\n`);
+  },
+  'endless-interim': ({ response }) => floodRaw(response, '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
+  'two-answers': (exchange) => answerTwice(exchange, 0),
+  'late-second-answer': (exchange) => answerTwice(exchange, 20),
+} as const satisfies Readonly<Record<string, Behaviour>>;
 
-/** The answer of a store that fails. A 404 made up here carries none of the codes by which a record is absent. */
-export function failure(status: number): Answer {
-  return errorAnswer(status, CODES.get(status) ?? 'FAULT', 'the store was told to fail');
+export type Misbehaviour = keyof typeof BEHAVIOURS;
+
+export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter((name) => isMisbehaviour(name));
+
+function isMisbehaviour(name: string): name is Misbehaviour {
+  return Object.hasOwn(BEHAVIOURS, name);
 }
 
-/** Answers with something else than the record, or not at all. The path is the one that was asked for. */
-export async function sendInstead(
-  response: ServerResponse,
-  instead: Exclude<FaultPlan['instead'], 'none' | 'status'>,
-  path: string,
-): Promise<void> {
-  switch (instead) {
-    case 'reset':
-      response.socket?.resetAndDestroy();
-      return;
-    case 'redirect':
-      response.writeHead(302, { location: `/moved${path}` }).end();
-      return;
-    case 'html':
-      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(HTML);
-      return;
-    case 'deep':
-      response.writeHead(200, { 'content-type': JSON_TYPE });
-      response.end(`{"items":${'['.repeat(DEEP_LEVELS)}${']'.repeat(DEEP_LEVELS)},"total":0}`);
-      return;
-    case 'gzipBomb':
-      response.writeHead(200, { 'content-type': JSON_TYPE, 'content-encoding': 'gzip' });
-      response.end(createBomb());
-      return;
-    case 'endless':
-      await sendEndless(response);
-  }
+/** Rejects when the caller has had enough. The response may be left open. */
+export async function misbehave(way: Misbehaviour, exchange: Exchange): Promise<void> {
+  await BEHAVIOURS[way](exchange);
 }
 
-/** A gzip stream may have many members (RFC 1952, 2.2): one megabyte of spaces, packed once and sent often. */
-function createBomb(): Buffer {
-  const member = gzipSync(Buffer.alloc(1_000_000, ' '));
-  return Buffer.concat([gzipSync('{"items":['), ...Array.from({ length: BOMB_MEGABYTES }, () => member)]);
+function bodyOf({ body }: Answer): Buffer {
+  return Buffer.from(JSON.stringify(body));
 }
 
-/** As fast as the caller reads it; rejects when the caller has had enough. */
-async function sendEndless(response: ServerResponse): Promise<void> {
-  response.writeHead(200, { 'content-type': JSON_TYPE });
-  await pipeline(endlessList, response);
+function firstHalf(body: Buffer): Buffer {
+  return body.subarray(0, Math.ceil(body.length / 2));
 }
 
-function* endlessList(): Generator<Buffer> {
-  yield Buffer.from('{"items":[');
-  const chunk = Buffer.alloc(CHUNK_BYTES, ' ');
+function deepObject(levels: number): string {
+  return `${'{"a":'.repeat(levels)}0${'}'.repeat(levels)}`;
+}
+
+function reply(response: ServerResponse, body: string | Buffer, headers: Readonly<Record<string, string>> = {}): void {
+  const length = Buffer.byteLength(body);
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': length, ...headers }).end(body);
+}
+
+function gzipped(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-encoding': 'gzip' });
+}
+
+/** Promises the whole body, and returns it. */
+function declared(response: ServerResponse, answer: Answer): Buffer {
+  const body = bodyOf(answer);
+  response.writeHead(200, { 'content-length': body.length });
+  return body;
+}
+
+/** Repeats the bytes as fast as the caller reads them. */
+async function flood(response: ServerResponse, bytes: Buffer): Promise<void> {
+  await pipeline(Readable.from(repeated(bytes)), response);
+}
+
+async function floodRaw({ socket }: ServerResponse, head: string, text: string): Promise<void> {
+  if (socket === null) return;
+  socket.write(head);
+  await pipeline(Readable.from(repeated(Buffer.from(text))), socket);
+}
+
+function* repeated(bytes: Buffer): Generator<Buffer> {
+  const times = Math.ceil(CHUNK_BYTES / bytes.length);
+  const chunk = Buffer.concat(Array.from({ length: times }, () => bytes));
   for (;;) yield chunk;
 }
 
-/** Sends the right answer in a wrong way. Hanging, it returns with the response still open. */
-export async function sendBadly(
-  response: ServerResponse,
-  encoded: Encoded,
-  how: Exclude<FaultPlan['body'], 'whole'>,
-  wait: (ms: number) => ReturnType<Sleep>,
-): Promise<void> {
-  const { status, headers, body } = encoded;
-  const half = body.subarray(0, Math.ceil(body.length / 2));
-  switch (how) {
-    case 'hang':
-      response.writeHead(status, { ...headers, 'content-length': body.length });
-      response.write(half);
-      return;
-    case 'truncate':
-      response.writeHead(status, { ...headers, 'content-length': half.length }).end(half);
-      return;
-    case 'slowDrip':
-      response.writeHead(status, { ...headers, 'content-length': body.length });
-      for (let at = 0; at < body.length && !response.destroyed; at += DRIP_BYTES) {
-        response.write(body.subarray(at, at + DRIP_BYTES));
-        await wait(DRIP_PAUSE_MS);
-      }
-      response.end();
+/** One byte at a time until the caller has gone. */
+async function drip({ response, wait }: Exchange, head: string, byte: string): Promise<void> {
+  const { socket } = response;
+  socket?.write(head);
+  for (;;) {
+    await wait(DRIP_EVERY_MS);
+    socket?.write(byte);
   }
+}
+
+/** The right answer, and on the same connection one that nobody asked for. */
+function answerTwice({ response, answer }: Exchange, afterMs: number): void {
+  const { socket } = response;
+  const other = bodyOf(falsified(answer, 'id')).toString('latin1');
+  response.once('finish', () => {
+    setTimeout(
+      () => socket?.write(`HTTP/1.1 200 OK\r\ncontent-length: ${other.length}\r\n\r\n${other}`, 'latin1'),
+      afterMs,
+    );
+  });
+  reply(response, bodyOf(answer));
 }

@@ -1,6 +1,7 @@
 /** The list's query: how it is read from the address, and which evaluations it finds. */
 import { EVALUATION_STATES, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
-import type { EvaluationRecord, EvaluationState } from '../domain/records.ts';
+import type { EvaluationState } from '../domain/records.ts';
+import { isJsonObject, type JsonObject } from './records.ts';
 
 export interface SampleListQuery {
   /** Lower-case UUIDs, at least one. */
@@ -74,30 +75,54 @@ function integer(params: URLSearchParams, name: string, { min, max, otherwise }:
   );
 }
 
-/** Newest first; of two from the same millisecond the one with the greater id, by code units, comes first. */
-export function compareNewestFirst(a: EvaluationRecord, b: EvaluationRecord): number {
-  if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
-  if (a._id === b._id) return 0;
-  return a._id < b._id ? 1 : -1;
+/** All evaluations that the query is about, whatever its page, in the interface's order. */
+export function findEvaluations(records: Iterable<unknown>, query: SampleListQuery): readonly JsonObject[] {
+  return [...records]
+    .filter((record) => isJsonObject(record))
+    .filter((record) => matches(record, query))
+    .toSorted(compareNewestFirst);
 }
 
-/** Whether the query, but for its page, is about this evaluation, whose `searchedTexts` are given. */
-export function matches(record: EvaluationRecord, texts: readonly string[], query: SampleListQuery): boolean {
+/** Newest first; of two from the same millisecond the one with the greater id, by code units, comes first. */
+export function compareNewestFirst(a: JsonObject, b: JsonObject): number {
+  const byTime = timeOf(b) - timeOf(a);
+  if (byTime !== 0 || a['_id'] === b['_id']) return byTime;
+  return String(a['_id']) < String(b['_id']) ? 1 : -1;
+}
+
+/** 0 for a broken record, which comes last. */
+function timeOf({ createdAtMs }: JsonObject): number {
+  return typeof createdAtMs === 'number' ? createdAtMs : 0;
+}
+
+function matches(record: JsonObject, query: SampleListQuery): boolean {
   return (
-    query.workspaceIds.includes(record.workspaceId) &&
-    (query.state === null || record.state === query.state) &&
-    (query.scorecardId === null || record.scorecardRef.id === query.scorecardId) &&
-    (query.q === '' || texts.some((text) => text.includes(query.q)))
+    query.workspaceIds.includes(String(record['workspaceId']).toLowerCase()) &&
+    (query.state === null || record['state'] === query.state) &&
+    (query.scorecardId === null || objectIn(record, 'scorecardRef')['id'] === query.scorecardId) &&
+    (query.q === '' || searchedTexts(record).some((text) => text.includes(query.q)))
   );
 }
 
 /** Exactly the texts that the interface searches, in lower case. */
-export function searchedTexts({ title, evaluatee, people, crmLinks }: EvaluationRecord): readonly string[] {
+function searchedTexts(record: JsonObject): readonly string[] {
+  const evaluatee = objectIn(record, 'evaluatee');
+  const deals = objectsIn(record, 'crmLinks').filter(({ objectType }) => objectType === 'deal');
   return [
-    title,
-    evaluatee.displayName,
-    evaluatee.email,
-    ...people.flatMap(({ email }) => email ?? []),
-    ...crmLinks.flatMap(({ objectType, label }) => (objectType === 'deal' ? label : [])),
-  ].map((text) => text.toLowerCase());
+    record['title'],
+    evaluatee['displayName'],
+    evaluatee['email'],
+    ...objectsIn(record, 'people').map(({ email }) => email),
+    ...deals.map(({ label }) => label),
+  ].flatMap((text) => (typeof text === 'string' ? [text.toLowerCase()] : []));
+}
+
+function objectIn(record: JsonObject, name: string): JsonObject {
+  const member = record[name];
+  return isJsonObject(member) ? member : {};
+}
+
+function objectsIn(record: JsonObject, name: string): readonly JsonObject[] {
+  const member: unknown = record[name];
+  return Array.isArray(member) ? member.filter((item) => isJsonObject(item)) : [];
 }

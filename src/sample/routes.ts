@@ -1,8 +1,6 @@
-/** The interface's addresses, and what each answers from the sample's records. Pure: no sockets. */
-import type { FaultPlan } from './faults.ts';
-import type { SampleData, SamplePart } from './data.ts';
-import { BadQueryError, parseListQuery } from './query.ts';
-import type { JsonObject } from './traps.ts';
+/** The interface's addresses, and what each answers from the store's records. Pure: no sockets. */
+import { BadQueryError, findEvaluations, parseListQuery } from './query.ts';
+import { isJsonObject, type JsonObject, type StoreRecords } from './records.ts';
 
 /** What a call is about; `other` is no address of the interface. */
 export type SampleResource =
@@ -22,18 +20,30 @@ export interface Route {
 }
 export interface Answer {
   readonly status: number;
-  readonly body: JsonObject;
+  readonly body: unknown;
 }
 
+const EVALUATION = '/internal/v1/evaluations/([^/]+)';
 const ROUTES: readonly (readonly [RegExp, SampleResource])[] = [
   [/^\/internal\/v1\/evaluations$/, 'list'],
-  [/^\/internal\/v1\/evaluations\/([^/]+)$/, 'evaluation'],
-  [/^\/internal\/v1\/evaluations\/([^/]+)\/transcript$/, 'transcript'],
-  [/^\/internal\/v1\/evaluations\/([^/]+)\/scorecard$/, 'scorecard'],
-  [/^\/internal\/v1\/evaluations\/([^/]+)\/deal-insights$/, 'dealInsights'],
+  [new RegExp(`^${EVALUATION}$`), 'evaluation'],
+  [new RegExp(`^${EVALUATION}/transcript$`), 'transcript'],
+  [new RegExp(`^${EVALUATION}/scorecard$`), 'scorecard'],
+  [new RegExp(`^${EVALUATION}/deal-insights$`), 'dealInsights'],
   [/^\/internal\/v1\/scorecards\/([^/]+)$/, 'rubric'],
   [/^\/internal\/v1\/api-keys\/([^/]+)$/, 'apiKey'],
 ];
+
+const TABLES = {
+  evaluation: 'evaluations',
+  transcript: 'transcripts',
+  scorecard: 'scoredCards',
+  dealInsights: 'dealInsights',
+  rubric: 'scorecards',
+  apiKey: 'apiKeys',
+} as const;
+/** A part can be missing while its evaluation is there: then it is not ready. */
+const PARTS: ReadonlySet<SampleResource> = new Set(['transcript', 'scorecard', 'dealInsights']);
 
 /** Which resource a path names. Ids never need percent-encoding, so they are taken as they are. */
 export function findRoute(path: string): Route {
@@ -49,53 +59,45 @@ export function errorAnswer(status: number, code: string, message: string): Answ
   return { status, body: { code, message } };
 }
 
-/** What the store says to a call that is allowed and that no fault keeps from being answered. */
-export function answer(data: SampleData, { resource, id }: Route, query: URLSearchParams): Answer {
-  if (resource === 'list') return answerList(data, query);
-  if (resource !== 'other') return answerPart(data[resource](id));
+/** What the store says to a call that is allowed. */
+export function answerFrom(records: StoreRecords, { resource, id }: Route, query: URLSearchParams): Answer {
+  if (resource === 'list') return answerList(records, query);
   // Not NOT_FOUND: a wrong address must not look like a record that doesn't exist.
-  return errorAnswer(404, 'UNKNOWN_ROUTE', 'there is no such address');
+  if (resource === 'other') return errorAnswer(404, 'UNKNOWN_ROUTE', 'there is no such address');
+  const record = records[TABLES[resource]].get(id);
+  if (record !== undefined) return { status: 200, body: record };
+  const isPending = PARTS.has(resource) && records.evaluations.has(id);
+  return isPending
+    ? errorAnswer(404, 'NOT_READY', 'this part is not there yet')
+    : errorAnswer(404, 'NOT_FOUND', 'there is no such record');
 }
 
-function answerList(data: SampleData, query: URLSearchParams): Answer {
+function answerList({ evaluations }: StoreRecords, params: URLSearchParams): Answer {
   try {
-    const { items, total } = data.list(parseListQuery(query));
-    return { status: 200, body: { items, total } };
+    const query = parseListQuery(params);
+    const found = findEvaluations(evaluations.values(), query);
+    const items = found.slice(query.offset, query.offset + query.limit);
+    return { status: 200, body: { items, total: found.length } };
   } catch (error) {
     if (error instanceof BadQueryError) return errorAnswer(400, 'BAD_REQUEST', error.message);
     throw error;
   }
 }
 
-function answerPart(part: SamplePart): Answer {
-  if (part === 'NOT_FOUND') return errorAnswer(404, part, 'there is no such record');
-  if (part === 'NOT_READY') return errorAnswer(404, part, 'this part is not there yet');
-  return { status: 200, body: part };
-}
+const ANOTHER_WORKSPACE = '0ddba11e-0000-4000-8000-000000000000';
 
-/** The answer of a store that mixes things up: the record of another id, or one that claims another workspace. */
-export function falsified(data: SampleData, route: Route, { status, body }: Answer, wrong: FaultPlan['wrong']): Answer {
-  if (wrong === 'none' || status !== 200 || route.resource === 'apiKey') return { status, body };
-  if (route.resource === 'list') return { status, body: falsifiedList(data, body, wrong) };
-  return { status, body: wrong === 'id' ? withOtherId(data, body) : withOtherWorkspace(data, body) };
-}
-
-/** A list holds no id that was asked for, so only its workspaces can be wrong: the first record claims another one. */
-function falsifiedList(data: SampleData, body: JsonObject, wrong: FaultPlan['wrong']): JsonObject {
+/** The answer of a store that mixes things up: a record that claims another id, or another workspace. */
+export function falsified({ status, body }: Answer, wrong: 'id' | 'workspace'): Answer {
+  if (status !== 200 || !isJsonObject(body)) return { status, body };
   const { items } = body;
-  if (wrong === 'id' || !Array.isArray(items)) return body;
-  return {
-    ...body,
-    items: items.map((item: JsonObject, index) => (index === 0 ? withOtherWorkspace(data, item) : item)),
-  };
+  if (Array.isArray(items)) {
+    return { status, body: { ...body, items: items.map((item: unknown) => falsifiedRecord(item, wrong)) } };
+  }
+  return { status, body: falsifiedRecord(body, wrong) };
 }
 
-function withOtherId(data: SampleData, body: JsonObject): JsonObject {
-  const member = '_id' in body ? '_id' : 'evaluationId';
-  const other = data.evaluations.find(({ _id }) => _id !== body[member])?._id ?? 'ev_another';
-  return { ...body, [member]: other };
-}
-
-function withOtherWorkspace(data: SampleData, body: JsonObject): JsonObject {
-  return { ...body, workspaceId: data.workspaceIds.find((id) => id !== body['workspaceId']) ?? '' };
+function falsifiedRecord(record: unknown, wrong: 'id' | 'workspace'): JsonObject {
+  const members = isJsonObject(record) ? record : {};
+  if (wrong === 'workspace') return { ...members, workspaceId: ANOTHER_WORKSPACE };
+  return { ...members, ['evaluationId' in members ? 'evaluationId' : '_id']: 'ev_another' };
 }

@@ -1,8 +1,6 @@
 /** What the interface warns of: members that nobody listed, and records that are broken. */
 import type { Random } from './random.ts';
-
-/** A record as it goes over the wire, with whatever members. */
-export type JsonObject = Readonly<Record<string, unknown>>;
+import { isJsonObject, type JsonObject } from './records.ts';
 
 /** The internal members that the sample plants. None of them may ever be published. */
 export const INTERNAL_MEMBERS = ['modelRun', 'reviewerNotes', 'costCents', 'internalFlags'] as const;
@@ -70,8 +68,4 @@ export const DAMAGES: readonly Damage[] = [
 
 function asObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

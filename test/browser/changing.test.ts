@@ -84,44 +84,6 @@ describe('the what-if section', () => {
   });
 });
 
-describe('a time that can not be read', () => {
-  test('is told, and told on; Apply waits, and the next click on a button beside it is not lost', async () => {
-    await gateway.admin('PUT', '/api/cache/ttl/evaluation', { fresh: '7m' });
-    const page = await openDashboard(gateway);
-    await filled(page);
-    const whatIf = region(page, 'What if');
-    const field = whatIf.getByRole('textbox', { name: 'Fresh for' });
-    await expect.poll(() => field.inputValue()).toBe('7m');
-    const apply = whatIf.locator('.buttons .primary');
-    await field.fill('9m');
-    expect([await apply.textContent(), await apply.getAttribute('aria-disabled')]).toEqual(['Apply 9m …', null]);
-    await field.fill('500d');
-    expect([await apply.textContent(), await apply.getAttribute('aria-disabled')]).toEqual([
-      'Nothing to apply',
-      'true',
-    ]);
-    // The field is left between the button's being pressed and let go.
-    await whatIf.getByRole('button', { name: 'Reset to configuration …' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Reset the times of evaluation?' });
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
-    await dialog.waitFor({ state: 'detached' });
-    const fault = whatIf.getByText('“500d” is no time.');
-    await fault.waitFor();
-    for (let poll = 0; poll < 2; poll++) await page.waitForResponse(/\/api\/cache\/advice$/);
-    await page.evaluate(() => new Promise(requestAnimationFrame));
-    expect([await field.inputValue(), await field.getAttribute('aria-invalid')]).toEqual(['500d', 'true']);
-    expect([await fault.isVisible(), await apply.getAttribute('aria-disabled')]).toEqual([true, 'true']);
-    // What is chosen otherwise takes its place.
-    await whatIf.getByRole('slider', { name: 'Fresh time' }).press('Home');
-    await expect.poll(() => field.inputValue()).toBe('500ms');
-    expect([await fault.count(), await field.getAttribute('aria-invalid'), await apply.textContent()]).toEqual([
-      0,
-      null,
-      'Apply 500ms …',
-    ]);
-  });
-});
-
 describe('purging', () => {
   test('one evaluation: first dry, then for real, and its next read misses', async () => {
     const page = await openDashboard(gateway);

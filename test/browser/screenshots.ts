@@ -16,7 +16,7 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { createSampleData, createSampleUpstream, demo } from '../../src/sample/index.ts';
+import { createSampleData, createSampleUpstream } from '../../src/sample/index.ts';
 import { launchChromium } from './chromium.ts';
 
 const HASTE = 20;
@@ -43,7 +43,7 @@ const data = createSampleData({ seed: 7, evaluations: 3000 });
 const token = 'sample-store-token';
 const store = createSampleUpstream({ data, token, latency: 20 });
 const { url } = await store.listen(0);
-const { workspaceId } = demo(data);
+const { workspaceId } = data.demo;
 const endMs = Date.now() + DRIVEN_MS;
 const gateway = await startGateway(
   loadConfig({ env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token } }),
@@ -97,7 +97,7 @@ async function drive({ publicUrl }: Gateway, key: string): Promise<void> {
     [18, () => `/v2/calls/${pick()}/transcript`],
     [12, () => `/v2/calls/${pick()}/scorecard`],
     [10, () => `/v1/workspaces/${workspaceId}/reports/${pick()}/deal-insights`],
-    [5, () => `/v2/scorecards/${demo(data).scorecardId}/rubric`],
+    [5, () => `/v2/scorecards/${data.demo.scorecardId}/rubric`],
     [3, () => `/v2/calls/gone_${Math.floor(Math.random() * 8)}`],
   ];
   const under = new Set<Promise<unknown>>();

@@ -1,9 +1,12 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { runCli } from '../support/cli.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { evalgate } from '../unit/cli/support.ts';
 
 const reportSchema = z.object({
   ok: z.boolean(),
@@ -39,15 +42,16 @@ afterAll(async () => {
 /** What is found of Redis and its clock. */
 async function doctor(env: Record<string, string>) {
   const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
-  const { code, stdout, stderr } = await evalgate(args, { env });
+  const { status, stdout, stderr } = await runCli(args, { env });
   const { ok, checks } = reportSchema.parse(JSON.parse(stdout));
-  expect(code).toBe(ok ? 0 : 1);
+  expect([status, stderr]).toEqual([ok ? 0 : 1, '']);
   const found = checks.filter(({ name }) => name === 'redis' || name === 'clock');
   return {
-    code,
-    stderr,
+    ok,
     found,
-    lines: found.map(({ name, status, message }) => `${status} ${name} ${message.replace(/\d+(\.\d+)? ms/, 'N ms')}`),
+    lines: found.map(
+      ({ name, status: verdict, message }) => `${verdict} ${name} ${message.replace(/\d+(\.\d+)? ms/, 'N ms')}`,
+    ),
   };
 }
 
@@ -56,8 +60,8 @@ const WORKS = 'ok redis REDIS_URL: scripts, writes and messages work';
 const AGREES = 'ok clock agrees with that of REDIS_URL to within a second';
 
 test('a sound Redis passes, and nothing is left in it', async () => {
-  const { code, stderr, lines } = await doctor({ REDIS_URL: state.url });
-  expect([code, stderr]).toEqual([0, '']);
+  const { ok, lines } = await doctor({ REDIS_URL: state.url });
+  expect(ok).toBe(true);
   expect(lines).toEqual([
     expect.stringMatching(answers('REDIS_URL')),
     'ok redis REDIS_URL: drops nothing (maxmemory-policy noeviction)',
@@ -71,8 +75,8 @@ test('a sound Redis passes, and nothing is left in it', async () => {
 test('a second Redis for the cache is looked at for what a cache needs', async () => {
   const env = { REDIS_URL: state.url, REDIS_CACHE_URL: cache.url };
   const sound = await doctor(env);
-  expect([sound.code, sound.lines.slice(5)]).toEqual([
-    0,
+  expect([sound.ok, sound.lines.slice(5)]).toEqual([
+    true,
     [
       expect.stringMatching(answers('REDIS_CACHE_URL')),
       'ok redis REDIS_CACHE_URL: makes room when its memory is full (maxmemory-policy allkeys-lru)',
@@ -81,8 +85,8 @@ test('a second Redis for the cache is looked at for what a cache needs', async (
   ]);
   await set(cache, 'maxmemory', '0');
   const unbounded = await doctor(env);
-  expect([unbounded.code, unbounded.found[6]]).toEqual([
-    0,
+  expect([unbounded.ok, unbounded.found[6]]).toEqual([
+    true,
     {
       name: 'redis',
       status: 'warn',
@@ -92,32 +96,89 @@ test('a second Redis for the cache is looked at for what a cache needs', async (
   ]);
 });
 
-test('a state Redis that drops keys and saves nothing is wrong, with what to set', async () => {
-  await set(state, 'maxmemory-policy', 'allkeys-lru');
-  await set(state, 'appendonly', 'no');
-  const { code, found } = await doctor({ REDIS_URL: state.url });
-  expect(code).toBe(1);
-  expect(found.filter(({ status }) => status === 'fail')).toEqual([
+const CONFIG_SET = (line: string): string =>
+  `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+const OWN_CACHE = 'And give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.';
+
+test.each([
+  {
+    setting: ['maxmemory-policy', 'allkeys-lru'],
+    status: 'fail',
+    message: 'REDIS_URL: may drop API keys when its memory is full (maxmemory-policy allkeys-lru)',
+    advice: `${CONFIG_SET('maxmemory-policy noeviction')} ${OWN_CACHE}`,
+  },
+  {
+    setting: ['maxmemory-policy', 'volatile-ttl'],
+    status: 'warn',
+    message: 'REDIS_URL: may forget the use of rate limits when its memory is full (maxmemory-policy volatile-ttl)',
+    advice: `${CONFIG_SET('maxmemory-policy noeviction')} ${OWN_CACHE}`,
+  },
+  {
+    setting: ['appendonly', 'no'],
+    status: 'fail',
+    message: 'REDIS_URL: loses all API keys when it restarts: it saves nothing',
+    advice: CONFIG_SET('appendonly yes'),
+  },
+  {
+    setting: ['appendonly', 'no', 'save', '900 1'],
+    status: 'warn',
+    message:
+      'REDIS_URL: saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again',
+    advice: CONFIG_SET('appendonly yes'),
+  },
+])('a state Redis with $setting is found, with what to set', async ({ setting, ...expected }) => {
+  for (let at = 0; at < setting.length; at += 2) await set(state, setting[at] ?? '', setting[at + 1] ?? '');
+  const { ok, found } = await doctor({ REDIS_URL: state.url });
+  expect([ok, found.filter(({ status }) => status !== 'ok')]).toEqual([
+    expected.status === 'warn',
+    [{ name: 'redis', ...expected }],
+  ]);
+});
+
+test('a cache Redis that evicts nothing is warned of', async () => {
+  await set(cache, 'maxmemory-policy', 'noeviction');
+  const { ok, found } = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: cache.url });
+  expect([ok, found[6]]).toMatchObject([
+    true,
     {
-      name: 'redis',
-      status: 'fail',
-      message: 'REDIS_URL: may drop API keys when its memory is full (maxmemory-policy allkeys-lru)',
-      advice:
-        'Set maxmemory-policy noeviction there: `redis-cli CONFIG SET maxmemory-policy noeviction`, and the same line in redis.conf. And give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.',
-    },
-    {
-      name: 'redis',
-      status: 'fail',
-      message: 'REDIS_URL: loses all API keys when it restarts: it saves nothing',
-      advice: 'Set appendonly yes there: `redis-cli CONFIG SET appendonly yes`, and the same line in redis.conf.',
+      status: 'warn',
+      message: 'REDIS_CACHE_URL: caches nothing more when its memory is full (maxmemory-policy noeviction)',
     },
   ]);
 });
 
+test.each([
+  [20, 'warn', 'every request waits for it', true],
+  [90, 'fail', 'rate limits are not exact from 80 ms on', false],
+])('a Redis that is %i ms away: %s', async (awayMs, status, words, isWell) => {
+  const slow = await slowWayTo(state.url, awayMs);
+  try {
+    const { ok, found } = await doctor({ REDIS_URL: slow.url });
+    expect([ok, found[0]?.status]).toEqual([isWell, status]);
+    expect(found[0]?.message).toMatch(new RegExp(`answers in \\d+ ms \\(median of 11 pings\\); ${words}$`));
+    expect(found[0]?.advice).toContain('Run it near the gateways');
+  } finally {
+    await slow.close();
+  }
+});
+
+test.each([
+  [90_400, /^warn clock this machine's clock is 90\.\d s ahead of that of REDIS_URL$/],
+  [-90_400, /^warn clock this machine's clock is 90\.\d s behind that of REDIS_URL$/],
+])('a clock that is %i ms on is found', async (offMs, message) => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offMs });
+  try {
+    const { ok, lines } = await doctor({ REDIS_URL: state.url });
+    expect([ok, lines.at(-1)]).toEqual([true, expect.stringMatching(message)]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test('two addresses of one server are one Redis', async () => {
-  const { code, lines } = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: `${state.url}/1` });
-  expect([code, lines.slice(5)]).toEqual([
-    0,
+  const { ok, lines } = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: `${state.url}/1` });
+  expect([ok, lines.slice(5)]).toEqual([
+    true,
     [
       'warn redis REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     ],
@@ -127,8 +188,8 @@ test('two addresses of one server are one Redis', async () => {
 
 test('a memory that is full refuses writes, and that is found', async () => {
   await set(state, 'maxmemory', '100kb');
-  const { code, found } = await doctor({ REDIS_URL: state.url });
-  expect(code).toBe(1);
+  const { ok, found } = await doctor({ REDIS_URL: state.url });
+  expect(ok).toBe(false);
   const failure = found.find(({ status }) => status === 'fail');
   expect(failure?.message).toContain('REDIS_URL: what a gateway does there is refused (OOM ');
   expect(failure?.advice).toBe('Its memory is full: raise maxmemory there.');
@@ -138,9 +199,9 @@ test('a memory that is full refuses writes, and that is found', async () => {
 test('a replica is found', async () => {
   const { hostname, port } = new URL(cache.url);
   await withClient(state.url, (client) => client.replicaof(hostname, port));
-  const { code, found } = await doctor({ REDIS_URL: state.url });
+  const { ok, found } = await doctor({ REDIS_URL: state.url });
   await withClient(state.url, (client) => client.replicaof('NO', 'ONE'));
-  expect(code).toBe(1);
+  expect(ok).toBe(false);
   expect(found.filter(({ status }) => status === 'fail').map(({ advice }) => advice)).toEqual([
     'Give the address of its primary.',
     'Set REDIS_URL to its primary.',
@@ -151,11 +212,27 @@ const withUser = async (...rights: readonly string[]): Promise<string> => {
   await withClient(state.url, (client) => client.acl('SETUSER', 'name', 'reset', 'on', '>secret', ...rights));
   return state.url.replace('redis://', 'redis://name:secret@');
 };
+/** Without them it says what it could not look at, and makes nothing up. */
+test('what a user may not ask is said to be unknown', async () => {
+  await set(state, 'appendonly', 'no');
+  // The Redis client says on the console that it cannot see whether Redis is ready.
+  vi.spyOn(console, 'warn').mockImplementation(() => {});
+  const hosted = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
+  expect(hosted.lines).toContain(
+    "skipped redis REDIS_URL: it refuses CONFIG GET: whether it keeps what it has over a restart can't be told",
+  );
+  const blind = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, '-info') });
+  expect(blind.lines.slice(0, 2)).toEqual([
+    'ok redis REDIS_URL: answers in N ms (median of 11 pings)',
+    "skipped redis REDIS_URL: it refuses INFO: version, eviction and persistence can't be told",
+  ]);
+});
+
 const DOCUMENTED = ['~evalgate:*', '&evalgate:*', '+@all', '-@dangerous', '+info'];
 
 test('a user with the documented rights passes', async () => {
-  const { code, stderr, lines } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
-  expect([code, stderr, lines.at(-2), lines.at(-1)]).toEqual([0, '', WORKS, AGREES]);
+  const { ok, lines } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
+  expect([ok, lines.at(-2), lines.at(-1)]).toEqual([true, WORKS, AGREES]);
 });
 
 test.each([
@@ -165,8 +242,8 @@ test.each([
   ['a command of the scripts', ['-zadd']],
   ['messages', ['-subscribe']],
 ])('a user without the right to %s is found, and told the rights it needs', async (_, less) => {
-  const { code, found } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, ...less) });
-  expect(code).toBe(1);
+  const { ok, found } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, ...less) });
+  expect(ok).toBe(false);
   const failures = found.filter(({ status }) => status === 'fail');
   expect(failures.map(({ advice }) => advice)).toEqual([
     'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info',
@@ -176,8 +253,8 @@ test.each([
 
 test('one that cannot be reached, or is of another kind than its address, is wrong and stops no other check', async () => {
   const gone = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: 'redis://:s3cret@127.0.0.1:1' });
-  expect([gone.code, gone.found.length, gone.found.at(-1)]).toEqual([
-    1,
+  expect([gone.ok, gone.found.length, gone.found.at(-1)]).toEqual([
+    false,
     6,
     {
       name: 'redis',
@@ -187,11 +264,24 @@ test('one that cannot be reached, or is of another kind than its address, is wro
     },
   ]);
   const single = await doctor({ REDIS_URL: state.url.replace('redis:', 'redis+cluster:') });
-  expect([single.code, single.found.map(({ advice }) => advice)]).toEqual([
-    1,
+  expect([single.ok, single.found.map(({ advice }) => advice)]).toEqual([
+    false,
     ['It is no Cluster: begin REDIS_URL with redis:// or rediss://.'],
   ]);
   expect(single.found[0]?.message).toMatch(
     /^REDIS_URL: the Cluster at .* can't be used \(ERR This instance has cluster support disabled\)$/,
   );
 });
+
+/** A way to a server on which every answer takes so long. */
+function slowWayTo(url: string, awayMs: number) {
+  const { hostname, port } = new URL(url);
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    near.pipe(far);
+    far.on('data', (chunk: Buffer) => void sleep(awayMs).then(() => near.write(chunk)));
+    near.on('close', () => far.destroy());
+    far.on('close', () => near.destroy());
+  });
+  return listenOnLoopback(server).then((running) => ({ ...running, url: running.url.replace('http:', 'redis:') }));
+}

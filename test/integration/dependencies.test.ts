@@ -1,15 +1,21 @@
-/** A whole gateway over a Redis that freezes, dies and returns: what /readyz, the metrics and the log say of it. */
+/** A gateway over a Redis that freezes, dies, falls silent and returns: what /readyz, the metrics and the log say of it. */
+import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const WITHIN = { timeout: 15_000, interval: 25 };
+const REDIS_WELL = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok', keys: 'ok' };
+const REDIS_DOWN = { 'redis-state': 'degraded', 'redis-cache': 'degraded', quota: 'degraded', keys: 'degraded' };
 
 let redis: TestRedis;
 let gateway: TestGateway;
+let key: string;
 beforeEach(async () => {
   redis = await startRedis({ controls: true });
 });
@@ -18,130 +24,167 @@ afterEach(async () => {
   await redis.close();
 });
 
-const readinessSchema = z.object({
-  status: z.string(),
-  dependencies: z.array(
-    z.object({ name: z.string(), status: z.string(), since: z.iso.datetime(), detail: z.string() }),
-  ),
-});
-
-async function statuses(): Promise<Record<string, string>> {
-  const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
-  return Object.fromEntries(dependencies.map(({ name, status }) => [name, status]));
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
+  await become(REDIS_WELL);
 }
 
-const REDIS_WELL = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok', keys: 'ok' };
-const REDIS_DOWN = { 'redis-state': 'degraded', 'redis-cache': 'degraded', quota: 'degraded', keys: 'degraded' };
+const read = async (): Promise<number> => (await gateway.get(REPORTS, { key })).status;
+const detailOf = async (name: string) => (await readinessOf(gateway)).of(name)?.detail;
 
-const lineSchema = z.looseObject({ level: z.string(), msg: z.string(), lastedMs: z.number().optional() });
-
-/** The lines about turns so far: all but those that a request or the start has. */
-function turnLines(): z.output<typeof lineSchema>[] {
-  return gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line))).filter((line) => 'dependency' in line);
+async function become(expected: Readonly<Record<string, string>>): Promise<void> {
+  await vi.waitFor(async () => expect((await readinessOf(gateway)).statuses).toMatchObject(expected), WITHIN);
 }
 
-async function metric(name: string): Promise<readonly string[]> {
-  const { text } = await gateway.admin('GET', '/metrics');
-  return text.split('\n').filter((line) => line.startsWith(name));
-}
+const turnSchema = z.looseObject({ msg: z.string(), dependency: z.string(), lastedMs: z.number().optional() });
 
-const DOWN_LINES = [
+/** The lines about dependencies, in the order of their words. */
+function turns(): z.output<typeof turnSchema>[] {
+  const all = gateway.logLines.flatMap((line) => turnSchema.safeParse(JSON.parse(line)).data ?? []);
+  return all.toSorted((a, b) => (a.msg < b.msg ? -1 : 1));
+}
+const words = (): readonly string[] => turns().map(({ msg }) => msg);
+
+const DOWN = [
   'Redis does not answer',
   'keys: Redis cannot be asked; only keys that it confirmed lately are let in',
   'quotas: this process goes on with its share of the limits',
 ];
-const BACK_LINES = [
-  'Redis answers again',
-  'keys: every change is heard of again',
-  'quotas: exact over all processes again',
-];
+const BACK = ['Redis answers again', 'keys: every change is heard of again', 'quotas: exact over all processes again'];
+
+/** Changes what everybody may do at Redis. */
+const allow = (rule: string) =>
+  withClient(redis.url, (client: Redis) => client.call('ACL', 'SETUSER', 'default', rule));
 
 test.each(['frozen', 'killed'] as const)(
-  'a Redis that is %s under load is told of once, and once as back; the page and the metrics follow',
+  'C8: a Redis that is %s under load is reported once, and once as back; readiness and metrics follow',
   async (how) => {
-    gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
-    gateway.store.put({ evaluations: [anEvaluation()] });
-    const key = await gateway.issueKey();
-    const ask = () => gateway.get(REPORTS, { key });
-    await ask();
-    await vi.waitFor(async () => expect(await statuses()).toMatchObject(REDIS_WELL), WITHIN);
-    expect(turnLines()).toEqual([]);
-    expect(await metric('evalgate_redis_memory_used_bytes')).toHaveLength(2);
+    await start();
+    await read();
+    expect(turns()).toEqual([]);
+    const used = Object.keys(await samplesOf(gateway, 'evalgate_redis_memory_used_bytes', 'evalgate_redis_keys'));
+    expect(used).toHaveLength(4);
 
     if (how === 'frozen') await redis.pause();
     else await redis.kill();
     await vi.waitFor(async () => {
-      expect((await Promise.all([ask(), ask(), ask()])).map(({ status }) => status)).toEqual([200, 200, 200]);
-      expect(await statuses()).toMatchObject(REDIS_DOWN);
+      expect(await Promise.all([read(), read(), read()])).toEqual([200, 200, 200]);
+      expect((await readinessOf(gateway)).statuses).toMatchObject(REDIS_DOWN);
     }, WITHIN);
-    for (let round = 0; round < 20; round += 1) await Promise.all([ask(), ask(), ask()]);
+    for (let round = 0; round < 20; round += 1) await Promise.all([read(), read(), read()]);
+    expect(words()).toEqual(DOWN);
+    expect(await detailOf('keys')).toBe(
+      'Redis cannot be asked: keys that it confirmed within 10m stay good, the last of them until 2026-01-15T12:10:00.000Z; no other key is let in',
+    );
+    expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
     expect(
-      turnLines()
-        .map(({ msg }) => msg)
-        .toSorted(),
-    ).toEqual(DOWN_LINES);
-    expect(await metric('evalgate_redis_up')).toEqual([
-      'evalgate_redis_up{role="state"} 0',
-      'evalgate_redis_up{role="cache"} 0',
-    ]);
-    expect(await metric('evalgate_redis_memory_used_bytes')).toEqual([]);
-    expect(await metric('evalgate_dependency_up{dependency="redis-state"}')).toEqual([
-      'evalgate_dependency_up{dependency="redis-state"} 0',
-    ]);
-    expect(await metric('evalgate_quota_exact')).toEqual(['evalgate_quota_exact 0']);
+      await samplesOf(gateway, 'evalgate_redis_', 'evalgate_quota_exact', 'evalgate_dependency_up{dependency="re'),
+    ).toMatchObject({
+      'evalgate_redis_up{role="state"}': 0,
+      'evalgate_redis_up{role="cache"}': 0,
+      'evalgate_redis_hearing{role="state",state="alone"}': 1,
+      'evalgate_redis_hearing{role="state",state="hearing"}': 0,
+      'evalgate_dependency_up{dependency="redis-state"}': 0,
+      evalgate_quota_exact: 0,
+    });
+    expect(await samplesOf(gateway, 'evalgate_redis_memory_used_bytes', 'evalgate_redis_keys')).toEqual({});
 
     gateway.clock.advance(60_000);
     if (how === 'frozen') await redis.resume();
     else await redis.restart();
     await vi.waitFor(async () => {
-      await ask();
-      expect(await statuses()).toMatchObject(REDIS_WELL);
+      await read();
+      expect((await readinessOf(gateway)).statuses).toMatchObject(REDIS_WELL);
     }, WITHIN);
-    const back = turnLines().slice(DOWN_LINES.length);
-    expect(back.map(({ msg }) => msg).toSorted()).toEqual(BACK_LINES);
-    for (const { lastedMs } of back) expect(lastedMs).toBe(60_000);
-    expect(await metric('evalgate_redis_up')).toEqual([
-      'evalgate_redis_up{role="state"} 1',
-      'evalgate_redis_up{role="cache"} 1',
-    ]);
+    const back = turns().filter(({ lastedMs }) => lastedMs !== undefined);
+    expect(back.map(({ msg, lastedMs }) => [msg, lastedMs])).toEqual(BACK.map((msg) => [msg, 60_000]));
+    expect(words()).toHaveLength(DOWN.length + BACK.length);
+    expect(await samplesOf(gateway, 'evalgate_redis_up', 'evalgate_redis_hearing{role="state"')).toEqual({
+      'evalgate_redis_up{role="state"}': 1,
+      'evalgate_redis_up{role="cache"}': 1,
+      'evalgate_redis_hearing{role="state",state="hearing"}': 1,
+      'evalgate_redis_hearing{role="state",state="deaf"}': 0,
+      'evalgate_redis_hearing{role="state",state="alone"}': 0,
+    });
   },
   40_000,
 );
 
-test('a Redis that is not there at the start is told of once, with why', async () => {
+test('C8: once no key that Redis confirmed can be good any more, readiness and the log say so', async () => {
+  await start({ KEY_GRACE: '1m' });
+  expect(await read()).toBe(200);
+  await redis.kill();
+  await become(REDIS_DOWN);
+  gateway.clock.advance(60_001);
+  expect(await detailOf('keys')).toBe('Redis could not be asked for 1m: no key is let in');
+  expect(await read()).toBe(500);
+  expect(words()).toContain('keys: Redis could not be asked for too long; no key is let in until it answers');
+});
+
+test('C8: while Redis answers and its messages do not arrive nothing is served from memory, and that is reported', async () => {
+  await start();
+  await read();
+  expect(await read()).toBe(200);
+  // Subscriptions end and are refused from then on; all else is answered.
+  await allow('resetchannels');
+  await become({ 'redis-state': 'degraded', quota: 'ok', keys: 'degraded' });
+  expect(await detailOf('keys')).toBe('changes may be missed: each key is confirmed at Redis before it is used');
+  expect(words()).toEqual(
+    expect.arrayContaining([
+      'Redis answers, but its messages do not arrive: nothing is served from memory',
+      'keys: changes may be missed; each key is confirmed before it is used',
+    ]),
+  );
+  expect(words()).not.toContain('Redis does not answer');
+  expect(await samplesOf(gateway, 'evalgate_redis_')).toMatchObject({
+    'evalgate_redis_up{role="state"}': 1,
+    'evalgate_redis_hearing{role="state",state="deaf"}': 1,
+  });
+  expect(await read()).toBe(200);
+  await allow('allchannels');
+  await become(REDIS_WELL);
+  expect(words()).toEqual(expect.arrayContaining(['Redis answers again', 'keys: every change is heard of again']));
+}, 40_000);
+
+test('a Redis that is not there at the start is reported once, with why', async () => {
   await redis.kill();
   gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
-  await vi.waitFor(async () => expect(await statuses()).toMatchObject({ keys: 'degraded' }), WITHIN);
-  expect(await statuses()).toMatchObject(REDIS_DOWN);
-  expect(await metric('evalgate_quota_exact')).toEqual(['evalgate_quota_exact 0']);
-  const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
-  expect(dependencies.find(({ name }) => name === 'keys')?.detail).toBe(
-    'Redis could not be asked since this process started: no key is let in until it answers',
+  await become(REDIS_DOWN);
+  await become({ keys: 'degraded' });
+  expect(await samplesOf(gateway, 'evalgate_quota_exact')).toEqual({ evalgate_quota_exact: 0 });
+  const never = 'Redis could not be asked since this process started: no key is let in until it answers';
+  expect(await detailOf('keys')).toBe(never);
+  // Nothing is said of keys that were confirmed, since none ever was.
+  gateway.clock.advance(3_600_000);
+  expect(await detailOf('keys')).toBe(never);
+  const [about, ...more] = logOf(gateway, 'Redis does not answer');
+  expect([about, more]).toMatchObject([{ level: 'warn', dependency: 'redis' }, []]);
+  expect(JSON.stringify(about)).toContain('ECONNREFUSED');
+});
+
+test('two uses of Redis are told apart where they are two, and are one where they are one', async () => {
+  await start({ REDIS_CACHE_URL: `${redis.url}/1` });
+  const started = logOf(gateway, 'started');
+  expect(started).toMatchObject([{ redis: 'one for state, one for the cache' }]);
+  expect(JSON.stringify(started)).not.toContain(redis.url);
+  await redis.kill();
+  await become(REDIS_DOWN);
+  expect(logOf(gateway, 'Redis does not answer').map(({ dependency }) => dependency)).toEqual(
+    expect.arrayContaining(['redis-state', 'redis-cache']),
   );
-  const about = turnLines().filter(({ msg }) => msg === 'Redis does not answer');
-  expect(about).toHaveLength(1);
-  expect(about[0]).toMatchObject({ level: 'warn', dependency: 'redis' });
-  expect(JSON.stringify(about[0])).toContain('ECONNREFUSED');
 });
 
-test('the start is told with what it stands on, and no address but its own', async () => {
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
-  const lines = gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line)));
-  const started = lines.filter(({ msg }) => msg === 'started');
-  expect(started).toMatchObject([
-    { level: 'info', public: gateway.publicUrl, admin: gateway.adminUrl, store: 'configured', redis: 'one for all' },
-  ]);
-  for (const secret of [redis.url, gateway.store.url, gateway.store.token]) {
-    expect(JSON.stringify(started)).not.toContain(secret);
-  }
-});
-
-test('commands are timed where they are sent', async () => {
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
-  const key = await gateway.issueKey();
-  await gateway.get(REPORTS, { key });
-  for (const role of ['state', 'cache']) {
-    const [line = ''] = await metric(`evalgate_redis_command_duration_seconds_count{role="${role}"}`);
-    expect(Number(line.split(' ')[1])).toBeGreaterThan(0);
-  }
+test('commands are timed where they are sent, and counted where they fail', async () => {
+  await start();
+  await read();
+  const name = 'evalgate_redis_command_duration_seconds_count';
+  const counts = await samplesOf(gateway, name);
+  for (const role of ['state', 'cache']) expect(counts[`${name}{role="${role}"}`]).toBeGreaterThan(0);
+  await redis.pause();
+  await become(REDIS_DOWN);
+  const failures = await samplesOf(gateway, 'evalgate_redis_command_failures_total');
+  await redis.resume();
+  expect(failures['evalgate_redis_command_failures_total{role="state",reason="timeout"}']).toBeGreaterThan(0);
 });

@@ -1,144 +1,196 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type NewKey, RegistryUnavailableError } from '../../src/keys/key.ts';
+/** C8: keys while Redis is frozen, gone or deaf, and when it is back. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
-import { openRedis } from '../../src/redis/link.ts';
-import { createRedisRegistry, type RedisRegistry } from '../../src/keys/redis-registry.ts';
-import { systemClock } from '../../src/clock.ts';
-import { GRACE_MS, hears, type KeyFleet, startKeyFleet, until } from '../support/key-fleet.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { MessagesProxy } from '../support/messages-proxy.ts';
 import { withClient } from '../support/redis/client.ts';
+import { cutSubscribers } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
-const NEW_KEY: NewKey = {
-  name: 'reporting',
-  workspaceIds: ['aaaaaaaa-0000-4000-8000-000000000001'],
-  scopes: ['reports.read'],
-  expiresAtMs: null,
-  limits: { perMinute: null, perHour: null },
-};
+const GRACE_MS = 300_000;
+const CANNOT_CHECK = '{"error":{"message":"API keys cannot be checked at the moment. Try again later."}}';
 
 let redis: TestRedis;
-let clock: ManualClock;
-let fleet: KeyFleet;
-let registry: RedisRegistry;
-
+let fleet: GatewayFleet | null = null;
 beforeEach(async () => {
   redis = await startRedis({ controls: true });
-  clock = new ManualClock();
-  fleet = await startKeyFleet({ url: redis.url, clock });
-  registry = fleet.registry;
 });
 afterEach(async () => {
-  await fleet.close();
+  await fleet?.close();
+  fleet = null;
   await redis.close();
 });
 
-/** How often records of keys were read. */
-function readings(): Promise<number> {
-  return withClient(redis.url, async (client) => {
-    return Number(/cmdstat_hget:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
-  });
+async function start(size = 1): Promise<GatewayFleet> {
+  fleet = await startFleet(redis.url, { size, env: { KEY_GRACE: '5m' } });
+  return fleet;
 }
 
-async function unavailable(hash: string): Promise<void> {
-  expect(registry.peek(hash)).toBeUndefined();
-  await expect(registry.find(hash)).rejects.toThrow(RegistryUnavailableError);
+async function one(): Promise<TestGateway> {
+  return nth((await start()).gateways, 0);
 }
 
-test('C8: while Redis is frozen a key that it has confirmed goes on, at once, and no other is let in', async () => {
-  // Standing still, the clock would hide how long nothing is heard.
-  const ticking = await startKeyFleet({ url: redis.url });
-  registry = ticking.registry;
-  const { key } = await registry.create(NEW_KEY);
-  const { key: neverUsed } = await registry.create(NEW_KEY);
-  await registry.find(key.hash);
+const use = async (gateway: TestGateway, key: string): Promise<number> =>
+  (await gateway.get('/v2/key', { key })).status;
+
+function keysAre(gateway: TestGateway, status: RegExp): Promise<void> {
+  return vi.waitFor(async () => expect(await dependency(gateway, 'keys')).toMatch(status), WITHIN);
+}
+
+const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
+const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
+
+test('C8: while Redis is frozen a key that it has confirmed goes on, and no other is let in', async () => {
+  const gateway = await one();
+  const [used, unused] = [await gateway.issueKey(), await gateway.issueKey()];
+  expect(await use(gateway, used)).toBe(200);
   await redis.pause();
-  const sinceMs = performance.now();
-  while (performance.now() - sinceMs < 1500) {
-    expect(registry.peek(key.hash)).toEqual(key);
-    expect(await registry.find(key.hash)).toEqual(key);
-    await new Promise((settle) => void setImmediate(settle));
+  await vi.waitFor(async () => {
+    // All the while, also before the gateway calls it an outage.
+    expect(await use(gateway, used)).toBe(200);
+    expect(await dependency(gateway, 'keys')).toMatch(OFFLINE);
+  }, WITHIN);
+  for (const key of [unused, newToken()]) {
+    const reply = await gateway.get('/v2/calls', { key });
+    expect([reply.status, reply.text]).toEqual([500, CANNOT_CHECK]);
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0);
+    expect(reply.headers['x-ratelimit-limit']).toBeUndefined();
   }
-  await unavailable(neverUsed.hash);
-  await unavailable(hashToken(newToken()));
-  await expect(registry.create(NEW_KEY)).rejects.toThrow(RegistryUnavailableError);
-  await expect(registry.list()).rejects.toThrow(RegistryUnavailableError);
+  const wanted = { name: 'x', workspaceIds: ['11111111-1111-4111-8111-111111111111'], scopes: ['calls.read'] };
+  expect((await gateway.admin('POST', '/api/keys', wanted)).status).toBe(503);
+  expect((await gateway.admin('GET', '/api/keys')).status).toBe(503);
   await redis.resume();
-  // The connection may just be replaced by a new one.
-  await until(async () => (await registry.find(neverUsed.hash)) !== null, 10_000);
-  expect(await registry.find(key.hash)).toEqual(key);
-  await until(async () => (await registry.find(hashToken(newToken()))) === null, 10_000);
-  await ticking.close();
+  await vi.waitFor(async () => {
+    expect([await use(gateway, unused), await use(gateway, newToken()), await use(gateway, used)]).toEqual([
+      200, 401, 200,
+    ]);
+  }, WITHIN);
 });
 
-test('C8: without Redis a key stays good for the grace since it was confirmed, and no longer', async () => {
-  const { key } = await registry.create(NEW_KEY);
-  await registry.find(key.hash);
+test('C8: without Redis a key is good for the grace since it was confirmed, and no longer', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
   await redis.kill();
-  clock.advance(GRACE_MS);
-  await until(() => registry.trust() === 'offline', 5000);
-  expect(registry.peek(key.hash)).toEqual(key);
-  clock.advance(1);
-  await unavailable(key.hash);
+  await keysAre(gateway, OFFLINE);
+  gateway.clock.advance(GRACE_MS - 60_000);
+  expect(await use(gateway, key)).toBe(200);
+  gateway.clock.advance(60_001);
+  expect(await use(gateway, key)).toBe(500);
+  await keysAre(gateway, /^degraded: Redis could not be asked for 5m: no key is let in/);
 });
 
-test('C8: the grace begins with the last confirmation, not with the first look-up', async () => {
-  const { key } = await registry.create(NEW_KEY);
-  await registry.find(key.hash);
-  clock.advance(30_000);
-  await hears(registry);
-  const before = await readings();
-  expect(registry.peek(key.hash)).toEqual(key);
-  await until(async () => (await readings()) > before, 1000);
+test('C8: the grace begins with the last confirmation of a key in use, not with its first look-up', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  gateway.clock.advance(GRACE_MS - 60_000);
+  await keysAre(gateway, /^ok/);
+  // The new name, of which nobody is told, shows when the key was confirmed.
+  await withClient(redis.url, async (client) => {
+    const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
+    await client.hset(
+      'evalgate:{keys}:records',
+      hashToken(key),
+      record.replace('"name":"test"', '"name":"seen again"'),
+    );
+  });
+  await vi.waitFor(async () => expect((await gateway.get('/v2/key', { key })).text).toContain('seen again'), WITHIN);
   await redis.kill();
-  await until(() => registry.trust() === 'offline', 5000);
-  clock.advance(GRACE_MS - 1000);
-  expect(registry.peek(key.hash)).toEqual(key);
-  clock.advance(2000);
-  await unavailable(key.hash);
+  await keysAre(gateway, OFFLINE);
+  gateway.clock.advance(120_000);
+  expect(await use(gateway, key)).toBe(200);
 });
 
 test('C8: a Redis that comes back without its keys is believed', async () => {
-  const { key } = await registry.create(NEW_KEY);
-  await registry.find(key.hash);
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
   await redis.restart();
-  await until(() => registry.trust() === 'heard' && registry.peek(key.hash) === undefined, 10_000);
-  expect(await registry.find(key.hash)).toBeNull();
+  await vi.waitFor(async () => expect(await use(gateway, key)).toBe(401), WITHIN);
 });
 
-test('C8: a Redis that answers but lets no beats through is asked each time', async () => {
-  const ticking = await startKeyFleet({ url: redis.url });
-  registry = ticking.registry;
-  const { key } = await registry.create(NEW_KEY);
-  await registry.find(key.hash);
-  await withClient(redis.url, (client) => client.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha'));
-  await until(() => registry.peek(key.hash) === undefined, 2000);
-  const before = await readings();
-  expect(await registry.find(key.hash)).toEqual(key);
-  expect(await registry.find(key.hash)).toEqual(key);
-  expect(await readings()).toBe(before + 4);
-  expect(registry.trust()).toBe('deaf');
-  await ticking.close();
-});
-
-test('a registry starts without Redis, and works once there is one', async () => {
+test('C8: a gateway that starts without Redis lets no key in, and all of them once there is one', async () => {
+  const { gateways, join } = await start();
   await redis.kill();
-  const link = openRedis({ url: redis.url, role: 'state' });
-  const early = createRedisRegistry({ link, clock: systemClock, graceMs: GRACE_MS });
-  await expect(early.find(hashToken(newToken()))).rejects.toThrow(RegistryUnavailableError);
-  expect(early.trust()).toBe('offline');
+  const late = await join();
+  expect((await late.get('/v2/calls', { key: newToken() })).text).toBe(CANNOT_CHECK);
+  await keysAre(late, /^degraded: Redis could not be asked since this process started: no key is let in/);
   await redis.restart();
-  await hears(early);
-  const { key } = await early.create(NEW_KEY);
-  expect(await early.find(key.hash)).toEqual(key);
-  expect(early.peek(key.hash)).toEqual(key);
-  await early.close();
-  await link.close();
+  await redisIsWell(late);
+  await vi.waitFor(async () => expect(await use(late, await nth(gateways, 0).issueKey())).toBe(200), WITHIN);
 });
 
-test('a process ends without Redis too', async () => {
-  const { key } = await registry.create(NEW_KEY);
-  registry.touch(key);
-  await redis.kill();
-  await expect(registry.close()).resolves.toBeUndefined();
+test('C8: where Redis answers but messages cannot be trusted, each key is confirmed before it is used', async () => {
+  const gateway = await one();
+  const key = await gateway.issueKey();
+  expect(await use(gateway, key)).toBe(200);
+  const scripts = (rule: '-eval' | '+eval'): Promise<unknown> =>
+    withClient(redis.url, (client) => client.call('ACL', 'SETUSER', 'default', rule, `${rule}sha`));
+  await scripts('-eval');
+  await keysAre(gateway, DEAF);
+  await withClient(redis.url, async (client) => {
+    const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
+    await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"active"', '"revoked"'));
+  });
+  expect(await use(gateway, key)).toBe(403);
+  await scripts('+eval');
+  await keysAre(gateway, /^ok: every change is heard of/);
+  expect(await use(gateway, key)).toBe(403);
+});
+
+test('C8: a revocation is seen although the subscription was cut', async () => {
+  const { gateways } = await start(2);
+  const [operator, gateway] = [nth(gateways, 0), nth(gateways, 1)];
+  const { keyId, token } = await operator.issue();
+  expect(await use(gateway, token)).toBe(200);
+  expect(await cutSubscribers(redis)).toBeGreaterThanOrEqual(2);
+  await operator.admin('DELETE', `/api/keys/${keyId}`);
+  await vi.waitFor(async () => expect(await use(gateway, token)).toBe(403), WITHIN);
+  await redisIsWell(gateway);
+  expect(await use(gateway, token)).toBe(403);
+});
+
+test('C8: a subscription that stands but delivers nothing is noticed, a revocation is seen, and it is made anew', async () => {
+  const { gateways, join } = await start();
+  const operator = nth(gateways, 0);
+  const proxy = await MessagesProxy.start(redis.url);
+  try {
+    const gateway = await join({ env: { REDIS_URL: proxy.url } });
+    await redisIsWell(gateway);
+    const { keyId, token } = await operator.issue();
+    expect(await use(gateway, token)).toBe(200);
+    expect(proxy.stallMessages()).toBe(1);
+    await operator.admin('DELETE', `/api/keys/${keyId}`);
+    await vi.waitFor(async () => expect(await use(gateway, token)).toBe(403), WITHIN);
+    await redisIsWell(gateway);
+    expect(await use(gateway, token)).toBe(403);
+    await gateway.close();
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('C8: a change made while a gateway could not reach Redis is known to it before it trusts its memory', async () => {
+  const { gateways, join } = await start();
+  const operator = nth(gateways, 0);
+  const proxy = await MessagesProxy.start(redis.url);
+  try {
+    const gateway = await join({ env: { REDIS_URL: proxy.url } });
+    await redisIsWell(gateway);
+    const [revoked, untouched] = [await operator.issue(), await operator.issue()];
+    for (const { token } of [revoked, untouched]) expect(await use(gateway, token)).toBe(200);
+    proxy.cut();
+    await keysAre(gateway, OFFLINE);
+    await operator.admin('DELETE', `/api/keys/${revoked.keyId}`);
+    // Nothing can tell it otherwise, and the grace is not over.
+    expect([await use(gateway, revoked.token), await use(gateway, untouched.token)]).toEqual([200, 200]);
+    proxy.heal();
+    await redisIsWell(gateway);
+    expect([await use(gateway, revoked.token), await use(gateway, untouched.token)]).toEqual([403, 200]);
+    await gateway.close();
+  } finally {
+    await proxy.close();
+  }
 });

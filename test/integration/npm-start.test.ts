@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readWithTypedClient } from '../support/openapi-client.ts';
 
 const processes: ChildProcess[] = [];
 afterEach(() => {
@@ -69,31 +68,6 @@ test('npm start prints ten lines to paste, one an endpoint; each answers 200 wit
   }
   expect(new Set(pasted.map(({ authorization }) => authorization)).size).toBe(2);
 });
-
-test('a client generated from /openapi.json by a public generator reads all ten endpoints, typed without casts', async () => {
-  const { lines } = await npmStart();
-  const pasted = curlLines(lines);
-  const [v1, v2] = [pasted[1], pasted[6]];
-  const [, workspaceId, reportId] = /workspaces\/([^/]+)\/reports\/([^/]+)$/.exec(v1?.url ?? '') ?? [];
-  const [, callId] = /calls\/([^/]+)$/.exec(v2?.url ?? '') ?? [];
-  const [, scorecardId] = /scorecards\/([^/]+)\/rubric$/.exec(pasted[9]?.url ?? '') ?? [];
-  if (v1 === undefined || v2 === undefined) throw new Error('lines are missing');
-  if (workspaceId === undefined || reportId === undefined || callId === undefined || scorecardId === undefined) {
-    throw new Error('an id is missing in the lines');
-  }
-  const readings = await readWithTypedClient({
-    baseUrl: new URL(v1.url).origin,
-    v1Key: v1.authorization.replace('Bearer ', ''),
-    v2Key: v2.authorization.replace('Bearer ', ''),
-    ids: { workspaceId, reportId, callId, scorecardId },
-  });
-  expect(readings).toMatchObject({
-    listReports: { page: 1 },
-    getReportDealInsights: { evaluation: reportId },
-    getReportTranscript: { isSupported: true },
-    getCallTranscript: { isTruncated: false },
-  });
-}, 60_000);
 
 test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on answering and asks connections to close', async () => {
   const { child, lines } = await npmStart({ DRAIN_DELAY: '1s' });

@@ -1,80 +1,86 @@
-/** A Cluster under what befalls one: slots that move, a primary that dies or freezes, and who hears of what. */
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+/** Gateways over a Cluster, under what befalls one: slots that move, slots that are lost, a primary that dies. */
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { systemClock } from '../../src/clock.ts';
-import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { QUOTA_BUCKETS, registryKey, taggedKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import { defineScript, runScript } from '../../src/redis/script.ts';
-import { hears, NEW_KEY, startKeyFleet } from '../support/key-fleet.ts';
-import { scriptStats } from '../support/quota-cost.ts';
+import { hashToken } from '../../src/keys/token.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
-import { spawnCluster, type TestCluster } from '../support/redis.ts';
-import { linkDown, linkUp } from '../support/redis-link.ts';
-import { evalgate } from '../unit/cli/support.ts';
+import type { TestCluster } from '../support/redis.ts';
+import { spawnCluster, type TestRedis } from '../support/redis.ts';
+import { evalgate } from '../support/cli.ts';
+
+const RECORDS = 'evalgate:{keys}:records';
+const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 
 let cluster: TestCluster;
+let fleet: GatewayFleet;
+let a: TestGateway;
+let b: TestGateway;
 beforeAll(async () => {
   cluster = await spawnCluster({ replicas: 1, nodeTimeoutMs: 1500 });
+  fleet = await startFleet(cluster.url);
+  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+});
+beforeEach(() => {
+  fleet.store.put({ evaluations: [anEvaluation()] });
 });
 afterAll(async () => {
+  await fleet.close();
   await cluster.close();
 });
 
-async function open(): Promise<RedisLink> {
-  const link = openRedis({ url: cluster.url, role: 'state' });
-  onTestFinished(() => link.close());
-  await linkUp(link);
-  await vi.waitFor(() => expect(link.subscriber.isUp()).toBe(true), 5000);
-  return link;
+const use = async (gateway: TestGateway, key: string): Promise<number> =>
+  (await gateway.get('/v2/key', { key })).status;
+
+function slotOf(name: string): Promise<number> {
+  return withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', name));
 }
 
-const BOTH = defineScript(`redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])`);
+/** Whatever a Redis is for: keys, quotas, the cache, purges and messages, at both gateways. */
+async function expectServed(): Promise<void> {
+  const { keyId, token: key } = await a.issue({ perMinute: 4 });
+  const [first, second] = [await a.get(REPORT, { key }), await b.get(REPORT, { key })];
+  expect([first.status, second.status]).toEqual([200, 200]);
+  expect(second.headers['x-ratelimit-minute-remaining']).toBe('2');
+  expect(second.headers['cache-status']).toMatch(/^evalgate; hit/);
+  const title = `Renamed ${key.slice(-6)}`;
+  fleet.store.put({ evaluations: [anEvaluation({ title })] });
+  expect((await a.admin('POST', '/api/cache/purge', { tags: [`evaluation:${EVALUATION_ID}`] })).status).toBe(200);
+  const reader = await b.issueKey({ perMinute: 10_000 });
+  await vi.waitFor(async () => expect((await b.get(REPORT, { key: reader })).text).toContain(title), WITHIN);
+  await a.admin('DELETE', `/api/keys/${keyId}`);
+  await vi.waitFor(async () => expect(await use(b, key)).toBe(403), WITHIN);
+}
 
-test('quotas of many keys go in one call a bucket, however many there are', async () => {
-  const link = await open();
-  const quota = createRedisQuota({ client: link.client, clock: systemClock, answerWithinMs: 5000 });
-  const calls = async (): Promise<number> => {
-    const all = await Promise.all(link.servers().map(({ client }) => scriptStats(client)));
-    return all.reduce((sum, one) => sum + one.calls, 0);
-  };
-  const take = (count: number) =>
-    Promise.all(Array.from({ length: count }, async (_, i) => quota.take(`key_${i}`, { perMinute: 1, perHour: 1 })));
-  // The first one at each node sends the script itself.
-  await take(300);
-  const before = await calls();
-  const limits = { perMinute: 5, perHour: 5 };
-  const decisions = await Promise.all(Array.from({ length: 300 }, async (_, i) => quota.take(`key_${i}`, limits)));
-  expect(decisions.every(({ admitted, minute }) => admitted && minute.remaining === 3)).toBe(true);
-  expect((await calls()) - before).toBe(QUOTA_BUCKETS);
+test('keys, quotas, the cache, purges and messages are those of all gateways', async () => {
+  await expectServed();
 });
 
-test('reads and scripts follow their keys while a slot moves to another node, and afterwards', async () => {
-  const link = await open();
-  const [one, two] = [taggedKey('moving', 'one'), taggedKey('moving', 'two')];
-  const slot = Number(await link.servers()[0]?.client.cluster('KEYSLOT', one));
-  await link.client.set(one, '1');
+test('R1: quotas of many keys, on all nodes, are each exact over both gateways', async () => {
+  const keys = await Promise.all(Array.from({ length: 40 }, () => a.issueKey({ perMinute: 2 })));
+  const statuses: (readonly number[])[] = [];
+  for (const gateway of [a, b, a]) {
+    const replies = await Promise.all(keys.map((key) => gateway.get('/v2/calls', { key })));
+    statuses.push([...new Set(replies.map(({ status }) => status))]);
+  }
+  expect(statuses).toEqual([[200], [200], [429]]);
+});
+
+test('nothing is lost while the slot of the keys moves to another node, and afterwards', async () => {
+  const key = await a.issueKey();
+  const slot = await slotOf(RECORDS);
   const from = await cluster.ownerOf(slot);
   const to = cluster.primaries.find((node) => node !== from) ?? from;
   await cluster.beginMove(slot, to);
-  // There is no key left where it was: ASK.
-  expect(await link.client.get(one)).toBe('1');
-  // The one is there, the other nowhere: TRYAGAIN, until the slot is handed over. It is done once.
-  const both = runScript(link.client, BOTH, { keys: [one, two], args: [] });
+  expect(await use(b, key)).toBe(200);
   await cluster.endMove(slot, to);
-  expect(await both).toBe(1);
-  expect(await link.client.mget(one, two)).toEqual(['2', '1']);
-  expect(link.isUp()).toBe(true);
-});
-
-test('a message published at any node is heard by all', async () => {
-  const [one, two] = [await open(), await open()];
-  const heard: string[] = [];
-  await one.subscriber.subscribe('news', (message) => heard.push(`one ${message}`));
-  await two.subscriber.subscribe('news', (message) => heard.push(`two ${message}`));
-  for (const [i, { client }] of one.servers().entries()) await client.publish('news', String(i));
-  await vi.waitFor(() => expect(heard.length).toBe(6), 5000);
-  expect(new Set(heard).size).toBe(6);
+  await redisIsWell(a);
+  await redisIsWell(b);
+  const made = await a.issueKey();
+  expect([await use(b, key), await use(b, made)]).toEqual([200, 200]);
+  expect(await withClient(to.url, (client) => client.hexists(RECORDS, hashToken(made)))).toBe(1);
+  await expectServed();
 });
 
 const reportSchema = z.object({
@@ -109,63 +115,48 @@ test('the doctor looks at every primary, and names the one that is set otherwise
   );
   const plain = await doctor({ REDIS_URL: first?.url ?? '' });
   expect(plain).toContain('fail REDIS_URL: is a node of a Cluster, and holds only some of the keys');
+  expect(a.logLines.join('')).toMatch(/The node 127\.0\.0\.1:\d+ of REDIS_URL loses all API keys when it restarts/);
 });
 
-test('where a Cluster does not serve all of its slots, keys count as not to be asked, and the doctor says what is missing', async () => {
-  const fleet = await startKeyFleet({ url: cluster.url, size: 1 });
-  onTestFinished(() => fleet.close());
-  const [registry] = fleet.registries;
-  await vi.waitFor(() => expect(registry?.trust()).toBe('heard'), 5000);
+test('C8: where a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
+  const key = await a.issueKey();
+  expect(await use(a, key)).toBe(200);
   // Another one than that of the keys, whose node then knows that it is not whole.
-  const slot = await withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', 'another'));
-  const tell = (what: 'ADDSLOTS' | 'DELSLOTS', nodes: readonly { readonly url: string }[]) =>
+  const slot = await slotOf('another');
+  const tell = (what: 'ADDSLOTS' | 'DELSLOTS', nodes: readonly Pick<TestRedis, 'url'>[]) =>
     Promise.all(nodes.map(({ url }) => withClient(url, (client) => client.call('CLUSTER', what, slot))));
   const owner = await cluster.ownerOf(slot);
   await tell('DELSLOTS', cluster.primaries);
   try {
-    await vi.waitFor(() => expect(registry?.trust()).toBe('offline'), 10_000);
+    await vi.waitFor(
+      async () => expect(await dependency(a, 'keys')).toMatch(/^degraded: Redis cannot be asked/),
+      WITHIN,
+    );
+    expect((await a.get('/v2/calls', { key })).status).toBe(200);
     const [failure, view] = await doctor({ REDIS_URL: cluster.url });
     expect(failure).toMatch(/^fail REDIS_URL: the Cluster at .* can't be used \(/);
     expect(view).toMatch(/^warn REDIS_URL: as 127\.0\.0\.1:\d+ sees it, 1 of 16384 slots belong to no node$/);
   } finally {
     await tell('ADDSLOTS', [owner]);
   }
-  await vi.waitFor(() => expect(registry?.trust()).toBe('heard'), 10_000);
+  await redisIsWell(a);
+  await redisIsWell(b);
+  await expectServed();
 });
 
-test('a primary that dies: down at once, up with its replica, messages arrive again, and nothing is done twice', async () => {
-  const link = await open();
-  const fleet = await startKeyFleet({ url: cluster.url, size: 2 });
-  onTestFinished(() => fleet.close());
-  const [one, two] = fleet.registries;
-  const { key } = await fleet.registry.create(NEW_KEY);
-  expect(await two?.find(key.hash)).toEqual(key);
-  // That with the registry of keys.
-  const slot = Number(await link.servers()[0]?.client.cluster('KEYSLOT', registryKey('records')));
-  const counter = registryKey('counter');
-  const tally = { sent: 0, answered: 0, isOver: false };
-  const counting = (async () => {
-    while (!tally.isOver) {
-      tally.sent += 1;
-      await link.client.incr(counter).then(
-        () => (tally.answered += 1),
-        () => new Promise((resume) => setTimeout(resume, 5)),
-      );
-    }
-  })();
-  await vi.waitFor(() => expect(tally.answered).toBeGreaterThan(100), 5000);
-  await (await cluster.ownerOf(slot)).kill();
-  await linkDown(link);
-  await linkUp(link);
-  const answeredBefore = tally.answered;
-  await vi.waitFor(() => expect(tally.answered).toBeGreaterThan(answeredBefore + 100), 5000);
-  tally.isOver = true;
-  await counting;
-  expect(Number(await link.client.get(counter))).toBeLessThanOrEqual(tally.sent);
-  // The one that the replica has not been told of may be lost, and is the whole of it.
-  expect(Number(await link.client.get(counter))).toBeGreaterThan(tally.answered - 100);
-  if (one === undefined || two === undefined) throw new RangeError('There are two.');
-  await Promise.all([hears(one), hears(two)]);
-  await one.setStatus(key.keyId, 'revoked');
-  await vi.waitFor(async () => expect((await two.find(key.hash))?.status).toBe('revoked'), 2000);
-});
+test('C8, R5: a primary that dies: known keys go on, and its replica takes over with keys, revocations and quotas', async () => {
+  const { keyId, token: key } = await a.issue();
+  for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
+  const gone = await cluster.ownerOf(await slotOf(RECORDS));
+  // What the replica was not told of may be lost, and is no fault of a gateway.
+  await withClient(gone.url, (client) => client.wait(1, 5000));
+  await gone.kill();
+  await vi.waitFor(async () => {
+    expect((await a.get('/v2/calls', { key })).status).toBe(200);
+    expect(await dependency(a, 'keys')).toMatch(/^degraded/);
+  }, WITHIN);
+  for (const gateway of [a, b]) await redisIsWell(gateway);
+  await a.admin('DELETE', `/api/keys/${keyId}`);
+  await vi.waitFor(async () => expect(await use(b, key)).toBe(403), WITHIN);
+  await expectServed();
+}, 60_000);

@@ -1,119 +1,178 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { redisFaults } from '../../src/redis/faults.ts';
-import { readRedisSettings, warnOfMissingDatabase, warnOfRedisSettings } from '../../src/redis/settings.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import { linkUp } from '../support/redis-link.ts';
+/** What a gateway logs of a Redis that does not suit it, and which addresses it refuses. */
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { loadConfig } from '../../src/config/load.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
-let link: RedisLink;
-const others: RedisLink[] = [];
-
-function open(url: string): RedisLink {
-  const other = openRedis({ url, role: 'state', commandTimeoutMs: 5000 });
-  others.push(other);
-  return other;
-}
-
+let client: Redis;
+let gateway: TestGateway | null = null;
 beforeAll(async () => {
   redis = await startRedis({ controls: true });
-  link = openRedis({ url: redis.url, role: 'state', commandTimeoutMs: 5000 });
-  await linkUp(link);
-});
-afterEach(async () => {
-  await Promise.all(others.splice(0).map((other) => other.close()));
-});
-afterAll(async () => {
-  await link.close();
-  await redis.close();
+  client = await connectWhenUp(redis.url, 5000);
 });
 beforeEach(async () => {
-  await link.client.config('SET', 'save', '3600 1');
-  await link.client.config('SET', 'appendonly', 'yes');
-  await link.client.config('SET', 'maxmemory-policy', 'noeviction');
+  await set({ save: '', appendonly: 'yes', 'maxmemory-policy': 'noeviction', maxmemory: '0' });
+});
+afterEach(async () => {
+  await gateway?.close();
+  gateway = null;
+});
+afterAll(async () => {
+  client.disconnect();
+  await redis.close();
 });
 
-const faultsOf = async (of: RedisLink): Promise<string[]> =>
-  redisFaults(await readRedisSettings(of), 'state').map(({ severity, about }) => `${severity} ${about}`);
+async function set(settings: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
+}
 
-test('a real Redis tells all that is asked of it', async () => {
-  const settings = await readRedisSettings(link);
-  expect(settings).toMatchObject({
-    mode: 'standalone',
-    isReplica: false,
-    evictionPolicy: 'noeviction',
-    maxMemoryBytes: 0,
-    appendsToFile: true,
-    savesSnapshots: true,
-    failedToWrite: false,
+async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
+  gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
+  return gateway;
+}
+
+const lineSchema = z.object({ level: z.string(), msg: z.string() });
+
+/** Warnings and errors about how Redis is set. */
+function warnings({ logLines }: TestGateway): readonly string[] {
+  const lines = logLines.map((line) => lineSchema.parse(JSON.parse(line)));
+  return lines.filter(({ msg }) => msg.startsWith('The Redis of ')).map(({ level, msg }) => `${level}: ${msg}`);
+}
+
+function warns(of: TestGateway, expected: readonly string[]): Promise<void> {
+  return vi.waitFor(() => expect(warnings(of)).toEqual(expected), WITHIN);
+}
+
+const OWN = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.';
+const toSet = (line: string): string =>
+  `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+
+describe('a gateway warns once of a Redis', () => {
+  test.each([
+    [
+      { 'maxmemory-policy': 'allkeys-lru' },
+      `may drop API keys when its memory is full (maxmemory-policy allkeys-lru). ${toSet('maxmemory-policy noeviction')} And ${OWN}`,
+    ],
+    [
+      { 'maxmemory-policy': 'volatile-ttl' },
+      `may forget the use of rate limits when its memory is full (maxmemory-policy volatile-ttl). ${toSet('maxmemory-policy noeviction')} And ${OWN}`,
+    ],
+    [{ appendonly: 'no' }, `loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`],
+    [
+      { appendonly: 'no', save: '3600 1' },
+      `saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again. ${toSet('appendonly yes')}`,
+    ],
+  ])('that is set as %j', async (settings, warning) => {
+    await set(settings);
+    const running = await start();
+    await warns(running, [`warn: The Redis of REDIS_URL ${warning}`]);
+    await redisIsWell(running);
+    expect(warnings(running)).toHaveLength(1);
   });
-  expect(settings.version).toMatch(/^\d+\.\d+\.\d+$/);
-  expect(settings.runId).toMatch(/^[0-9a-f]{40}$/);
-  expect(settings.usedMemoryBytes).toBeGreaterThan(100_000);
-  expect(await faultsOf(link)).toEqual([]);
-});
 
-test('what is set wrongly is found', async () => {
-  await link.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  await link.client.config('SET', 'appendonly', 'no');
-  expect(await faultsOf(link)).toEqual(['fail memory', 'warn persistence']);
-  await link.client.config('SET', 'save', '');
-  await link.client.config('SET', 'maxmemory-policy', 'volatile-ttl');
-  expect(await faultsOf(link)).toEqual(['warn memory', 'fail persistence']);
-});
-
-test('where a hosted Redis forbids CONFIG, only what is known is told', async () => {
-  await link.client.config('SET', 'save', '');
-  await link.client.config('SET', 'appendonly', 'no');
-  await link.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  await link.client.acl('SETUSER', 'hosted', 'on', '>secret', '~*', '&*', '+@all', '-config');
-  const hosted = open(redis.url.replace('redis://', 'redis://hosted:secret@'));
-  await linkUp(hosted);
-  expect((await readRedisSettings(hosted)).savesSnapshots).toBeNull();
-  expect(await faultsOf(hosted)).toEqual(['fail memory']);
-});
-
-test('a gateway warns once, as soon as it answers, in sentences that say what to set', async () => {
-  await link.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  const joined = open(redis.url);
-  const early: string[] = [];
-  const { promise: warned, resolve } = Promise.withResolvers<string>();
-  warnOfRedisSettings(joined, (warning) => {
-    early.push(warning);
-    resolve(warning);
+  test('that is nearly full', async () => {
+    const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]);
+    await set({ maxmemory: String(Math.round(used * 1.1)) });
+    const running = await start();
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    expect(warnings(running)[0]).toMatch(
+      /^warn: The Redis of REDIS_URL has \d+ % of its maxmemory in use, and refuses all changes once it is full\. Raise maxmemory there, or give the /,
+    );
   });
-  expect(await warned).toBe(
-    'The Redis of REDIS_URL may drop API keys when its memory is full (maxmemory-policy allkeys-lru). ' +
-      'Set maxmemory-policy noeviction there: `redis-cli CONFIG SET maxmemory-policy noeviction`, and the same line in redis.conf.',
-  );
-  const late = Promise.withResolvers<string>();
-  warnOfRedisSettings(joined, late.resolve, 'both');
-  expect(await late.promise).toMatch(/ And give the response cache a Redis of its own with REDIS_CACHE_URL/);
-  expect(early).toHaveLength(1);
+
+  test('that is a replica', async () => {
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    const running = await start();
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    await client.call('REPLICAOF', 'NO', 'ONE');
+    expect(warnings(running)).toEqual([
+      'warn: The Redis of REDIS_URL is a replica, and replicas refuse changes. Give the address of its primary.',
+    ]);
+  });
+
+  test('that forbids CONFIG: only of what is known', async () => {
+    await set({ appendonly: 'no', 'maxmemory-policy': 'allkeys-lru' });
+    await client.acl('SETUSER', 'hosted', 'on', '>secret', '~*', '&*', '+@all', '-config');
+    const running = await start({ REDIS_URL: redis.url.replace('redis://', 'redis://hosted:secret@') });
+    await redisIsWell(running);
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    expect(warnings(running)[0]).toContain('may drop API keys');
+    expect(running.logLines.join('')).not.toContain('secret');
+  });
+
+  test('that has not the database of the address, which is then no other’s', async () => {
+    const running = await start({ REDIS_URL: `${redis.url}/99` });
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    expect(warnings(running)).toEqual([
+      'error: The Redis of REDIS_URL has no database 99, and what belongs there goes into database 0. Give another number in REDIS_URL, or raise "databases" in redis.conf.',
+    ]);
+  });
+
+  test('and of none that is set well, whatever a second one for the cache is set to', async () => {
+    const running = await start({ REDIS_URL: `${redis.url}/2`, REDIS_CACHE_URL: `${redis.url}/3` });
+    await redisIsWell(running);
+    expect(warnings(running)).toEqual([]);
+  });
+
+  test('that holds state alone: with nothing to say of the cache', async () => {
+    await set({ 'maxmemory-policy': 'allkeys-lru' });
+    const running = await start({ REDIS_URL: `${redis.url}/2`, REDIS_CACHE_URL: `${redis.url}/3` });
+    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+    expect(warnings(running)[0]).not.toContain('REDIS_CACHE_URL');
+  });
 });
 
-test('a database that is not there is told of, and one that is there is not', async () => {
-  const missing = Promise.withResolvers<string>();
-  warnOfMissingDatabase(open(`${redis.url}/99`), missing.resolve);
-  expect(await missing.promise).toBe(
-    'The Redis of REDIS_URL has no database 99, and what belongs there goes into database 0. Give another number in REDIS_URL, or raise "databases" in redis.conf.',
-  );
-  const present = open(`${redis.url}/3`);
-  const warnings: string[] = [];
-  await linkUp(present);
-  warnOfMissingDatabase(present, (warning) => warnings.push(warning));
-  await present.client.ping();
-  await present.client.ping();
-  expect(warnings).toEqual([]);
-});
-
-test('a Redis that comes later is looked at then', async () => {
+test('a Redis that comes only after the gateway is looked at then', async () => {
   await redis.kill();
-  const waiting = open(redis.url);
-  const { promise: warned, resolve } = Promise.withResolvers<string>();
-  warnOfRedisSettings(waiting, resolve);
+  const running = await start();
   await redis.restart();
-  // Started without persistence.
-  expect(await warned).toMatch(/^The Redis of REDIS_URL loses all API keys when it restarts.*appendonly yes/);
-  await linkUp(link);
+  client.disconnect();
+  client = await connectWhenUp(redis.url, 5000);
+  await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+  expect(warnings(running)).toEqual([
+    `warn: The Redis of REDIS_URL loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`,
+  ]);
+});
+
+describe('an address of Redis is refused with the reason, and never shown', () => {
+  test.each([
+    ['http://s3cret@a', 'it is none of redis://host:port'],
+    ['redis://', 'it is none of redis://host:port'],
+    ['redis+other://a', 'it is none of redis://host:port'],
+    ['redis://a,b', 'it names several hosts: a Cluster begins with redis+cluster://'],
+    ['redis://a:70000', 'a port is at most 65535'],
+    ['redis+cluster://a,,b', 'a host in it is neither a name nor an IP address'],
+    ['redis+cluster://a/1', 'a Cluster has database 0 alone'],
+    ['redis://a/one', 'its database is no number'],
+    ['redis+sentinel://a:26379', 'it lacks the name of the primary'],
+    ['redis+sentinel://a/main/1/2', 'what follows the name of the primary is its database, and no more'],
+    ['redis://a?family=5', 'its option family is 4, 6 or 0 (either)'],
+    ['redis://a?tlsCaFile=x', 'it has no option tlsCaFile: there are family'],
+    ['rediss://a?commandTimeout=1', 'it has no option commandTimeout: there are family, tlsCaFile'],
+    ['redis://a?s3cret%3D', 'it has no option of another name'],
+    ['rediss://a?tlsCertFile=s3cret.pem', 'its options tlsCertFile and tlsKeyFile go together'],
+    ['rediss+sentinel://a/main?tlsKeyFile=s3cret.pem', 'its options tlsCertFile and tlsKeyFile go together'],
+    ['redis://:100%s3cret@a', 'write %25 for it'],
+  ])('%s: %s', (url, reason) => {
+    const load = (): unknown =>
+      loadConfig({ env: { REDIS_URL: url, UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x' } });
+    expect(load).toThrow(reason);
+    expect(load).not.toThrow('s3cret');
+  });
+
+  test.each([
+    'REDIS://10.0.0.1:7000/',
+    'redis://user:p%40ss%3A@[fd00::1]:7000/2?family=6',
+    'rediss://:pw@redis?tlsCaFile=/etc/ca%20file.pem&tlsCertFile=c.pem&tlsKeyFile=k.pem&tlsServerName=r.example',
+    'rediss+cluster://a:1,b/0',
+    'redis+sentinel://user:pw@a,b:1/my-primary/3?sentinelUsername=s&sentinelPassword=t%26u',
+  ])('%s is taken', (url) => {
+    const env = { REDIS_URL: url, UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x' };
+    expect(loadConfig({ env }).config.redis.url).toBe(url);
+  });
 });

@@ -2,39 +2,52 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { createServer, type Server } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createServer, type Server, type TlsOptions } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { RedisAddressError } from '../../src/redis/address.ts';
-import { openRedis } from '../../src/redis/link.ts';
-import { linkUp } from '../support/redis-link.ts';
+import { startTestGateway } from '../support/gateway.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
-import { evalgate } from '../unit/cli/support.ts';
+import { evalgate } from '../support/cli.ts';
 
 // Without openssl there is nothing to make an authority with.
 const files = await makeTlsFiles();
 
 let redis: TestRedis;
-let front: Server | null = null;
-let url: string;
+let front: Server;
+/** Demands a certificate of the same authority from its clients. */
+let strict: Server;
 
-beforeAll(async () => {
-  if (files === null) return;
-  redis = await startRedis();
+/** Takes TLS off in front of Redis. */
+async function listen(options: TlsOptions): Promise<Server> {
   const { hostname, port } = new URL(redis.url);
-  front = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, (socket) => {
+  const server = createServer(options, (socket) => {
     const plain = connect(Number(port), hostname);
     socket.on('error', () => plain.destroy()).pipe(plain);
     plain.on('error', () => socket.destroy()).pipe(socket);
   }).listen(0, '127.0.0.1');
-  await once(front, 'listening');
-  const address = front.address();
-  url = `rediss://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  server.on('tlsClientError', () => undefined);
+  await once(server, 'listening');
+  return server;
+}
+
+function urlOf(server: Server): string {
+  const address = server.address();
+  return `rediss://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+}
+
+beforeAll(async () => {
+  if (files === null) return;
+  redis = await startRedis();
+  const own = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
+  front = await listen(own);
+  strict = await listen({ ...own, ca: readFileSync(files.ca), requestCert: true, rejectUnauthorized: true });
 });
 afterAll(async () => {
   if (files === null) return;
-  front?.close();
+  front.close();
+  strict.close();
   await redis.close();
   await files.remove();
 });
@@ -50,25 +63,24 @@ async function doctor(REDIS_URL: string) {
   return reportSchema.parse(JSON.parse(stdout)).checks.filter(({ name }) => name === 'redis');
 }
 
-function opening(options: string) {
-  return () => openRedis({ url: `rediss://h?${options}`, role: 'state' });
-}
+const start = (REDIS_URL: string) => startTestGateway({ env: { REDIS_URL } });
 
 describe.skipIf(files === null)('behind TLS', () => {
-  test('commands and messages go by TLS where the address names the authority', async () => {
-    const link = openRedis({ url: `${url}?tlsCaFile=${encodeURIComponent(files?.ca ?? '')}`, role: 'state' });
-    onTestFinished(() => link.close());
-    await linkUp(link);
-    const heard = new Promise<string>((resolve) => void link.subscriber.listen('news', resolve));
-    if (!link.subscriber.isUp()) await new Promise<void>((resolve) => void link.subscriber.onUp(resolve));
-    await link.client.set('secret', '1');
-    expect(await link.client.get('secret')).toBe('1');
-    await link.client.publish('news', 'one');
-    expect(await heard).toBe('one');
+  test.each(['its own alone', 'one of the client too'])('a gateway serves with certificates: %s', async (whose) => {
+    const isStrict = whose !== 'its own alone';
+    const own = `&tlsCertFile=${files?.cert}&tlsKeyFile=${files?.key}`;
+    const query = `?tlsCaFile=${encodeURIComponent(files?.ca ?? '')}${isStrict ? own : ''}`;
+    const gateway = await start(`${urlOf(isStrict ? strict : front)}${query}`);
+    onTestFinished(() => gateway.close());
+    await redisIsWell(gateway);
+    expect((await gateway.get('/v2/key', { key: await gateway.issueKey() })).status).toBe(200);
   });
 
   test('an authority that is not named is not trusted, and the doctor says where to name it', async () => {
-    const [check] = await doctor(url);
+    const gateway = await start(urlOf(front));
+    onTestFinished(() => gateway.close());
+    await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toMatch(/^degraded/), WITHIN);
+    const [check] = await doctor(urlOf(front));
     expect(check).toMatchObject({
       status: 'fail',
       advice:
@@ -77,36 +89,37 @@ describe.skipIf(files === null)('behind TLS', () => {
     expect(check?.message).toMatch(
       /^REDIS_URL: Redis at 127\.0\.0\.1:\d+ can't be used \((?:UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN)\)$/,
     );
-    const [named] = await doctor(`${url}?tlsCaFile=${files?.ca}`);
+    const [named] = await doctor(`${urlOf(front)}?tlsCaFile=${files?.ca}`);
     expect(named?.status).toBe('ok');
   });
 
   test('an authority that is another one, and a certificate of another name, are told apart', async () => {
     const others = await makeTlsFiles();
     onTestFinished(async () => others?.remove());
-    const [wrong] = await doctor(`${url}?tlsCaFile=${others?.ca}`);
+    const [wrong] = await doctor(`${urlOf(front)}?tlsCaFile=${others?.ca}`);
     expect(wrong?.advice).toBe(
       'The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of REDIS_URL.',
     );
-    const [renamed] = await doctor(`${url}?tlsCaFile=${files?.ca}&tlsServerName=other.internal`);
+    const [renamed] = await doctor(`${urlOf(front)}?tlsCaFile=${files?.ca}&tlsServerName=other.internal`);
     expect(renamed?.advice).toBe(
       'Its certificate is of another name than the host in REDIS_URL: give a host that it is of, or that name as ?tlsServerName=name at the end.',
     );
   });
 
-  test('files that hold something else are told with their options', () => {
-    expect(opening(`tlsCaFile=${files?.key}`)).toThrow(
-      'the file of its option tlsCaFile holds no certificate in PEM form',
-    );
-    expect(opening(`tlsCertFile=${files?.ca}&tlsKeyFile=${files?.key}`)).toThrow(
+  test.each([
+    ['tlsCaFile', () => `tlsCaFile=${files?.key}`, 'the file of its option tlsCaFile holds no certificate in PEM form'],
+    [
+      'tlsCertFile and tlsKeyFile',
+      () => `tlsCertFile=${files?.ca}&tlsKeyFile=${files?.key}`,
       'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form',
-    );
+    ],
+  ])('a gateway does not start where the file of %s holds something else', async (_what, query, reason) => {
+    await expect(start(`rediss://h?${query()}`)).rejects.toThrow(`REDIS_URL: ${reason}`);
   });
 });
 
-const openWithoutFile = opening('tlsCaFile=/none/such.pem');
-
-test('a file that is not there is told with its option, and not with its path', () => {
-  expect(openWithoutFile).toThrow(RedisAddressError);
-  expect(openWithoutFile).toThrow("the file of its option tlsCaFile can't be read (ENOENT)");
+test('a gateway does not start where a file is not there, and the path is not shown', async () => {
+  await expect(start('rediss://h?tlsCaFile=/none/such.pem')).rejects.toThrow(
+    "REDIS_URL: the file of its option tlsCaFile can't be read (ENOENT).",
+  );
 });

@@ -1,13 +1,8 @@
-/** The rate of calls to the store that all processes share, in a real Redis. */
+/** `upstream.maxRequestsPerSecond` of gateways that share a Redis: together they send no more than that. */
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import { systemTimers } from '../../src/timers.ts';
-import type { CallRate } from '../../src/upstream/guard/call-rate.ts';
-import { createRedisCallRate } from '../../src/upstream/guard/redis-call-rate.ts';
-import { scriptStats } from '../support/quota-cost.ts';
-import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { createStoreServer, type StoreServer } from '../support/store-server.ts';
+import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../support/upstream-settings.ts';
 
 let redis: TestRedis;
 beforeAll(async () => {
@@ -16,67 +11,56 @@ beforeAll(async () => {
 afterAll(() => redis.close());
 beforeEach(() => redis.flush());
 
-async function openProcess(perSecond: number, processes: number): Promise<{ rate: CallRate; link: RedisLink }> {
-  const link = openRedis({ url: redis.url, role: 'state' });
-  onTestFinished(() => link.close());
-  await linkUp(link);
-  const rate = createRedisCallRate({
-    link,
-    store: 'store',
-    perSecond,
-    processes: () => processes,
-    clock: systemClock,
-    timers: systemTimers,
-  });
-  return { rate, link };
+async function startStore(): Promise<StoreServer> {
+  const store = await createStoreServer();
+  onTestFinished(() => store.close());
+  return store;
 }
 
-/** Takes whatever can be taken for so long; the times of what was. */
-async function takeAll(rate: CallRate, durationMs: number): Promise<number[]> {
-  const endMs = performance.now() + durationMs;
-  const takenAtMs: number[] = [];
-  while (performance.now() < endMs) {
-    const { promise: more, resolve } = Promise.withResolvers<void>();
-    if (rate.take(resolve)) takenAtMs.push(performance.now());
-    else await more;
-  }
-  return takenAtMs;
+function start(store: StoreServer, maxRequestsPerSecond: number): Promise<UpstreamGateway> {
+  const limits = { maxRequestsPerSecond, maxQueue: 1000, queueTimeout: '60s', timeout: '60s' };
+  return startUpstreamGateway(limits, { store, env: { REDIS_URL: redis.url } });
 }
 
-function mostInASecond(timesMs: readonly number[]): number {
-  const sorted = timesMs.toSorted((a, b) => a - b);
-  return Math.max(...sorted.map((fromMs) => sorted.filter((atMs) => atMs >= fromMs && atMs < fromMs + 1000).length));
+/** Reads so many calls at once through each gateway; returns the milliseconds between the first and the last call to the store. */
+async function readAll(store: StoreServer, gateways: readonly UpstreamGateway[], reads: number): Promise<number> {
+  store.requests.length = 0;
+  const replies = gateways.flatMap((gateway, index) =>
+    putCalls(gateway, reads, `by_${index}`).map((id) => gateway.read(id)),
+  );
+  expect(new Set((await Promise.all(replies)).map(({ status }) => status))).toEqual(new Set([200]));
+  const times = store.requests.map(({ arrivedAtMs }) => arrivedAtMs);
+  return Math.max(...times) - Math.min(...times);
 }
 
-test('two processes together send no more than the rate, but for a tenth of a second at once', async () => {
-  const processes = [await openProcess(200, 2), await openProcess(200, 2)];
-  const taken = await Promise.all(processes.map(({ rate }) => takeAll(rate, 1500)));
-  const all = taken.flat();
-  expect(mostInASecond(all)).toBeLessThanOrEqual(200 * 1.2 + 1);
-  expect(all.length).toBeGreaterThan(100);
-  expect(Math.min(...taken.map(({ length }) => length))).toBeGreaterThan(10);
-});
-
-test('a process alone in using it gets all of the rate, and asks Redis once for several calls', async () => {
-  const { rate, link } = await openProcess(1000, 4);
-  const before = (await scriptStats(link.client)).calls;
-  const taken = await takeAll(rate, 500);
-  expect(taken.length).toBeGreaterThan(150);
-  expect((await scriptStats(link.client)).calls - before).toBeLessThan(taken.length / 5);
+test('two gateways together send no more than the rate, but for a tenth of a second at once', async () => {
+  const store = await startStore();
+  const gateways = [await start(store, 100), await start(store, 100)];
+  const tookMs = await readAll(store, gateways, 50);
+  expect(store.calls('evaluation')).toBe(100);
+  // A burst of ten, and leave for some more that a gateway took in advance.
+  expect(tookMs).toBeGreaterThanOrEqual((100 - 20) * 10);
 });
 
 test('a rate of a few a second is kept too', async () => {
-  const { rate } = await openProcess(5, 3);
-  expect((await takeAll(rate, 1500)).length).toBeLessThanOrEqual(9);
+  const store = await startStore();
+  expect(await readAll(store, [await start(store, 5)], 6)).toBeGreaterThanOrEqual(4 * 200);
 });
 
-test('while Redis is frozen or gone a process goes on with its share', async () => {
-  const { rate } = await openProcess(200, 4);
-  await takeAll(rate, 100);
-  await redis.pause();
-  const frozen = await takeAll(rate, 1500);
-  await redis.resume();
-  // Half a second until it is noticed.
-  expect(frozen.length).toBeGreaterThan(5);
-  expect(frozen.length).toBeLessThanOrEqual(20 + 1.5 * 55);
+test('while Redis is away a gateway goes on by itself', async () => {
+  const store = await startStore();
+  const gateway = await start(store, 50);
+  await gateway.read('warm');
+  await redis.kill();
+  try {
+    const replies = putCalls(gateway, 10).map((id) => gateway.read(id));
+    // The clock of the gateway stands still: move it, so that its own count of calls goes on.
+    for (let moved = 0; store.calls('evaluation') < 11 && moved < 10_000; moved += 1) {
+      gateway.clock.advance(20);
+      await gateway.admin('GET', '/livez');
+    }
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(replies.map(() => 200));
+  } finally {
+    await redis.restart();
+  }
 });

@@ -56,6 +56,12 @@ export interface RawReply {
   readonly body: string;
 }
 
+/** A request to the admin listener as it goes out. */
+export interface AdminRequest {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
 export interface KeyRequest {
   readonly scopes?: readonly Scope[];
   readonly workspaceIds?: readonly string[];
@@ -76,8 +82,10 @@ export class TestGateway {
   readonly #gateway: Gateway;
   readonly #checker: ResponseChecker;
   readonly #ownsStore: boolean;
+  readonly #env: Readonly<Record<string, string>>;
 
   constructor(parts: {
+    env: Readonly<Record<string, string>>;
     store: StoreServer;
     ownsStore: boolean;
     clock: ManualClock;
@@ -85,6 +93,7 @@ export class TestGateway {
     gateway: Gateway;
     checker: ResponseChecker;
   }) {
+    this.#env = parts.env;
     this.store = parts.store;
     this.#ownsStore = parts.ownsStore;
     this.clock = parts.clock;
@@ -117,11 +126,32 @@ export class TestGateway {
     return sendRaw(this.publicUrl, bytes);
   }
 
-  /** One request to the admin listener; a body goes out as JSON. */
-  admin(method: string, path: string, body?: unknown): Promise<Reply> {
-    const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
-    const text = body === undefined ? {} : { body: JSON.stringify(body) };
-    return send(this.adminUrl, { method, path, headers, ...text });
+  /** One request to the admin listener; a body goes out as JSON, and the first of ADMIN_TOKEN with it. */
+  admin(method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+    const [token] = (this.#env['ADMIN_TOKEN'] ?? '').split(',').map((pair) => pair.slice(pair.indexOf('=') + 1));
+    return this.adminRaw(method, path, {
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** One request to the admin listener with these headers and this body, and no others. */
+  adminRaw(method: string, path: string, { headers = {}, body }: AdminRequest = {}): Promise<Reply> {
+    return send(this.adminUrl, { method, path, headers, ...(body === undefined ? {} : { body }) });
+  }
+
+  /** Sends bytes to the admin listener that no HTTP client would send, and returns what comes until the connection ends. */
+  adminBytes(bytes: string | Buffer): Promise<RawReply> {
+    return sendRaw(this.adminUrl, bytes);
+  }
+
+  /** Reads the configuration again, with these variables over those of the start. Returns what needs a restart. */
+  reload(env: Readonly<Record<string, string>>): readonly string[] {
+    return this.#gateway.reload(loadConfig({ env: { ...this.#env, ...env } }));
   }
 
   /** Issues a key through the admin listener, by default one with every scope in WORKSPACE_A; returns its token. */
@@ -163,16 +193,15 @@ export async function startTestGateway({
 }: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = shared ?? (await createStoreServer());
   const logLines: string[] = [];
-  const loaded = loadConfig({
-    env: {
-      PORT: '0',
-      ADMIN_PORT: '0',
-      UPSTREAM_URL: store.url,
-      UPSTREAM_TOKEN: store.token,
-      CONFIG_FILE: SETTINGS_FILE,
-      ...env,
-    },
-  });
+  const whole = {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    UPSTREAM_URL: store.url,
+    UPSTREAM_TOKEN: store.token,
+    CONFIG_FILE: SETTINGS_FILE,
+    ...env,
+  };
+  const loaded = loadConfig({ env: whole });
   const logger = createLogger({
     level: loaded.config.log.level,
     // Several lines may come in one piece.
@@ -181,14 +210,14 @@ export async function startTestGateway({
   const gateway = await startGateway(loaded, { logger, clock });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
   const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
-  return new TestGateway({ store, ownsStore: shared === undefined, clock, logLines, gateway, checker });
+  return new TestGateway({ env: whole, store, ownsStore: shared === undefined, clock, logLines, gateway, checker });
 }
 
 interface Outgoing {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   readonly agent?: Agent | null;
 }
 

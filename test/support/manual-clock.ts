@@ -24,3 +24,20 @@ export class ManualClock implements Clock {
     this.#micros += micros;
   }
 }
+
+/** A clock that runs as the system's does, and that a test can put forward. */
+export class RunningClock extends ManualClock {
+  readonly #startedMs = performance.now();
+
+  constructor() {
+    super(Date.now());
+  }
+
+  override nowMs(): number {
+    return Math.floor(this.nowMicros() / 1000);
+  }
+
+  override nowMicros(): number {
+    return super.nowMicros() + Math.floor((performance.now() - this.#startedMs) * 1000);
+  }
+}

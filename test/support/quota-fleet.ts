@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { rateLimitHeaders } from './quota-headers.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
-import { QuotaOracle } from '../contract/quota/oracle.ts';
+import { QuotaOracle } from './quota-oracle.ts';
 import { headersByTheBook } from './quota-headers.ts';
 import { type HammerReport, hammerReport, type HammerTask } from './redis-quota-worker.ts';
 

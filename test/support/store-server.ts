@@ -1,35 +1,19 @@
 /**
- * A scripted upstream store: a real HTTP server on a loopback port that implements the store's interface over the
- * records a test puts into it, remembers what it was asked, can hold its answers back, and can be made to misbehave.
+ * The store of a test: the bundled sample server on a loopback port, over records that the test puts in. It remembers
+ * its calls, can hold its answers back, and can be made to misbehave.
  *
  *     const store = await createStoreServer();
  *     store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
- *     ... new client against store.url with store.token ...
+ *     ... a gateway in front of store.url with store.token ...
  *     expect(store.calls('evaluation')).toBe(1);
  *     await store.close();
  */
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type * as domain from '../../src/domain/records.ts';
+import * as sample from '../../src/sample/index.ts';
 
-import type {
-  ApiKeyRecord,
-  DealInsightsRecord,
-  EvaluationRecord,
-  ScorecardRecord,
-  ScoredCardRecord,
-  TranscriptRecord,
-} from '../../src/domain/records.ts';
-import { listenOnLoopback, type RunningServer } from './loopback.ts';
-
-export type StoreServerResource =
-  | 'list'
-  | 'evaluation'
-  | 'transcript'
-  | 'scorecard'
-  | 'dealInsights'
-  | 'rubric'
-  | 'apiKey'
-  | 'unknown';
+export type StoreServerResource = Exclude<sample.SampleResource, 'other'> | 'unknown';
 
 /** One request as it arrived. */
 export interface SeenRequest {
@@ -41,19 +25,21 @@ export interface SeenRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** Unix milliseconds, with fractions. */
+  readonly arrivedAtMs: number;
 }
 
 export type StoreHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** What a test puts in. The maps of the server take anything, malformed records and foreign ids included. */
+/** What a test puts in. The tables of the server take anything, malformed records and foreign ids included. */
 export interface StoreContents {
-  readonly evaluations?: readonly EvaluationRecord[];
-  readonly transcripts?: readonly TranscriptRecord[];
-  readonly scoredCards?: readonly ScoredCardRecord[];
-  readonly dealInsights?: readonly DealInsightsRecord[];
-  readonly scorecards?: readonly ScorecardRecord[];
+  readonly evaluations?: readonly domain.EvaluationRecord[];
+  readonly transcripts?: readonly domain.TranscriptRecord[];
+  readonly scoredCards?: readonly domain.ScoredCardRecord[];
+  readonly dealInsights?: readonly domain.DealInsightsRecord[];
+  readonly scorecards?: readonly domain.ScorecardRecord[];
   /** By the lower-case hex SHA-256 of the key. */
-  readonly apiKeys?: Readonly<Record<string, ApiKeyRecord>>;
+  readonly apiKeys?: Readonly<Record<string, domain.ApiKeyRecord>>;
 }
 
 /** Answers are held from the moment a gate is set until `release` is called. */
@@ -61,69 +47,78 @@ export interface Gate {
   release(): void;
 }
 
-interface Override {
-  readonly match: string | RegExp;
-  readonly handler: StoreHandler;
+/** An answer that is ready and was not sent yet. */
+export interface HeldAnswer {
+  readonly path: string;
+  send(): void;
 }
 
-/** A record on the wire, which may lack anything. */
-type WireRecord = Readonly<Record<string, unknown>>;
+/** Answers as they were when their requests arrived, in order of arrival, until the test sends them. */
+export interface Hold {
+  readonly answers: readonly HeldAnswer[];
+  /** Sends all of them, and holds no more. */
+  release(): void;
+}
+
+const TABLES = ['evaluations', 'transcripts', 'scoredCards', 'dealInsights', 'scorecards'] as const;
 
 export class StoreServer {
   readonly token = 'store-token-for-tests';
-  /** Raw records by id. Setting one directly lets a test store a malformed record, or one under a foreign id. */
-  readonly evaluations = new Map<string, unknown>();
-  readonly transcripts = new Map<string, unknown>();
-  readonly scoredCards = new Map<string, unknown>();
-  readonly dealInsights = new Map<string, unknown>();
-  readonly scorecards = new Map<string, unknown>();
-  readonly apiKeys = new Map<string, unknown>();
+  readonly #records = sample.createRecords();
+  /** Raw records by id. Setting one directly stores a malformed record, or one under a foreign id. */
+  readonly evaluations: sample.RecordTable = this.#records.evaluations;
+  readonly transcripts: sample.RecordTable = this.#records.transcripts;
+  readonly scoredCards: sample.RecordTable = this.#records.scoredCards;
+  readonly dealInsights: sample.RecordTable = this.#records.dealInsights;
+  readonly scorecards: sample.RecordTable = this.#records.scorecards;
+  readonly apiKeys: sample.RecordTable = this.#records.apiKeys;
   /** All requests so far, in order of arrival, refused and overridden ones included. */
   readonly requests: SeenRequest[] = [];
-
-  readonly #recordsBy: Partial<Record<StoreServerResource, ReadonlyMap<string, unknown>>> = {
-    evaluation: this.evaluations,
-    transcript: this.transcripts,
-    scorecard: this.scoredCards,
-    dealInsights: this.dealInsights,
-    rubric: this.scorecards,
-    apiKey: this.apiKeys,
-  };
-  readonly #running: RunningServer;
-  #overrides: Override[] = [];
+  readonly #upstream: sample.SampleUpstream;
+  #url = '';
+  #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
   #gate: Promise<void> | null = null;
+  #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
 
-  private constructor(running: RunningServer) {
-    this.#running = running;
+  constructor(latencyMs: number) {
+    const { token } = this;
+    const intercept = (call: sample.SampleCall): Promise<boolean> => this.#intercept(call);
+    this.#upstream = sample.createSampleUpstream({
+      data: { records: this.#records },
+      token,
+      latency: latencyMs,
+      intercept,
+    });
   }
 
   /** Listens on a free loopback port. */
-  static async start(): Promise<StoreServer> {
-    let store: StoreServer | null = null;
-    const server = createServer((request, response) => {
-      void store?.handle(request, response);
-    });
-    store = new StoreServer(await listenOnLoopback(server));
-    return store;
+  async listen(): Promise<this> {
+    this.#url = (await this.#upstream.listen(0)).url;
+    return this;
   }
 
   /** The base address, without a trailing slash: what `UPSTREAM_URL` would be. */
   get url(): string {
-    return this.#running.url;
+    return this.#url;
   }
 
   /** TCP connections opened so far. */
   get connections(): number {
-    return this.#running.connections();
+    return this.#upstream.connections;
+  }
+
+  /** Those that are open now. */
+  get openConnections(): number {
+    return this.#upstream.openConnections;
   }
 
   put(contents: StoreContents): void {
-    for (const record of contents.evaluations ?? []) this.evaluations.set(record['_id'], record);
-    for (const record of contents.transcripts ?? []) this.transcripts.set(record.evaluationId, record);
-    for (const record of contents.scoredCards ?? []) this.scoredCards.set(record.evaluationId, record);
-    for (const record of contents.dealInsights ?? []) this.dealInsights.set(record.evaluationId, record);
-    for (const record of contents.scorecards ?? []) this.scorecards.set(record['_id'], record);
+    for (const name of TABLES) {
+      for (const record of contents[name] ?? []) {
+        this[name].set('evaluationId' in record ? record.evaluationId : record['_id'], record);
+      }
+    }
     for (const [hash, record] of Object.entries(contents.apiKeys ?? {})) this.apiKeys.set(hash, record);
   }
 
@@ -154,6 +149,29 @@ export class StoreServer {
   }
 
   /**
+   * Makes each answer when its request arrives, from the records of that moment, and keeps it until it is sent. Only
+   * requests whose path (without query) is matched.
+   */
+  hold(match: RegExp = /^/): Hold {
+    const answers: HeldAnswer[] = [];
+    const held = { match, answers };
+    this.#held = held;
+    return {
+      answers,
+      release: () => {
+        if (this.#held === held) this.#held = null;
+        for (const answer of answers.slice()) answer.send();
+      },
+    };
+  }
+
+  /** Replaces the faults of the sample (`src/sample/faults.ts`); returns what ends all of them. */
+  setFaults(faults: Partial<sample.Faults>): () => void {
+    this.#upstream.setFaults(faults);
+    return () => this.#upstream.setFaults({});
+  }
+
+  /**
    * Answers requests whose path (without query) is `match`, or is matched by it, by the handler instead; the latest
    * override wins. Returns a function that takes it back.
    */
@@ -175,78 +193,53 @@ export class StoreServer {
 
   /** Every connection is reset as soon as a request arrives on it, until the returned function is called. */
   resetConnections(): () => void {
-    return this.override(/^/, (request) => {
-      request.socket.resetAndDestroy();
-    });
+    return this.override(/^/, ({ socket }) => void socket.resetAndDestroy());
   }
 
   async close(): Promise<void> {
-    await this.#running.close();
+    await this.#upstream.close();
   }
 
-  /** The server's request listener. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://store.invalid');
-    const { resource, id } = resourceOf(url.pathname);
-    this.requests.push({
-      resource,
-      id,
-      method: request.method ?? '',
-      path: request.url ?? '',
-      query: url.searchParams,
-      headers: request.headers,
-    });
+  async #intercept({ request, response, path, query, route, answer }: sample.SampleCall): Promise<boolean> {
+    const { method = '', url = '', headers } = request;
+    const resource = route.resource === 'other' ? 'unknown' : route.resource;
+    const arrivedAtMs = performance.timeOrigin + performance.now();
+    this.requests.push({ resource, id: route.id || null, method, path: url, query, headers, arrivedAtMs });
     this.#arrivals = this.#arrivals.filter((arrival) => {
       if (arrival.isReached()) arrival.resolve();
       return !arrival.isReached();
     });
     await this.#gate;
-    if (response.destroyed) return;
     const override = this.#overrides.find(({ match }) =>
-      typeof match === 'string' ? match === url.pathname : match.test(url.pathname),
+      typeof match === 'string' ? match === path : match.test(path),
     );
-    if (override !== undefined) override.handler(request, response);
-    else if (request.headers.authorization !== `Bearer ${this.token}`) sendError(response, 401, 'UNAUTHENTICATED');
-    else if (resource === 'list') this.#list(url.searchParams, request, response);
-    else this.#single(resource, id ?? '', { request, response });
-  }
-
-  #list(query: URLSearchParams, request: IncomingMessage, response: ServerResponse): void {
-    const workspaceIds = query.getAll('workspaceId').map((id) => id.toLowerCase());
-    if (workspaceIds.length === 0) {
-      sendError(response, 400, 'BAD_REQUEST');
-      return;
+    if (this.#held?.match.test(path) === true) {
+      answer();
+      await sendOf(this.#held.answers, url);
     }
-    const matching = [...this.evaluations.values()]
-      .filter((value) => isWireRecord(value))
-      .filter((record) => workspaceIds.includes(String(record['workspaceId']).toLowerCase()))
-      .filter((record) => query.get('state') === null || record['state'] === query.get('state'))
-      .filter((record) => matchesScorecard(record, query.get('scorecardId')))
-      .filter((record) => matchesSearch(record, query.get('q')))
-      .toSorted(newestFirst);
-    const offset = Number(query.get('offset') ?? '0');
-    const limit = Number(query.get('limit') ?? '50');
-    sendJson(request, response, { items: matching.slice(offset, offset + limit), total: matching.length });
-  }
-
-  #single(
-    resource: StoreServerResource,
-    id: string,
-    exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
-  ): void {
-    const record = this.#recordsBy[resource]?.get(id);
-    if (record !== undefined) {
-      sendJson(exchange.request, exchange.response, record);
-      return;
-    }
-    const isPart = resource === 'transcript' || resource === 'scorecard' || resource === 'dealInsights';
-    sendError(exchange.response, 404, isPart && this.evaluations.has(id) ? 'NOT_READY' : 'NOT_FOUND');
+    if (response.destroyed) return true;
+    override?.handler(request, response);
+    return override !== undefined;
   }
 }
 
-/** Starts a scripted store on a free loopback port. Close it when the test is over. */
-export async function createStoreServer(): Promise<StoreServer> {
-  return await StoreServer.start();
+/** Resolves once the test sends the answer. */
+function sendOf(held: HeldAnswer[], path: string): Promise<void> {
+  return new Promise((resolve) => {
+    const answer: HeldAnswer = {
+      path,
+      send: () => {
+        if (held.includes(answer)) held.splice(held.indexOf(answer), 1);
+        resolve();
+      },
+    };
+    held.push(answer);
+  });
+}
+
+/** Starts a store on a free loopback port, which answers at once or within that median. Close it in the end. */
+export async function createStoreServer({ latencyMs = 0 } = {}): Promise<StoreServer> {
+  return await new StoreServer(latencyMs).listen();
 }
 
 /** The form that the store's errors have. */
@@ -259,62 +252,7 @@ export function sendError(response: ServerResponse, status: number, code: string
 export function sendJson(request: IncomingMessage, response: ServerResponse, value: unknown): void {
   const body = JSON.stringify(value);
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  if (request.headers['if-none-match'] === etag) {
-    response.writeHead(304, { etag });
-    response.end();
-    return;
-  }
-  response.writeHead(200, { 'content-type': 'application/json', etag });
-  response.end(body);
-}
-
-const PATHS: readonly (readonly [RegExp, StoreServerResource])[] = [
-  [/\/internal\/v1\/evaluations\/([^/]+)$/, 'evaluation'],
-  [/\/internal\/v1\/evaluations\/([^/]+)\/transcript$/, 'transcript'],
-  [/\/internal\/v1\/evaluations\/([^/]+)\/scorecard$/, 'scorecard'],
-  [/\/internal\/v1\/evaluations\/([^/]+)\/deal-insights$/, 'dealInsights'],
-  [/\/internal\/v1\/scorecards\/([^/]+)$/, 'rubric'],
-  [/\/internal\/v1\/api-keys\/([^/]+)$/, 'apiKey'],
-];
-
-function resourceOf(pathname: string): { readonly resource: StoreServerResource; readonly id: string | null } {
-  if (pathname.endsWith('/internal/v1/evaluations')) return { resource: 'list', id: null };
-  for (const [pattern, resource] of PATHS) {
-    const id = pattern.exec(pathname)?.[1];
-    if (id !== undefined) return { resource, id };
-  }
-  return { resource: 'unknown', id: null };
-}
-
-function isWireRecord(value: unknown): value is WireRecord {
-  return typeof value === 'object' && value !== null;
-}
-
-function matchesScorecard(record: WireRecord, scorecardId: string | null): boolean {
-  if (scorecardId === null) return true;
-  const reference = record['scorecardRef'];
-  return isWireRecord(reference) && reference['id'] === scorecardId;
-}
-
-/** Case-insensitive substring of what the interface says is searched. */
-function matchesSearch(record: WireRecord, search: string | null): boolean {
-  if (search === null) return true;
-  const evaluatee = isWireRecord(record['evaluatee']) ? record['evaluatee'] : {};
-  const people = Array.isArray(record['people']) ? record['people'].filter((value) => isWireRecord(value)) : [];
-  const links = Array.isArray(record['crmLinks']) ? record['crmLinks'].filter((value) => isWireRecord(value)) : [];
-  const texts = [
-    record['title'],
-    evaluatee['displayName'],
-    evaluatee['email'],
-    ...people.map((person) => person['email']),
-    ...links.filter((link) => link['objectType'] === 'deal').map((link) => link['label']),
-  ];
-  const needle = search.toLowerCase();
-  return texts.some((text) => typeof text === 'string' && text.toLowerCase().includes(needle));
-}
-
-function newestFirst(a: WireRecord, b: WireRecord): number {
-  const byTime = Number(b['createdAtMs']) - Number(a['createdAtMs']);
-  if (byTime !== 0) return byTime;
-  return String(b['_id']) > String(a['_id']) ? 1 : -1;
+  const isSame = request.headers['if-none-match'] === etag;
+  response.writeHead(isSame ? 304 : 200, isSame ? { etag } : { 'content-type': 'application/json', etag });
+  response.end(isSame ? undefined : body);
 }

@@ -1,5 +1,7 @@
 /** Who sells what to whom in the sample's calls. All invented. */
 
+import { parseNames } from './people.ts';
+
 /** A workspace's own company and what it sells. */
 export interface Vendor {
   readonly name: string;
@@ -90,36 +92,16 @@ export const VENDORS: readonly Vendor[] = [
 ];
 
 /** Companies on the buying side, with the name their domain begins with. */
-export const ACCOUNTS: readonly (readonly [name: string, domain: string])[] = [
-  ['Harbor & Pine Foods', 'harborpine'],
-  ['Kestrel Aviation', 'kestrelair'],
-  ['Bluewater Hotels', 'bluewaterhotels'],
-  ['Ostrava Steelworks', 'ostravasteel'],
-  ['Lumen Dental Group', 'lumendental'],
-  ['Fairmont Logistics', 'fairmontlog'],
-  ['Café Anatolia', 'cafeanatolia'],
-  ['Greenfield Co-op', 'greenfieldcoop'],
-  ['Pacific Crest Outfitters', 'pacificcrest'],
-  ['Tilbury Engineering', 'tilburyeng'],
-  ['Sonoma Medical Supply', 'sonomamed'],
-  ['Arden & Wolfe LLP', 'ardenwolfe'],
-  ['Redwood Learning', 'redwoodlearn'],
-  ['Vantage Insurance', 'vantageins'],
-  ['Bright Harbour Energy', 'brightharbour'],
-  ['Nimbus Robotics', 'nimbusrobotics'],
-  ['Société Laurent', 'laurent'],
-  ['Copperline Telecom', 'copperline'],
-  ['Maple Street Bakeries', 'maplestreet'],
-  ['Ironbridge Construction', 'ironbridge'],
-  ['Saffron Retail', 'saffronretail'],
-  ['Delta Marine Services', 'deltamarine'],
-  ['Juniper Health', 'juniperhealth'],
-  ['Orchard Lane Media', 'orchardlane'],
-  ['Stonegate Properties', 'stonegate'],
-  ['Aurora Pharma', 'aurorapharma'],
-  ['Wexford Motors', 'wexfordmotors'],
-  ['Polar Ice Cream', 'polarice'],
-];
+export const ACCOUNTS = parseNames(`
+Harbor & Pine Foods/harborpine, Kestrel Aviation/kestrelair, Bluewater Hotels, Ostrava Steelworks/ostravasteel,
+Lumen Dental Group/lumendental, Fairmont Logistics/fairmontlog, Café Anatolia/cafeanatolia, Greenfield Co-op,
+Pacific Crest Outfitters/pacificcrest, Tilbury Engineering/tilburyeng, Sonoma Medical Supply/sonomamed,
+Arden & Wolfe LLP/ardenwolfe, Redwood Learning/redwoodlearn, Vantage Insurance/vantageins,
+Bright Harbour Energy/brightharbour, Nimbus Robotics, Société Laurent/laurent, Copperline Telecom/copperline,
+Maple Street Bakeries/maplestreet, Ironbridge Construction/ironbridge, Saffron Retail,
+Delta Marine Services/deltamarine, Juniper Health, Orchard Lane Media/orchardlane,
+Stonegate Properties/stonegate, Aurora Pharma, Wexford Motors, Polar Ice Cream/polarice
+`);
 
 export const CALL_SOURCES: readonly (string | null)[] = [
   'zoom',

@@ -1,92 +1,35 @@
 /** Names of the people in the sample's calls. All invented; addresses use the reserved domain `.example` (RFC 2606). */
 
-/** A first name as it is written, and as it stands in an e-mail address. */
-export type GivenName = readonly [written: string, address: string];
+/** A name as it is written, and as it stands in an e-mail or web address. */
+export type Name = readonly [written: string, address: string];
 
-export const GIVEN_NAMES: readonly GivenName[] = [
-  ['Priya', 'priya'],
-  ['Marcus', 'marcus'],
-  ['Elena', 'elena'],
-  ['Tom', 'tom'],
-  ['Zoë', 'zoe'],
-  ['Daniel', 'daniel'],
-  ['Aisha', 'aisha'],
-  ['Łukasz', 'lukasz'],
-  ['Grace', 'grace'],
-  ['José', 'jose'],
-  ['Hannah', 'hannah'],
-  ['Kenji', 'kenji'],
-  ['Fatima', 'fatima'],
-  ['Oliver', 'oliver'],
-  ['Chloé', 'chloe'],
-  ['Ravi', 'ravi'],
-  ['Sofia', 'sofia'],
-  ['Ben', 'ben'],
-  ['Ingrid', 'ingrid'],
-  ['Dmitri', 'dmitri'],
-  ['Naomi', 'naomi'],
-  ['Jamal', 'jamal'],
-  ['Mei', 'mei'],
-  ['Patrick', 'patrick'],
-  ['Leila', 'leila'],
-  ['Sam', 'sam'],
-  ['Victoria', 'victoria'],
-  ['Mateo', 'mateo'],
-  ['Anneke', 'anneke'],
-  ['Carlos', 'carlos'],
-  ['Ruth', 'ruth'],
-  ['Siobhán', 'siobhan'],
-  ['محمد', 'mohammed'],
-  ['Björn', 'bjorn'],
-  ['Tamara', 'tamara'],
-  ['美咲', 'misaki'],
-];
+/** Names by commas; behind a slash the address, where it is not the name's own letters in lower case. */
+export function parseNames(text: string): readonly Name[] {
+  return text
+    .trim()
+    .split(/,\s+/)
+    .map((entry) => {
+      const [written = '', address = written.toLowerCase().replaceAll(/[^a-z]/g, '')] = entry.split('/');
+      return [written, address];
+    });
+}
 
-export const FAMILY_NAMES: readonly GivenName[] = [
-  ['Raman', 'raman'],
-  ['Okafor', 'okafor'],
-  ['Lindqvist', 'lindqvist'],
-  ['Hartley', 'hartley'],
-  ['Nguyen', 'nguyen'],
-  ['Costa', 'costa'],
-  ['Whitfield', 'whitfield'],
-  ["O'Brien", 'obrien'],
-  ['Moreau', 'moreau'],
-  ['Tanaka', 'tanaka'],
-  ['Castellanos', 'castellanos'],
-  ['Müller', 'mueller'],
-  ['Petrov', 'petrov'],
-  ['Adeyemi', 'adeyemi'],
-  ['Sinclair', 'sinclair'],
-  ['Patel', 'patel'],
-  ['van der Berg', 'vanderberg'],
-  ['Silva', 'silva'],
-  ['Kowalska', 'kowalska'],
-  ['Bennett', 'bennett'],
-  ['Haddad', 'haddad'],
-  ['Fitzgerald', 'fitzgerald'],
-  ['Yamamoto', 'yamamoto'],
-  ['Delgado', 'delgado'],
-  ['Novak', 'novak'],
-  ['Carmichael', 'carmichael'],
-  ['Ibrahim', 'ibrahim'],
-  ['Larsen', 'larsen'],
-  ['Reyes', 'reyes'],
-  ['Thornton', 'thornton'],
-];
+export const GIVEN_NAMES = parseNames(`
+Priya, Marcus, Elena, Tom, Zoë/zoe, Daniel, Aisha, Łukasz/lukasz, Grace, José/jose, Hannah, Kenji, Fatima,
+Oliver, Chloé/chloe, Ravi, Sofia, Ben, Ingrid, Dmitri, Naomi, Jamal, Mei, Patrick, Leila, Sam, Victoria, Mateo,
+Anneke, Carlos, Ruth, Siobhán/siobhan, محمد/mohammed, Björn/bjorn, Tamara, 美咲/misaki
+`);
+
+export const FAMILY_NAMES = parseNames(`
+Raman, Okafor, Lindqvist, Hartley, Nguyen, Costa, Whitfield, O'Brien, Moreau, Tanaka, Castellanos,
+Müller/mueller, Petrov, Adeyemi, Sinclair, Patel, van der Berg, Silva, Kowalska, Bennett, Haddad, Fitzgerald,
+Yamamoto, Delgado, Novak, Carmichael, Ibrahim, Larsen, Reyes, Thornton
+`);
 
 /** What the people on the buying side do. */
-export const BUYER_ROLES: readonly string[] = [
-  'VP Operations',
-  'Head of Finance',
-  'Director of IT',
-  'Chief of Staff',
-  'Operations Manager',
-  'Procurement Lead',
-  'CFO',
-  'COO',
-  'Head of Data',
-  'Regional Director',
-  'Security Architect',
-  'Programme Manager',
-];
+export const BUYER_ROLES = `
+VP Operations, Head of Finance, Director of IT, Chief of Staff, Operations Manager, Procurement Lead, CFO, COO,
+Head of Data, Regional Director, Security Architect, Programme Manager
+`
+  .trim()
+  .split(/,\s+/);

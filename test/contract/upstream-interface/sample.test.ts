@@ -1,11 +1,11 @@
-import { createSampleData, createSampleUpstream, demo } from '../../../src/sample/index.ts';
+import { createSampleData, createSampleUpstream } from '../../../src/sample/index.ts';
 import { describeUpstreamInterface } from './suite.ts';
 
 describeUpstreamInterface('the bundled sample', async () => {
   const data = createSampleData({ seed: 11, evaluations: 600 });
   const [workspaceId = '', , otherWorkspaceId = ''] = data.workspaceIds;
   const apiKeyHash = 'ab'.repeat(32);
-  data.addApiKey(apiKeyHash, {
+  data.records.apiKeys.set(apiKeyHash, {
     keyId: 'key_1',
     name: 'Contract',
     status: 'ACTIVE',
@@ -22,7 +22,7 @@ describeUpstreamInterface('the bundled sample', async () => {
     token,
     workspaceId,
     otherWorkspaceId,
-    completedId: demo(data).reportId,
+    completedId: data.demo.reportId,
     unfinishedId: data.evaluations.find(({ state }) => state === 'QUEUED')?._id ?? '',
     apiKeyHash,
     stop: () => upstream.close(),

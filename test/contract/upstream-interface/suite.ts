@@ -82,14 +82,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
     afterAll(() => store.stop());
 
     describe('a read', () => {
-      test('of an evaluation gives the record of that id', () => {
-        expect(completed).toMatchObject({
-          _id: store.completedId,
-          workspaceId: store.workspaceId,
-          state: 'COMPLETED',
-        });
-      });
-
       test.each([
         ['transcript', transcriptSchema],
         ['scorecard', scoredCardSchema],
@@ -139,12 +131,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         }
       });
 
-      test('with another ETag in If-None-Match is a 200', async () => {
-        for (const address of addresses()) {
-          expect((await read(address, { 'if-none-match': '"another"' })).status).toBe(200);
-        }
-      });
-
       test('is the same whether it is compressed or not', async () => {
         for (const address of addresses()) {
           const plain = await read(address, { 'accept-encoding': 'identity' });
@@ -180,11 +166,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         expect(errorOf(await read(`/evaluations/${store.unfinishedId}/${part}`))).toEqual([404, 'NOT_READY']);
       });
 
-      test('is none for the unfinished evaluation itself', async () => {
-        const { state } = evaluationSchema.parse(json(await read(`/evaluations/${store.unfinishedId}`)));
-        expect(state).not.toBe('COMPLETED');
-      });
-
       test.each([
         'limit=10',
         'workspaceId=not-a-uuid',
@@ -209,10 +190,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         expect(new Set(one.items.map(({ workspaceId }) => workspaceId))).toEqual(new Set([store.workspaceId]));
         const seen = (await walk({}, 100, both)).items.map(({ workspaceId }) => workspaceId);
         expect(new Set(seen)).toEqual(new Set(both));
-      });
-
-      test('is empty for a workspace that nobody knows', async () => {
-        expect(await list({}, [MISSING_UUID])).toEqual({ items: [], total: 0 });
       });
 
       test('is newest first, and by descending id within a millisecond', async () => {
@@ -283,10 +260,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
       test('does not look at other members', async () => {
         expect(await find(completed._id)).toEqual([]);
         expect(await find(completed.evaluatee.userId ?? completed.ownerUserId)).toEqual([]);
-      });
-
-      test('finds nothing for a text that nobody wrote', async () => {
-        expect(await list({ q: 'zq-nobody-wrote-this-qz' })).toEqual({ items: [], total: 0 });
       });
     });
   });

@@ -1,36 +1,28 @@
 import { createHash } from 'node:crypto';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord, anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
-import { messageOf, type RunningAdmin, startAdmin, START, TOKEN } from './harness.ts';
+import { auditOf, logOf, messageOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
 
 const PATH = '/api/cache/maintenance';
 const OFF = { active: false, until: null, leftMs: 0, by: null, since: null };
 
-let gateway: TestGateway | undefined;
-let admin: RunningAdmin | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  await admin?.close();
-  gateway = undefined;
-  admin = undefined;
+let gateway: TestGateway;
+beforeEach(async () => {
+  gateway = await startTestGateway({ env: TOKENS });
 });
+afterEach(() => gateway.close());
 
-const authorization = `Bearer ${TOKEN}`;
+const put = (body: unknown) => gateway.admin('PUT', PATH, body);
+const end = () => gateway.admin('DELETE', PATH);
+const now = async () => (await gateway.admin('GET', PATH)).json;
 const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const REPORT = `${LIST}/${EVALUATION_ID}`;
 
-async function startAlice(): Promise<RunningAdmin> {
-  admin = await startAdmin({ tokens: [{ name: 'alice', token: TOKEN }] });
-  return admin;
-}
-
 async function startWithKey(): Promise<{ readonly running: TestGateway; readonly key: string }> {
-  const running = await startTestGateway();
-  gateway = running;
-  running.store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
-  const key = await running.issueKey({ perMinute: 100_000, perHour: 100_000 });
-  return { running, key };
+  gateway.store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
+  const key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
+  return { running: gateway, key };
 }
 
 function hashOf(key: string): string {
@@ -39,27 +31,24 @@ function hashOf(key: string): string {
 
 describe('the endpoint', () => {
   test('is off until it is begun, counts down, and ends by itself', async () => {
-    const { call, get, clock } = await startAlice();
-    const now = async () => (await get(PATH, { authorization })).json;
     expect(await now()).toEqual(OFF);
-    const begun = await call('PUT', PATH, { for: '30m' }, { authorization });
+    const begun = await put({ for: '30m' });
     const on = { active: true, until: '2026-01-15T12:30:00.000Z', leftMs: 1_800_000, by: 'alice', since: START };
     expect([begun.status, begun.json]).toEqual([200, on]);
-    clock.advance(1_799_999);
+    gateway.clock.advance(1_799_999);
     expect(await now()).toEqual({ ...on, leftMs: 1 });
-    clock.advance(1);
+    gateway.clock.advance(1);
     expect(await now()).toEqual(OFF);
   });
 
   test('takes a time too, moves the end of one that is on, and is ended', async () => {
-    const { call, clock } = await startAlice();
-    await call('PUT', PATH, { for: '1d' }, { authorization });
-    clock.advance(1000);
-    const moved = await call('PUT', PATH, { until: '2026-01-15T13:00:01+01:00' }, { authorization });
+    await put({ for: '1d' });
+    gateway.clock.advance(1000);
+    const moved = await put({ until: '2026-01-15T13:00:01+01:00' });
     expect(messageOf(moved)).toBe(
       "The body has 1 fault; nothing was changed.\n- until: given a time that is in the past, by this gateway's clock (2026-01-15T12:00:01.000Z); allowed: a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z",
     );
-    const again = await call('PUT', PATH, { until: '2026-01-15T13:00:02+01:00' }, { authorization });
+    const again = await put({ until: '2026-01-15T13:00:02+01:00' });
     expect(again.json).toEqual({
       active: true,
       until: '2026-01-15T12:00:02.000Z',
@@ -67,20 +56,19 @@ describe('the endpoint', () => {
       by: 'alice',
       since: START,
     });
-    expect((await call('DELETE', PATH, undefined, { authorization })).json).toEqual(OFF);
-    expect((await call('DELETE', PATH, undefined, { authorization })).json).toEqual(OFF);
+    expect((await end()).json).toEqual(OFF);
+    expect((await end()).json).toEqual(OFF);
   });
 
   test('every change is in the audit, with who, from what and to what; ending what is off is none', async () => {
-    const { call, audit } = await startAlice();
-    await call('DELETE', PATH, undefined, { authorization });
-    await call('PUT', PATH, { for: '1h' }, { authorization });
-    await call('PUT', PATH, { for: '2h' }, { authorization });
-    await call('DELETE', PATH, undefined, { authorization });
+    await end();
+    await put({ for: '1h' });
+    await put({ for: '2h' });
+    await end();
     const about = { at: START, who: 'alice', target: 'store' };
     const first = { until: '2026-01-15T13:00:00.000Z', by: 'alice' };
     const second = { until: '2026-01-15T14:00:00.000Z', by: 'alice' };
-    expect(await audit.entries()).toEqual([
+    expect(await auditOf(gateway)).toEqual([
       { ...about, action: 'cache.maintenance.off', from: second, to: null },
       { ...about, action: 'cache.maintenance.move', from: first, to: second },
       { ...about, action: 'cache.maintenance.on', from: null, to: first },
@@ -101,11 +89,10 @@ describe('the endpoint', () => {
     [{ for: '1h', who: 'me' }, 'who: unknown; allowed members: for, until'],
     [[], 'the body: given an array of 0; allowed: a JSON object'],
   ])('%j is refused, and nothing is changed', async (body, fault) => {
-    const { call, audit, get } = await startAlice();
-    const refused = await call('PUT', PATH, body, { authorization });
+    const refused = await put(body);
     expect([refused.status, messageOf(refused)]).toEqual([400, expect.stringContaining(fault)]);
-    expect((await get(PATH, { authorization })).json).toEqual(OFF);
-    expect(await audit.entries()).toEqual([]);
+    expect(await now()).toEqual(OFF);
+    expect(await auditOf(gateway)).toEqual([]);
   });
 });
 
@@ -148,36 +135,48 @@ describe('while it is on', () => {
     expect((await running.get(LIST, { key })).status).toBe(200);
   });
 
-  test('/readyz and the metrics tell of it, and the store is not taken for failing', async () => {
+  test('/readyz, the metrics and the log report it, and the store is not taken for failing', async () => {
     const { running, key } = await startWithKey();
     await running.get(LIST, { key });
-    await running.admin('PUT', PATH, { for: '45s' });
+    await put({ for: '45s' });
     await running.get(REPORT + '/transcript', { key });
-    const { status, json } = await running.admin('GET', '/readyz');
-    expect([status, json]).toMatchObject([
-      200,
-      {
-        dependencies: [
-          { name: 'store', status: 'ok' },
-          { name: 'capacity', status: 'ok' },
-          {
-            name: 'maintenance',
-            status: 'degraded',
-            since: '2026-01-15T12:00:00.000Z',
-            detail: 'the store is asked nothing until 2026-01-15T12:00:45.000Z',
-          },
-        ],
-      },
-    ]);
-    const { text } = await running.admin('GET', '/metrics');
-    expect(text).toContain('evalgate_maintenance_active 1\n');
-    expect(text).not.toContain('paused');
-    running.clock.advance(45_000);
-    expect((await running.admin('GET', '/metrics')).text).toContain('evalgate_maintenance_active 0\n');
-    expect((await running.admin('GET', '/readyz')).text).toContain('"name":"maintenance","status":"ok"');
+    const during = await readinessOf(running);
+    expect([during.code, during.statuses]).toMatchObject([200, { store: 'ok', maintenance: 'degraded' }]);
+    const detail = 'the store is asked nothing until 2026-01-15T12:00:45.000Z';
+    expect(during.of('maintenance')).toMatchObject({ since: START, detail });
+    expect(await samplesOf(running, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 1 });
+    expect((await running.admin('GET', '/metrics')).text).not.toContain('paused');
+    expect(logOf(running, 'maintenance: the store is asked nothing')).toMatchObject([{ level: 'warn', detail }]);
+
+    // Its end is dated by when it was, however late somebody looks.
+    running.clock.advance(90_000);
+    expect((await readinessOf(running)).of('maintenance')).toMatchObject({
+      status: 'ok',
+      since: '2026-01-15T12:00:45.000Z',
+      detail: 'off',
+    });
+    expect(await samplesOf(running, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 0 });
+    expect(logOf(running, 'maintenance has ended')).toMatchObject([{ level: 'info', lastedMs: 45_000 }]);
+  });
+
+  test('an end that is moved is no second line, and one that somebody brings about is dated by that', async () => {
+    await put({ for: '30m' });
+    await put({ for: '60m' });
+    gateway.clock.advance(2_700_000);
+    await end();
+    expect(logOf(gateway, 'maintenance: the store is asked nothing')).toHaveLength(1);
+    expect(logOf(gateway, 'maintenance has ended')).toMatchObject([{ lastedMs: 2_700_000 }]);
+    expect((await readinessOf(gateway)).of('maintenance')?.since).toBe('2026-01-15T12:45:00.000Z');
+  });
+
+  test('an end that nobody asks about is logged when it comes', async () => {
+    await put({ for: '250ms' });
+    gateway.clock.advance(250);
+    await vi.waitFor(() => expect(logOf(gateway, 'maintenance has ended')).toHaveLength(1), 5000);
   });
 
   test('with KEYS_SOURCE=upstream no key is asked of the store; one that it has confirmed goes on', async () => {
+    await gateway.close();
     gateway = await startTestGateway({ env: { KEYS_SOURCE: 'upstream' } });
     const { store, clock } = gateway;
     const record = anApiKeyRecord({ workspaceIds: [WORKSPACE_A], scopes: ['reports.read'] });

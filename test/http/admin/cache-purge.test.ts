@@ -1,17 +1,16 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { aTranscript, anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
-import { messageOf, type RunningAdmin, startAdmin, TOKEN } from './harness.ts';
+import { auditOf, faults, messageOf, START, TOKENS } from '../../support/admin.ts';
 
-let gateway: TestGateway | undefined;
-let admin: RunningAdmin | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  await admin?.close();
-  gateway = undefined;
-  admin = undefined;
+let gateway: TestGateway;
+beforeEach(async () => {
+  gateway = await startTestGateway({ env: TOKENS });
 });
+afterEach(() => gateway.close());
+
+const purge = (body: unknown) => gateway.admin('POST', '/api/cache/purge', body);
 
 const TAG_FORM =
   'all, class:NAME (one of list, evaluation, transcript, scorecard, rubric, dealInsights, notFound), workspace:UUID, evaluation:ID or scorecard:ID (an ID is 1 to 64 characters of A-Z, a-z, 0-9, _ and -)';
@@ -22,19 +21,16 @@ const REPORT = `${LIST}/ev_1`;
 
 /** A gateway with an evaluation in each of two workspaces, and a way to read any path of both. */
 async function start() {
-  gateway = await startTestGateway();
-  const running = gateway;
-  running.store.put({
+  gateway.store.put({
     evaluations: [anEvaluation(), anEvaluation({ _id: 'ev_2', workspaceId: WORKSPACE_B })],
     transcripts: [aTranscript()],
   });
-  const key = await running.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
+  const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
   const read = async (path: string): Promise<string> => {
-    const reply = await running.get(path, { key });
+    const reply = await gateway.get(path, { key });
     return `${reply.status} ${String(reply.headers['cache-status'])}`;
   };
-  const purge = (body: unknown) => running.admin('POST', '/api/cache/purge', body);
-  return { store: running.store, gateway: running, read, purge };
+  return { store: gateway.store, read };
 }
 
 const SOME_BYTES: unknown = expect.any(Number);
@@ -43,7 +39,7 @@ const HIT: unknown = expect.stringMatching(/^200 evalgate; hit; ttl=\d+$/);
 
 describe('a purge', () => {
   test('hard, the default: the next reader waits for the store, and what has another tag stays', async () => {
-    const { store, read, purge } = await start();
+    const { store, read } = await start();
     expect([await read(LIST), await read(listOf(WORKSPACE_B))]).toEqual([MISS, MISS]);
     expect([await read(LIST), store.calls('list')]).toEqual([HIT, 2]);
 
@@ -64,7 +60,7 @@ describe('a purge', () => {
   });
 
   test('soft: the next reader is served what there is, and the store is asked once behind', async () => {
-    const { store, read, purge } = await start();
+    const { store, read } = await start();
     await read(LIST);
     expect(await purge({ tags: ['class:list'], mode: 'soft' })).toMatchObject({
       status: 200,
@@ -80,7 +76,7 @@ describe('a purge', () => {
   });
 
   test('C6: of an evaluation takes along its parts and the lists that may hold it', async () => {
-    const { store, read, purge } = await start();
+    const { store, read } = await start();
     for (const path of [LIST, listOf(WORKSPACE_B), REPORT, `${REPORT}/transcript`]) await read(path);
     const before = store.calls();
     expect((await purge({ tags: ['evaluation:ev_1'] })).json).toMatchObject({
@@ -93,7 +89,7 @@ describe('a purge', () => {
   });
 
   test('all: nothing is left, and a second one finds nothing', async () => {
-    const { store, read, purge } = await start();
+    const { store, read } = await start();
     await read(LIST);
     await read(`${LIST}/none`);
     const first = await purge({ tags: ['all', 'all'] });
@@ -104,35 +100,30 @@ describe('a purge', () => {
   });
 
   test('dry: tells what the same purge then does, changes nothing, and is not audited', async () => {
-    const { store, gateway: running, read, purge } = await start();
+    const { store, read } = await start();
     await read(LIST);
-    const audited = async () =>
-      z.object({ entries: z.array(z.unknown()) }).parse((await running.admin('GET', '/api/audit')).json).entries;
-    const before = await audited();
+    const before = await auditOf(gateway);
     const { memory } = z
       .object({ memory: z.object({ bytes: z.number().positive() }) })
-      .parse((await running.admin('GET', '/api/cache')).json);
+      .parse((await gateway.admin('GET', '/api/cache')).json);
     const dry = await purge({ tags: ['all'], dryRun: true });
     expect(dry.json).toMatchObject({ entries: 2, bytes: memory.bytes, tags: ['all'], mode: 'hard', dryRun: true });
     expect([await read(LIST), store.calls('list')]).toEqual([HIT, 1]);
-    expect(await audited()).toEqual(before);
+    expect(await auditOf(gateway)).toEqual(before);
     const wet = await purge({ tags: ['all'] });
     expect(wet.json).toMatchObject({ entries: 2, bytes: memory.bytes, dryRun: false });
-    expect(await audited()).toHaveLength(before.length + 1);
+    expect(await auditOf(gateway)).toHaveLength(before.length + 1);
   });
 });
 
 describe('the audit', () => {
-  const authorization = { authorization: `Bearer ${TOKEN}` };
-
   test('has who purged which tags, how, and how much that was', async () => {
-    admin = await startAdmin({ tokens: [{ name: 'alice', token: TOKEN }] });
     const tags = ['class:list', `workspace:${WORKSPACE_A}`];
-    expect((await admin.call('POST', '/api/cache/purge', { tags, mode: 'soft' }, authorization)).status).toBe(200);
+    expect((await purge({ tags, mode: 'soft' })).status).toBe(200);
     const purged = ['class:list', `workspace:${WORKSPACE_A}`, 'class:notFound'];
-    expect(await admin.audit.entries()).toEqual([
+    expect(await auditOf(gateway)).toEqual([
       {
-        at: '2026-01-15T12:00:00.000Z',
+        at: START,
         who: 'alice',
         action: 'cache.purge',
         target: 'cache',
@@ -143,11 +134,9 @@ describe('the audit', () => {
   });
 
   test('keeps a hundred tags of a purge and how many there were', async () => {
-    admin = await startAdmin();
     const tags = Array.from({ length: 1000 }, (_, index) => `scorecard:sc_${index}`);
-    expect((await admin.call('POST', '/api/cache/purge', { tags })).json).toMatchObject({ tags });
-    const [entry] = await admin.audit.entries();
-    expect(entry?.to).toMatchObject({ tagCount: 1000, tags: tags.slice(0, 100) });
+    expect((await purge({ tags })).json).toMatchObject({ tags });
+    expect(await auditOf(gateway)).toMatchObject([{ to: { tagCount: 1000, tags: tags.slice(0, 100) } }]);
   });
 });
 
@@ -177,22 +166,9 @@ describe('what is refused', () => {
         'tag: unknown; allowed members: tags, mode, dryRun',
       ],
     ],
-  ])('%j: each fault is listed, and nothing is purged', async (body, faults) => {
-    admin = await startAdmin();
-    const answer = await admin.call('POST', '/api/cache/purge', body);
-    expect(answer.status).toBe(400);
-    const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
-    expect(messageOf(answer)).toBe(
-      [`The body has ${count}; nothing was changed.`, ...faults.map((fault) => `- ${fault}`)].join('\n'),
-    );
-    expect(await admin.audit.entries()).toEqual([]);
-  });
-
-  test('a call without the token', async () => {
-    admin = await startAdmin({ tokens: [{ name: 'alice', token: TOKEN }] });
-    expect((await admin.call('POST', '/api/cache/purge', { tags: ['all'] })).status).toBe(401);
-    expect((await admin.call('PUT', '/api/cache/ttl/list', { fresh: '1s' })).status).toBe(401);
-    expect((await admin.get('/api/cache')).status).toBe(401);
-    expect(await admin.audit.entries()).toEqual([]);
+  ])('%j: each fault is listed, and nothing is purged', async (body, lines) => {
+    const answer = await purge(body);
+    expect([answer.status, messageOf(answer)]).toEqual([400, faults(...lines)]);
+    expect(await auditOf(gateway)).toEqual([]);
   });
 });

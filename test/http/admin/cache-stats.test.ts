@@ -1,40 +1,58 @@
-import { afterEach, expect, test } from 'vitest';
+/** What operators are shown of reads: /api/cache, /api/cache/top, /api/cache/history, /api/cache/pulse, /api/cache/advice. */
+import { Agent } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { configFile, messageOf, START, statsOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
 import { aTranscript, anEvaluation, WORKSPACE_A } from '../../support/records.ts';
-import { aStoredAbsence, aStoredEvaluation, keyOfEvaluation } from '../../support/stored-entry.ts';
-import { createCacheRig, MAX_BYTES } from './cache-rig.ts';
-import { type RunningAdmin, startAdmin, START } from './harness.ts';
 
-let gateway: TestGateway | undefined;
-let admin: RunningAdmin | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  await admin?.close();
-  gateway = undefined;
-  admin = undefined;
+const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
+const CLASSES = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'];
+const MEMORY_BYTES = 64_000_000;
+
+let gateway: TestGateway;
+let key: string;
+beforeEach(async () => {
+  gateway = await startTestGateway();
+  gateway.store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
+  key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
 });
+afterEach(() => gateway.close());
 
-const statsSchema = z.object({
-  since: z.string(),
-  memory: z.object({ entries: z.number(), bytes: z.number(), maxBytes: z.number() }),
-  classes: z.array(z.looseObject({ class: z.string(), memory: z.object({ entries: z.number(), bytes: z.number() }) })),
-});
+const read = async (path: string = LIST): Promise<number> => (await gateway.get(path, { key })).status;
+const keyOf = (id: string): unknown => expect.stringContaining(id);
+const purge = (mode: string) => gateway.admin('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'], mode });
+const memorySchema = z.looseObject({ memory: z.object({ entries: z.number() }) });
 
-const SOME_BYTES: unknown = expect.any(Number);
-const NO_OUTCOMES = { hit: 0, 'stale-while-revalidate': 0, 'stale-if-error': 0, collapsed: 0, miss: 0, failed: 0 };
-const NO_MISSES = { 'never-seen': 0, expired: 0, evicted: 0, purged: 0, 'not-cacheable': 0 };
+/** Entries in memory that can be used, by class. */
+async function held(): Promise<readonly number[]> {
+  const all = await Promise.all(CLASSES.map((name) => statsOf(gateway, name)));
+  return all.map((row) => memorySchema.parse(row).memory.entries);
+}
 
-test('a class a row, in the order of the classes; nothing is counted before anything is read', async () => {
-  admin = await startAdmin();
-  const { status, json } = await admin.get('/api/cache');
-  expect([status, json]).toEqual([
-    200,
-    {
+const show = async (path: string): Promise<unknown> => (await gateway.admin('GET', path)).json;
+
+/** Reads what the store takes so long to answer, by the clock. */
+async function readSlowly(path: string, afterMs: number): Promise<void> {
+  const calls = gateway.store.calls();
+  const gate = gateway.store.gate();
+  const waiting = read(path);
+  await gateway.store.waitForCalls(calls + 1);
+  gateway.clock.advance(afterMs);
+  gate.release();
+  await waiting;
+}
+
+describe('/api/cache', () => {
+  const SOME_BYTES: unknown = expect.any(Number);
+  const NO_OUTCOMES = { hit: 0, 'stale-while-revalidate': 0, 'stale-if-error': 0, collapsed: 0, miss: 0, failed: 0 };
+  const NO_MISSES = { 'never-seen': 0, expired: 0, evicted: 0, purged: 0, 'not-cacheable': 0 };
+
+  test('has one row per class, in the order of the classes; nothing is counted before anything is read', async () => {
+    expect(await show('/api/cache')).toEqual({
       since: START,
-      memory: { entries: 0, bytes: 0, maxBytes: MAX_BYTES },
-      classes: ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'].map((name) => ({
+      memory: { entries: 0, bytes: 0, maxBytes: MEMORY_BYTES },
+      classes: CLASSES.map((name) => ({
         class: name,
         reads: 0,
         outcomes: NO_OUTCOMES,
@@ -45,131 +63,365 @@ test('a class a row, in the order of the classes; nothing is counted before anyt
         latencyMs: null,
         memory: { entries: 0, bytes: 0 },
       })),
-    },
-  ]);
+    });
+  });
+
+  test('counts reads by outcome, misses by reason, and calls to the store, each in its class', async () => {
+    const { store, clock } = gateway;
+    await read();
+    await read();
+    expect(await statsOf(gateway, 'list')).toEqual({
+      class: 'list',
+      reads: 2,
+      outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1 },
+      tiers: { memory: 1, redis: 0 },
+      misses: { ...NO_MISSES, 'never-seen': 1 },
+      storeCalls: 1,
+      ageMs: { p50: 0, p90: 0, p99: 0 },
+      latencyMs: { p50: 0, p90: 0, p99: 0 },
+      memory: { entries: 1, bytes: SOME_BYTES },
+    });
+    // Backfilled by the list: a hit without any call of its own.
+    await read(`${LIST}/ev_1`);
+    expect(await statsOf(gateway, 'evaluation')).toMatchObject({ reads: 1, outcomes: { hit: 1 }, storeCalls: 0 });
+
+    // What is absent is of the class notFound, the call for it too.
+    expect([await read(`${LIST}/none`), await read(`${LIST}/none`)]).toEqual([404, 404]);
+    expect(await statsOf(gateway, 'notFound')).toMatchObject({
+      reads: 2,
+      outcomes: { hit: 1, miss: 1 },
+      storeCalls: 1,
+      memory: { entries: 1 },
+    });
+    expect(await statsOf(gateway, 'evaluation')).toMatchObject({ reads: 1, memory: { entries: 1 } });
+
+    // Past stale and within error, with a store that fails.
+    clock.advance(10 * 60_000);
+    const heal = store.fail(503);
+    expect([await read(), await read(`${LIST}/ev_1/transcript`)]).toEqual([200, 500]);
+    heal();
+    expect(await statsOf(gateway, 'list')).toMatchObject({
+      reads: 3,
+      outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1, 'stale-if-error': 1 },
+      tiers: { memory: 2, redis: 0 },
+      misses: { 'never-seen': 1, expired: 1 },
+      storeCalls: store.calls('list'),
+    });
+    expect(await statsOf(gateway, 'transcript')).toMatchObject({
+      reads: 1,
+      outcomes: { ...NO_OUTCOMES, failed: 1 },
+      misses: { 'never-seen': 1 },
+      ageMs: null,
+      storeCalls: store.calls('transcript'),
+    });
+
+    // A failure is remembered for a second.
+    clock.advance(1000);
+    await gateway.admin('POST', '/api/cache/purge', { tags: ['class:list'] });
+    expect(await statsOf(gateway, 'list')).toMatchObject({ memory: { entries: 0, bytes: 0 } });
+    await read();
+    expect(await statsOf(gateway, 'list')).toMatchObject({
+      reads: 4,
+      misses: { 'never-seen': 1, expired: 1, purged: 1 },
+      memory: { entries: 1 },
+    });
+  });
+
+  test('readers of one call to the store are one miss and the rest collapsed', async () => {
+    const gate = gateway.store.gate();
+    const readers = [read(), read(), read()];
+    await gateway.store.waitForCalls(1, 'list');
+    gate.release();
+    expect(await Promise.all(readers)).toEqual([200, 200, 200]);
+    expect(await statsOf(gateway, 'list')).toMatchObject({ outcomes: { miss: 1, collapsed: 2 }, storeCalls: 1 });
+  });
+
+  test('the memory in all holds what was purged until it is replaced; its class does not', async () => {
+    await read();
+    await read(`${LIST}/none`);
+    expect(await held()).toEqual([1, 1, 0, 0, 0, 0, 1]);
+    await purge('soft');
+    expect(await held()).toEqual([1, 1, 0, 0, 0, 0, 1]);
+    await purge('hard');
+    expect(await held()).toEqual([0, 0, 0, 0, 0, 0, 1]);
+    expect(await show('/api/cache')).toMatchObject({ memory: { entries: 3 } });
+  });
+
+  test('a copy that was dropped for want of memory is missed as evicted', async () => {
+    await gateway.close();
+    gateway = await startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } });
+    const body = 'x'.repeat(300_000);
+    const ids = Array.from({ length: 6 }, (_, index) => `ev_${index}`);
+    gateway.store.put({
+      evaluations: ids.map((id) => anEvaluation({ _id: id })),
+      transcripts: ids.map((id) => aTranscript({ evaluationId: id, body })),
+    });
+    key = await gateway.issueKey();
+    for (const id of [...ids, 'ev_0']) expect(await read(`${LIST}/${id}/transcript`)).toBe(200);
+    expect(await statsOf(gateway, 'transcript')).toMatchObject({ misses: { 'never-seen': 6, evicted: 1 } });
+  });
+
+  test('ages are within 7 % of the true ones, at every percentile', async () => {
+    await gateway.admin('PUT', '/api/cache/ttl/list', { fresh: '1d' });
+    await read();
+    // Ages from 1 s to 100 s, each once, behind the one of 0.
+    for (let second = 1; second < 100; second += 1) {
+      gateway.clock.advance(1000);
+      await read();
+    }
+    const { ageMs } = z
+      .looseObject({ ageMs: z.strictObject({ p50: z.number(), p90: z.number(), p99: z.number() }) })
+      .parse(await statsOf(gateway, 'list'));
+    for (const [measured, exact] of [
+      [ageMs.p50, 49_000],
+      [ageMs.p90, 89_000],
+      [ageMs.p99, 98_000],
+    ] as const) {
+      expect(Math.abs(measured - exact)).toBeLessThanOrEqual(0.07 * exact);
+    }
+  });
 });
 
-test('reads are counted by outcome, misses by reason, and calls to the store, each in its class', async () => {
-  gateway = await startTestGateway();
-  const { store, clock } = gateway;
-  store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
-  const key = await gateway.issueKey();
-  const list = `/v1/workspaces/${WORKSPACE_A}/reports`;
-  const statsOf = async (cacheClass: string) => {
-    const { classes } = statsSchema.parse((await gateway?.admin('GET', '/api/cache'))?.json);
-    return classes.find((row) => row.class === cacheClass);
-  };
-  const read = async (path: string) => (await gateway?.get(path, { key }))?.status;
-
-  await read(list);
-  await read(list);
-  expect(await statsOf('list')).toEqual({
-    class: 'list',
-    reads: 2,
-    outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1 },
-    tiers: { memory: 1, redis: 0 },
-    misses: { ...NO_MISSES, 'never-seen': 1 },
-    storeCalls: 1,
-    ageMs: { p50: 0, p90: 0, p99: 0 },
-    latencyMs: { p50: 0, p90: 0, p99: 0 },
-    memory: { entries: 1, bytes: SOME_BYTES },
+describe('/api/cache/top', () => {
+  const loadSchema = z.looseObject({ storeCalls: z.number(), storeMs: z.number() });
+  const topSchema = z.strictObject({
+    since: z.string(),
+    scope: z.literal('process'),
+    keys: z.array(z.strictObject({ ...loadSchema.shape, key: z.string(), class: z.string() })),
+    routes: z.array(z.strictObject({ ...loadSchema.shape, route: z.string().nullable() })),
   });
-  // Seeded by the list: a hit without any call of its own.
-  await read(`${list}/ev_1`);
-  expect(await statsOf('evaluation')).toMatchObject({ reads: 1, outcomes: { hit: 1 }, storeCalls: 0 });
+  const top = async (limit = 100) => topSchema.parse(await show(`/api/cache/top?limit=${limit}`));
 
-  // What is absent is of the class notFound, the call for it too.
-  expect([await read(`${list}/none`), await read(`${list}/none`)]).toEqual([404, 404]);
-  expect(await statsOf('notFound')).toMatchObject({
-    reads: 2,
-    outcomes: { hit: 1, miss: 1 },
-    storeCalls: 1,
-    memory: { entries: 1 },
-  });
-  expect(await statsOf('evaluation')).toMatchObject({ reads: 1, memory: { entries: 1 } });
-
-  // Past stale and within error, with a store that fails.
-  clock.advance(10 * 60_000);
-  const heal = store.fail(503);
-  expect(await read(list)).toBe(200);
-  expect(await read(`${list}/ev_1/transcript`)).toBe(500);
-  heal();
-  expect(await statsOf('list')).toMatchObject({
-    reads: 3,
-    outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1, 'stale-if-error': 1 },
-    tiers: { memory: 2, redis: 0 },
-    misses: { 'never-seen': 1, expired: 1 },
-    storeCalls: store.calls('list'),
-  });
-  expect(await statsOf('transcript')).toMatchObject({
-    reads: 1,
-    outcomes: { ...NO_OUTCOMES, failed: 1 },
-    misses: { 'never-seen': 1 },
-    storeCalls: store.calls('transcript'),
+  test.each([
+    ['limit=0', 'The query parameter limit: given "0"; allowed: an integer from 1 to 100; 20 if it is left out.'],
+    ['limit=101', 'The query parameter limit: given "101"; allowed: an integer from 1 to 100; 20 if it is left out.'],
+    ['limit=ten', 'The query parameter limit: given "ten"; allowed: an integer from 1 to 100; 20 if it is left out.'],
+    ['limit=1&limit=2', 'The query parameter limit may be given only once.'],
+    ['top=3', 'Unknown query parameter "top". Known here: limit.'],
+  ])('%s is refused', async (query, message) => {
+    const answer = await gateway.admin('GET', `/api/cache/top?${query}`);
+    expect([answer.status, messageOf(answer)]).toEqual([400, message]);
   });
 
-  // A failure is remembered for a second.
-  clock.advance(1000);
-  await gateway.admin('POST', '/api/cache/purge', { tags: ['class:list'] });
-  expect(await statsOf('list')).toMatchObject({ memory: { entries: 0, bytes: 0 } });
-  await read(list);
-  expect(await statsOf('list')).toMatchObject({
-    reads: 4,
-    misses: { 'never-seen': 1, expired: 1, purged: 1 },
-    memory: { entries: 1 },
+  test('counts what readers cause, refreshes and failures included, for key and route; hits are not', async () => {
+    const { store, clock } = gateway;
+    await read();
+    await read();
+    clock.advance(40_000);
+    await read();
+    await store.waitForCalls(2, 'list');
+    const heal = store.fail(404);
+    expect(await read('/v2/calls/ev_9')).toBe(500);
+    heal();
+    // The refresh is counted when its answer has come.
+    const callsOfAll = async () => (await top()).keys.reduce((sum, { storeCalls }) => sum + storeCalls, 0);
+    await expect.poll(callsOfAll).toBe(3);
+    const { since, keys, routes } = await top();
+    expect(since).toBe(START);
+    expect(keys.toSorted((a, b) => a.storeCalls - b.storeCalls)).toMatchObject([
+      { key: keyOf('ev_9'), class: 'evaluation', storeCalls: 1 },
+      { key: keyOf(WORKSPACE_A), class: 'list', storeCalls: 2 },
+    ]);
+    expect(routes.toSorted((a, b) => a.storeCalls - b.storeCalls)).toMatchObject([
+      { route: '/v2/calls/{callId}', storeCalls: 1 },
+      { route: '/v1/workspaces/{workspaceId}/reports', storeCalls: 2 },
+    ]);
+  });
+
+  test('the costliest come first, in whole milliseconds of the store, and no more than the limit', async () => {
+    await readSlowly('/v2/calls/ev_1', 30);
+    await readSlowly(`${LIST}/none`, 20);
+    await readSlowly(LIST, 90.4);
+    await readSlowly('/v2/calls/other', 20.6);
+    const { keys, routes } = await top();
+    expect(keys).toEqual([
+      { key: keyOf(WORKSPACE_A), class: 'list', storeCalls: 1, storeMs: 90 },
+      { key: keyOf('ev_1'), class: 'evaluation', storeCalls: 1, storeMs: 30 },
+      { key: keyOf('other'), class: 'notFound', storeCalls: 1, storeMs: 21 },
+      { key: keyOf('none'), class: 'notFound', storeCalls: 1, storeMs: 20 },
+    ]);
+    expect(routes).toEqual([
+      { route: '/v1/workspaces/{workspaceId}/reports', storeCalls: 1, storeMs: 90 },
+      { route: '/v2/calls/{callId}', storeCalls: 2, storeMs: 51 },
+      { route: '/v1/workspaces/{workspaceId}/reports/{reportId}', storeCalls: 1, storeMs: 20 },
+    ]);
+    const one = await top(1);
+    expect([one.keys, one.routes]).toEqual([keys.slice(0, 1), routes.slice(0, 1)]);
+  });
+
+  test('of far more keys than are counted the heavy ones are shown, with all of their calls', async () => {
+    await gateway.admin('PUT', '/api/cache/ttl/notFound', { fresh: '0s' });
+    const agent = new Agent({ keepAlive: true });
+    const call = (id: string) => gateway.get(`/v2/calls/${id}`, { key, agent });
+    const heavy = ['heavy-a', 'heavy-b', 'heavy-c'];
+    // Three keys that carry a fifth of the calls, among 1,200 that come once.
+    for (let round = 0; round < 100; round += 1) {
+      const once = Array.from({ length: 12 }, (_, index) => `once-${round}-${index}`);
+      await Promise.all([...once, ...heavy].map(call));
+    }
+    agent.destroy();
+    const { keys } = await top();
+    const shown = keys.filter(({ storeCalls }) => storeCalls > 20).toSorted((a, b) => (a.key < b.key ? -1 : 1));
+    expect(shown).toMatchObject(heavy.map((id) => ({ key: keyOf(id), storeCalls: 100 })));
+    expect(keys).toHaveLength(100);
+  }, 60_000);
+
+  test('is of the last half hour to hour', async () => {
+    const { clock } = gateway;
+    await read('/v2/calls/early');
+    clock.advance(1_800_000);
+    await read('/v2/calls/late');
+    expect((await top()).keys).toHaveLength(2);
+    clock.advance(1_800_000);
+    expect(await top()).toMatchObject({
+      since: '2026-01-15T12:30:00.000Z',
+      keys: [{ key: keyOf('late'), storeCalls: 1 }],
+    });
+    clock.advance(3_600_000);
+    expect(await top()).toMatchObject({ since: '2026-01-15T14:00:00.000Z', keys: [], routes: [] });
   });
 });
 
-test('what is absent counts as notFound alone, and the memory in all holds what was purged until it is replaced', async () => {
-  const clock = new ManualClock(Date.parse(START));
-  const rig = createCacheRig(clock);
-  const position = rig.purges.position();
-  rig.memory.set(keyOfEvaluation('a'), { ...aStoredEvaluation(0, { id: 'a' }), position });
-  rig.memory.set(keyOfEvaluation('b'), { ...aStoredAbsence(0, 'b'), position });
-  admin = await startAdmin({ cache: rig.controls });
-  const { get, call } = admin;
-  const stats = async () => statsSchema.parse((await get('/api/cache')).json);
-  const held = async () =>
-    (await stats()).classes.flatMap(({ class: name, memory }) => (memory.entries > 0 ? [[name, memory.entries]] : []));
-  expect(await held()).toEqual([
-    ['evaluation', 1],
-    ['notFound', 1],
-  ]);
-  await call('POST', '/api/cache/purge', { tags: ['evaluation:a'], mode: 'soft' });
-  expect(await held()).toHaveLength(2);
-  await call('POST', '/api/cache/purge', { tags: ['evaluation:a'] });
-  expect(await held()).toEqual([['notFound', 1]]);
-  expect((await stats()).memory).toEqual({ ...rig.memory.usage(), maxBytes: MAX_BYTES });
-  expect(rig.memory.usage().entries).toBe(2);
+const NONE = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
+
+describe('/api/cache/history', () => {
+  const historySchema = z.strictObject({
+    scope: z.string(),
+    stepMs: z.literal(30_000),
+    points: z.array(z.strictObject({ at: z.string(), classes: z.record(z.string(), z.unknown()) })),
+  });
+  const history = async () => historySchema.parse(await show('/api/cache/history'));
+  const nothing = Object.fromEntries(CLASSES.map((name) => [name, NONE]));
+
+  test('counts reads, hits, store calls and failures by class in steps of half a minute', async () => {
+    const { store, clock } = gateway;
+    for (const path of [LIST, LIST, `${LIST}/ev_1`, `${LIST}/none`]) await read(path);
+    clock.advance(29_999);
+    await read(`${LIST}/ev_1`);
+    clock.advance(30_001);
+    const heal = store.fail(503);
+    await read(`${LIST}/ev_1/transcript`);
+    heal();
+    expect(await history()).toEqual({
+      scope: 'process',
+      stepMs: 30_000,
+      points: [
+        {
+          at: START,
+          classes: {
+            ...nothing,
+            list: { reads: 2, hits: 1, storeCalls: 1, failed: 0 },
+            evaluation: { reads: 2, hits: 2, storeCalls: 0, failed: 0 },
+            notFound: { reads: 1, hits: 0, storeCalls: 1, failed: 0 },
+          },
+        },
+        { at: '2026-01-15T12:00:30.000Z', classes: nothing },
+        {
+          at: '2026-01-15T12:01:00.000Z',
+          classes: { ...nothing, transcript: { reads: 1, hits: 0, storeCalls: 1, failed: 1 } },
+        },
+      ],
+    });
+  });
+
+  test('begins with the first step in which anything was read, and keeps an hour', async () => {
+    expect((await history()).points).toEqual([{ at: START, classes: nothing }]);
+    gateway.clock.advance(150_000);
+    await read();
+    expect((await history()).points.map(({ at }) => at)).toEqual(['2026-01-15T12:02:30.000Z']);
+    gateway.clock.advance(3_600_000);
+    expect((await history()).points).toHaveLength(121);
+    gateway.clock.advance(30_000);
+    await read();
+    expect((await history()).points.map(({ at }) => at)).toEqual(['2026-01-15T13:03:00.000Z']);
+  });
 });
 
-test('a copy that was found in Redis counts as of that tier', async () => {
-  const rig = createCacheRig(new ManualClock());
-  rig.counters.countRead({
-    class: 'rubric',
-    outcome: 'hit',
-    tier: 'redis',
-    missReason: null,
-    ageMs: 4000,
-    durationMs: 0.5,
+describe('/api/cache/pulse', () => {
+  const pulseSchema = z.strictObject({
+    process: z.string(),
+    stepMs: z.literal(30_000),
+    points: z.array(
+      z.strictObject({ at: z.string(), reads: z.number(), p99Ms: z.number().nullable(), staleOnError: z.number() }),
+    ),
   });
-  rig.counters.countRead({
-    class: 'rubric',
-    outcome: 'collapsed',
-    tier: null,
-    missReason: 'evicted',
-    ageMs: 0,
-    durationMs: 120,
+  const pulse = async () => pulseSchema.parse(await show('/api/cache/pulse'));
+
+  test('has per half minute the reads, the slowest hundredth and the copies that stood in', async () => {
+    const { store, clock } = gateway;
+    await read();
+    clock.advance(600_000);
+    store.fail(503);
+    await read();
+    await read();
+    clock.advance(30_000);
+    const { process: self, points } = await pulse();
+    expect(points).toEqual([
+      { at: START, reads: 1, p99Ms: 0, staleOnError: 0 },
+      { at: '2026-01-15T12:10:00.000Z', reads: 2, p99Ms: 0, staleOnError: 2 },
+      { at: '2026-01-15T12:10:30.000Z', reads: 0, p99Ms: null, staleOnError: 0 },
+    ]);
+    expect(await show('/api/fleet')).toMatchObject({ members: [{ id: self, self: true }] });
   });
-  admin = await startAdmin({ cache: rig.controls });
-  const { classes } = statsSchema.parse((await admin.get('/api/cache')).json);
-  expect(classes.find((row) => row.class === 'rubric')).toMatchObject({
-    reads: 2,
-    outcomes: { ...NO_OUTCOMES, hit: 1, collapsed: 1 },
-    tiers: { memory: 0, redis: 1 },
-    misses: { ...NO_MISSES, evicted: 1 },
-    storeCalls: 0,
-    ageMs: { p50: 0, p90: 3967, p99: 3967 },
-    latencyMs: { p50: 0.495, p90: 118.783, p99: 118.783 },
+
+  test('keeps an hour, without the steps in which nothing was read', async () => {
+    for (let step = 0; step < 130; step += 1) {
+      if (step % 2 === 0) await read();
+      gateway.clock.advance(30_000);
+    }
+    const { points } = await pulse();
+    expect(points.map(({ reads }) => reads)).toEqual([...Array.from({ length: 60 }, () => 1), 0]);
+    expect(points[0]?.at).toBe(new Date(gateway.clock.nowMs() - 3_600_000).toISOString());
   });
+
+  test('the slowest hundredth is within 7 % of what reads took, by the clock', async () => {
+    await readSlowly(LIST, 400);
+    const { points } = await pulse();
+    const [p99Ms = Number.NaN] = points.map((point) => point.p99Ms ?? Number.NaN);
+    expect(Math.abs(p99Ms - 400)).toBeLessThanOrEqual(28);
+    expect(await statsOf(gateway, 'list')).toMatchObject({ latencyMs: { p50: p99Ms, p99: p99Ms } });
+  });
+});
+
+describe('/api/cache/advice', () => {
+  const adviceSchema = z.strictObject({
+    at: z.string(),
+    processes: z.number(),
+    classes: z.array(z.looseObject({ class: z.string(), curve: z.array(z.looseObject({ freshMs: z.number() })) })),
+  });
+
+  test('has every class, its limit, its curve, and what really happened; the limit follows the configuration', async () => {
+    for (let second = 0; second < 10; second += 1) {
+      for (const path of [LIST, `${LIST}/ev_1`]) await read(path);
+      gateway.clock.advance(10_000);
+    }
+    const { at, processes, classes } = adviceSchema.parse(await show('/api/cache/advice'));
+    expect([at, processes, classes.map((each) => each.class)]).toEqual(['2026-01-15T12:01:40.000Z', 1, CLASSES]);
+    const [list, evaluation, transcript] = classes;
+    expect(list).toMatchObject({
+      reads: 10,
+      outdatedLimit: 0.02,
+      measured: { hitRatio: 1 - gateway.store.calls('list') / 10 },
+    });
+    expect(list?.curve.length).toBeGreaterThan(5);
+    // Backfilled by the list.
+    expect(evaluation).toMatchObject({ reads: 10, measured: { hitRatio: 1, upstreamRps: 0 } });
+    expect(transcript).toMatchObject({ reads: 0, measured: null });
+    gateway.reload({ CONFIG_FILE: configFile('cache: {classes: {list: {outdatedLimit: 5%}}}') });
+    expect(await show('/api/cache/advice')).toMatchObject({
+      classes: CLASSES.map((name) => ({ class: name, outdatedLimit: name === 'list' ? 0.05 : 0.02 })),
+    });
+  });
+});
+
+test('/api/fleet has the process itself, and nothing of the store', async () => {
+  const { text, json } = await gateway.admin('GET', '/api/fleet');
+  const about = { host: expect.any(String), id: expect.any(String), version: expect.any(String) } as Record<
+    string,
+    unknown
+  >;
+  expect(json).toEqual({
+    members: [{ ...about, pid: process.pid, startedAt: START, status: 'ready', self: true }],
+  });
+  expect(text).not.toContain('store');
 });

@@ -1,17 +1,33 @@
+/** What each request to the admin listener passes before an endpoint sees it. */
 import { connect } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import { messageOf, type RunningAdmin, send, startAdmin, TOKEN, WORKSPACE } from './harness.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { WORKSPACE_A } from '../../support/records.ts';
 
-let admin: RunningAdmin | undefined;
-afterEach(async () => {
-  await admin?.close();
-  admin = undefined;
+let open: TestGateway;
+let closed: TestGateway;
+let elsewhere: TestGateway;
+beforeAll(async () => {
+  [open, closed, elsewhere] = await Promise.all([
+    startTestGateway(),
+    startTestGateway({ env: TOKENS }),
+    startTestGateway({
+      env: { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' },
+    }),
+  ]);
 });
+afterAll(() => Promise.all([open, closed, elsewhere].map((gateway) => gateway.close())));
 
-async function start(overrides: Parameters<typeof startAdmin>[0] = {}): Promise<RunningAdmin> {
-  admin = await startAdmin(overrides);
-  return admin;
-}
+type Headers = Readonly<Record<string, string>>;
+const get = (headers: Headers) => open.adminRaw('GET', '/api/keys', { headers });
+const getElsewhere = (host: string) =>
+  elsewhere.adminRaw('GET', '/api/keys', { headers: { host, authorization: 'Bearer t' } });
+const getClosed = (path: string, headers: Headers = {}) => closed.adminRaw('GET', path, { headers });
+const post = (path: string, body: string | Buffer, headers: Headers = {}) =>
+  open.adminRaw('POST', path, { headers: { 'content-type': 'application/json', ...headers }, body });
+const postClosed = async (headers: Headers, body: string): Promise<number> =>
+  (await closed.adminRaw('POST', '/api/keys', { headers, body })).status;
 
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -24,29 +40,33 @@ const SECURITY_HEADERS = {
 };
 
 describe('the Host header', () => {
-  test.each(['localhost', 'localhost:8081', 'LocalHost:1', '127.0.0.1', '127.8.9.10:65535', '[::1]', '[::1]:8081'])(
+  test.each(['localhost', 'LocalHost:1', '127.0.0.1', '127.8.9.10:65535', '[::1]', '[::1]:8081'])(
     '%s is loopback and passes',
     async (host) => {
-      const { get } = await start();
-      expect((await get('/api/keys', { host })).status).toBe(200);
+      expect((await get({ host })).status).toBe(200);
     },
   );
 
   test.each([
-    'evil.example',
     'evil.example:8081',
     '127.0.0.1.evil.example',
     'localhost.evil.example',
+    'localhost.',
     'localhost@evil.example',
+    'user@localhost',
+    '127.0.0.256',
     '128.0.0.1',
-    '10.0.0.7:8081',
     '[::2]',
+    '::1',
+    '[localhost]',
     '0.0.0.0',
     'localhost:80:80',
     'localhost:http',
+    'localhost:123456',
+    'localhost/x',
+    'localhost?x',
   ])('%j is refused with 403', async (host) => {
-    const { get } = await start();
-    const answer = await get('/api/keys', { host });
+    const answer = await get({ host });
     expect(answer.status).toBe(403);
     expect(messageOf(answer)).toBe(
       `The Host header ${JSON.stringify(host)} is not one of this listener's. Allowed are localhost, 127.0.0.0/8, [::1], with any port. Use one of them, or configure the name under which the admin listener is reached.`,
@@ -55,74 +75,66 @@ describe('the Host header', () => {
   });
 
   test('a configured name passes with any port and in any case, and loopback still does', async () => {
-    const { get } = await start({ allowedHosts: ['Admin.internal', '[fd00::1]'] });
-    expect((await get('/api/keys', { host: 'admin.INTERNAL:9000' })).status).toBe(200);
-    expect((await get('/api/keys', { host: '[fd00::1]:9000' })).status).toBe(200);
-    expect((await get('/api/keys', { host: 'localhost' })).status).toBe(200);
-    const refused = await get('/api/keys', { host: 'x.admin.internal' });
+    for (const host of ['admin.INTERNAL:9000', '[fd00::1]:9000', 'localhost']) {
+      expect((await getElsewhere(host)).status).toBe(200);
+    }
+    const refused = await getElsewhere('x.admin.internal');
     expect(refused.status).toBe(403);
     expect(messageOf(refused)).toContain('[::1], admin.internal, fd00::1, with any port');
   });
 
   test.each(['/livez', '/readyz'])('%s may be probed by address but not under a foreign name', async (path) => {
-    const { get } = await start();
-    expect((await get(path, { host: '10.1.2.3:8081' })).status).toBe(200);
-    expect((await get(path, { host: '[fd00::7]:8081' })).status).toBe(200);
-    expect((await get(path, { host: 'evil.example' })).status).toBe(403);
+    for (const [host, status] of [
+      ['10.1.2.3:8081', 200],
+      ['[fd00::7]:8081', 200],
+      ['1.2.3:8081', 403],
+      ['evil.example', 403],
+    ] as const) {
+      expect([host, (await open.adminRaw('GET', path, { headers: { host } })).status]).toEqual([host, status]);
+    }
   });
 
-  test('a request of HTTP/1.0 without a Host is refused', async () => {
-    const { port } = await start();
-    const answer = await new Promise<string>((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write('GET /api/keys HTTP/1.0\r\n\r\n'));
-      let text = '';
-      socket.on('data', (chunk) => (text += chunk.toString()));
-      socket.on('end', () => resolve(text));
-      socket.on('error', reject);
-    });
-    expect(answer).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
-    expect(answer).toContain('The Host header (none) is not one');
+  test.each([
+    ['none in HTTP/1.0', 'GET /api/keys HTTP/1.0\r\n\r\n', 403, 'The Host header (none) is not one of'],
+    ['none in HTTP/1.1', 'GET /api/keys HTTP/1.1\r\n\r\n', 400, 'The request must have one Host header.'],
+    ['no HTTP', 'hello\r\n\r\n', 400, '{"error":{"message":"'],
+  ])('%s is refused in the same form', async (_, bytes, status, text) => {
+    const answer = await open.adminBytes(bytes);
+    expect([answer.status, answer.body]).toEqual([status, expect.stringContaining(text)]);
   });
 });
 
 describe('where a browser says the request comes from', () => {
   test.each([
-    ['http://localhost:8081', 'localhost:8081'],
     ['http://localhost:8081', 'LOCALHOST:8081'],
     ['https://localhost:8081', 'localhost:8081'],
     ['http://127.0.0.1', '127.0.0.1'],
   ])('Origin %s is own under Host %s', async (origin, host) => {
-    const { get } = await start();
-    expect((await get('/api/keys', { origin, host })).status).toBe(200);
+    expect((await get({ origin, host })).status).toBe(200);
   });
 
   test.each([
     'http://localhost:3000',
     'http://localhost',
     'http://127.0.0.1:8081',
-    'http://evil.example',
     'http://localhost:8081.evil.example',
     'ftp://localhost:8081',
     'null',
-    '',
   ])('Origin %j is foreign under Host localhost:8081: 403, on reads too', async (origin) => {
-    const { get } = await start();
-    const answer = await get('/api/keys', { origin, host: 'localhost:8081' });
-    expect(answer.status).toBe(403);
-    expect(messageOf(answer)).toBe(
+    const answer = await get({ origin, host: 'localhost:8081' });
+    expect([answer.status, messageOf(answer)]).toEqual([
+      403,
       `The Origin ${JSON.stringify(origin)} is foreign. Only pages of this listener itself (http://localhost:8081) may call it from a browser.`,
-    );
+    ]);
     expect(answer.headers['access-control-allow-origin']).toBeUndefined();
   });
 
   test.each(['same-origin', 'none'])('Sec-Fetch-Site %s passes', async (site) => {
-    const { get } = await start();
-    expect((await get('/api/keys', { 'sec-fetch-site': site })).status).toBe(200);
+    expect((await get({ 'sec-fetch-site': site })).status).toBe(200);
   });
 
   test.each(['same-site', 'cross-site', 'anything'])('Sec-Fetch-Site %s is 403', async (site) => {
-    const { get } = await start();
-    const answer = await get('/api/keys', { 'sec-fetch-site': site });
+    const answer = await get({ 'sec-fetch-site': site });
     expect([answer.status, messageOf(answer)]).toEqual([
       403,
       `Sec-Fetch-Site is "${site}": another site made this request. Allowed are same-origin and none. Open the address in the browser's address bar.`,
@@ -130,73 +142,56 @@ describe('where a browser says the request comes from', () => {
   });
 
   test('a foreign page changes nothing, even with a right token', async () => {
-    const { call, registry, audit } = await start({ tokens: [{ name: 'ops', token: TOKEN }] });
-    const body = { name: 'x', workspaceIds: [WORKSPACE], scopes: ['calls.read'] };
-    const headers = { authorization: `Bearer ${TOKEN}`, origin: 'http://evil.example' };
-    expect((await call('POST', '/api/keys', body, headers)).status).toBe(403);
-    expect(await registry.list()).toEqual([]);
-    expect(await audit.entries()).toEqual([]);
+    const body = { name: 'x', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+    expect((await closed.admin('POST', '/api/keys', body, { origin: 'http://evil.example' })).status).toBe(403);
+    expect((await closed.admin('GET', '/api/keys')).json).toEqual({ keys: [] });
+    expect(await auditOf(closed)).toEqual([]);
   });
 });
 
 describe('what a body may be', () => {
   test.each(['POST', 'PUT', 'PATCH'])('%s without application/json is 415, whatever the path', async (method) => {
-    const { port } = await start();
     for (const type of [
       'text/plain',
       'application/x-www-form-urlencoded',
       'application/jsonp',
       'application/json; charset=latin1',
     ]) {
-      const answer = await send(port, method, '/nowhere', { headers: { 'content-type': type }, body: '{}' });
-      expect(answer.status).toBe(415);
-      expect(messageOf(answer)).toBe(
+      const answer = await open.adminRaw(method, '/nowhere', { headers: { 'content-type': type }, body: '{}' });
+      expect([answer.status, messageOf(answer)]).toEqual([
+        415,
         `The Content-Type is ${JSON.stringify(type)}; ${method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
-      );
+      ]);
     }
-    const none = await send(port, method, '/nowhere');
-    expect(none.status).toBe(415);
-    expect(messageOf(none)).toContain('The Content-Type is (none);');
+    const none = await open.adminRaw(method, '/nowhere');
+    expect([none.status, messageOf(none)]).toEqual([415, expect.stringContaining('The Content-Type is (none);')]);
   });
 
-  test.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"'])(
-    '%s is JSON',
-    async (type) => {
-      const { port } = await start();
-      const answer = await send(port, 'POST', '/api/keys', { headers: { 'content-type': type }, body: '{}' });
-      expect(answer.status).toBe(400);
-      expect(messageOf(answer)).toContain('The body has 3 faults');
-    },
-  );
+  test.each(['Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"'])('%s is JSON', async (type) => {
+    const answer = await post('/api/keys', '{}', { 'content-type': type });
+    expect([answer.status, messageOf(answer)]).toEqual([400, expect.stringContaining('The body has 3 faults')]);
+  });
 
   test('a compressed body is 415', async () => {
-    const { port } = await start();
-    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
-    const answer = await send(port, 'POST', '/api/keys', { headers, body: '{}' });
-    expect(answer.status).toBe(415);
-    expect(messageOf(answer)).toBe(
+    const answer = await post('/api/keys', '{}', { 'content-encoding': 'gzip' });
+    expect([answer.status, messageOf(answer)]).toEqual([
+      415,
       'The Content-Encoding is "gzip"; bodies are taken uncompressed only. Send the body as it is, without that header.',
-    );
+    ]);
   });
 
   test.each([
     ['/api/keys', 65_536],
     ['/api/keys/import', 1_048_576],
   ])('%s takes %i bytes and answers 413 to one more, declared or not', async (path, limit) => {
-    const { port } = await start();
-    const headers = { 'content-type': 'application/json' };
-    const full = await send(port, 'POST', path, { headers, body: '{}'.padEnd(limit) });
-    expect(full.status).toBe(400);
-    expect(messageOf(full)).toMatch(/^The body has [13] faults?; nothing was changed\./);
+    const full = await post(path, '{}'.padEnd(limit));
+    expect([full.status, messageOf(full)]).toEqual([400, expect.stringMatching(/^The body has [13] faults?; nothing/)]);
     for (const framing of [{}, { 'transfer-encoding': 'chunked' }]) {
-      const over = await send(port, 'POST', path, {
-        headers: { ...headers, ...framing },
-        body: '{}'.padEnd(limit + 1),
-      });
-      expect(over.status).toBe(413);
-      expect(messageOf(over)).toBe(
+      const over = await post(path, '{}'.padEnd(limit + 1), framing);
+      expect([over.status, messageOf(over)]).toEqual([
+        413,
         `The body is larger than ${limit} bytes, the most this endpoint takes. Send less at once.`,
-      );
+      ]);
     }
   });
 
@@ -206,150 +201,153 @@ describe('what a body may be', () => {
     [Buffer.from([0x22, 0xff, 0x22]), 'The body is not valid UTF-8. Send JSON in UTF-8.'],
     ['[1]', 'The body has 1 fault; nothing was changed.\n- the body: given an array of 1; allowed: a JSON object'],
     ['['.repeat(60_000), 'The body of 60000 bytes is not valid JSON. Send one JSON object.'],
+    [
+      '['.repeat(30_000) + ']'.repeat(30_000),
+      'The body has 1 fault; nothing was changed.\n- the body: given an array of 1; allowed: a JSON object',
+    ],
   ])('the body %# is 400 and says why', async (body, message) => {
-    const { port } = await start();
-    const answer = await send(port, 'POST', '/api/keys', { headers: { 'content-type': 'application/json' }, body });
-    expect(answer.status).toBe(400);
-    expect(messageOf(answer)).toBe(message);
+    const answer = await post('/api/keys', body);
+    expect([answer.status, messageOf(answer)]).toEqual([400, message]);
   });
 
-  test('deeply nested JSON is a fault like any other', async () => {
-    const { port } = await start();
-    const body = '['.repeat(30_000) + ']'.repeat(30_000);
-    const answer = await send(port, 'POST', '/api/keys', { headers: { 'content-type': 'application/json' }, body });
-    expect(answer.status).toBe(400);
-    expect(messageOf(answer)).toContain('the body: given an array of 1; allowed: a JSON object');
-  });
-
-  test('a client that leaves in the middle of its body harms nobody', async () => {
-    const { port, get, log } = await start();
-    await new Promise<void>((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => {
-        socket.write(
-          'POST /api/keys HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{',
-          () => socket.destroy(),
-        );
-      });
-      socket.on('close', () => resolve());
-      socket.on('error', reject);
+  const HEAD = 'POST /api/keys HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+  test.each([
+    ['that ends before all of it has come', `${HEAD}Content-Length: 50\r\n\r\n{`],
+    ['that breaks the protocol', `${HEAD}Transfer-Encoding: chunked\r\n\r\nno chunk\r\n`],
+  ])('a body %s is refused, and the log holds none of its bytes', async (_, bytes) => {
+    const before = logOf(closed, 'admin request refused').length;
+    const { hostname, port } = new URL(closed.adminUrl);
+    const socket = connect(Number(port), hostname, () => {
+      socket.end(bytes.replace('\r\n', '\r\nAuthorization: Bearer correct-horse\r\n'));
     });
+    socket.resume().on('error', () => {});
     await vi.waitFor(() =>
-      expect(log).toContainEqual({
-        level: 'warn',
-        fields: { method: 'POST', route: '/api/keys', status: 400, who: 'anonymous', reason: 'unreadable body' },
-        message: 'admin request refused',
-      }),
+      expect(logOf(closed, 'admin request refused').slice(before)).toEqual([
+        {
+          level: 'warn',
+          method: 'POST',
+          route: '/api/keys',
+          status: 400,
+          who: 'alice',
+          reason: 'unreadable body',
+        },
+      ]),
     );
-    expect((await get('/livez')).status).toBe(200);
-    expect(log.filter(({ level }) => level === 'error')).toEqual([]);
-  });
-
-  test('a body that breaks the protocol is refused, and the log holds none of its bytes', async () => {
-    const { port, log } = await start({ tokens: [{ name: 'ops', token: TOKEN }] });
-    const request = `POST /api/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n`;
-    await new Promise<void>((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(request));
-      socket.resume();
-      socket.on('close', () => resolve());
-      socket.on('error', reject);
-    });
-    await vi.waitFor(() => expect(log).toContainEqual(expect.objectContaining({ message: 'admin request refused' })));
-    const broke = log.filter(({ message }) => message === 'admin connection broke');
-    expect(broke.map(({ fields }) => Object.keys(fields))).toEqual(broke.map(() => ['reason']));
-    expect(JSON.stringify(log)).not.toContain(TOKEN);
+    socket.destroy();
+    expect((await closed.admin('GET', '/livez')).json).toEqual({ status: 'alive' });
+    const log = closed.logLines.join('');
+    expect(log).not.toContain('correct-horse');
+    expect(log).not.toContain('no chunk');
+    expect(log).not.toContain('"level":"error"');
   });
 });
 
 describe('tokens', () => {
-  const tokens = [
-    { name: 'ops', token: TOKEN },
-    { name: 'ci', token: 'zweites-Gehölz' },
-  ];
-
-  test.each(['/metrics', '/api/config', '/api/keys', '/api/audit', '/nowhere'])(
-    '%s without one is 401 and tells the scheme',
-    async (path) => {
-      const { get } = await start({ tokens });
-      const answer = await get(path);
-      expect(answer.status).toBe(401);
-      expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin"');
-      expect(answer.json).toEqual({
-        error: {
-          message:
-            'No admin token was given. Send one of the tokens of ADMIN_TOKEN as "Authorization: Bearer <token>".',
-        },
-      });
-      expect(answer.headers).toMatchObject(SECURITY_HEADERS);
-    },
-  );
+  test.each([
+    '/metrics',
+    '/api/config',
+    '/api/keys',
+    '/api/audit',
+    '/api/cache',
+    '/api/cache/pulse',
+    '/nowhere',
+    '/livez/',
+  ])('%s without one is 401 and names the scheme', async (path) => {
+    const answer = await getClosed(path);
+    expect(answer.status).toBe(401);
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin"');
+    expect(messageOf(answer)).toBe(
+      'No admin token was given. Send one of the tokens of ADMIN_TOKEN as "Authorization: Bearer <token>".',
+    );
+    expect(answer.headers).toMatchObject(SECURITY_HEADERS);
+  });
 
   test.each([
-    `Bearer ${TOKEN}x`,
-    `Bearer ${TOKEN.slice(1)}`,
+    'Bearer correct-horseX',
+    'Bearer orrect-horse',
+    'Bearer Correct-horse',
+    'Bearer alice',
+    'Bearer alice=correct-horse',
     'Bearer',
     'Bearer ',
-    `Basic ${TOKEN}`,
-    TOKEN,
-    `Bearer ${TOKEN} ${TOKEN}`,
-  ])('the credentials %j are 401', async (authorization) => {
-    const { get, log } = await start({ tokens });
-    const answer = await get('/api/keys', { authorization });
+    'Basic correct-horse',
+    'correct-horse',
+    'Bearer correct-horse correct-horse',
+  ])('the credentials %j are 401, and stand in no log', async (authorization) => {
+    const before = logOf(closed, 'admin request refused').length;
+    const answer = await getClosed('/api/keys', { authorization });
     expect(answer.status).toBe(401);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin", error="invalid_token"');
-    expect(messageOf(answer)).not.toContain(TOKEN);
-    expect(JSON.stringify(log)).not.toContain(TOKEN);
-    expect(log).toEqual([
-      {
-        level: 'warn',
-        fields: { method: 'GET', route: null, status: 401, who: null, reason: 'unknown admin token' },
-        message: 'admin request refused',
-      },
+    expect(messageOf(answer)).not.toContain('horse');
+    expect(logOf(closed, 'admin request refused').slice(before)).toEqual([
+      { level: 'warn', method: 'GET', route: null, status: 401, who: null, reason: 'unknown admin token' },
     ]);
+    expect(closed.logLines.join('')).not.toContain('horse');
   });
 
-  test('any of the tokens passes, the scheme in any case, and one sent as UTF-8', async () => {
-    const { get } = await start({ tokens });
-    expect((await get('/api/keys', { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
-    expect((await get('/api/keys', { authorization: `bEARER  ${TOKEN}` })).status).toBe(200);
-    const asSent = Buffer.from('zweites-Gehölz', 'utf8').toString('latin1');
-    expect((await get('/api/keys', { authorization: `Bearer ${asSent}` })).status).toBe(200);
+  test.each(['Bearer correct-horse', 'bEARER  correct-horse ', 'Bearer battery-staple'])('%j passes', async (given) => {
+    expect((await getClosed('/api/keys', { authorization: given })).status).toBe(200);
   });
 
-  test('/livez and /readyz need none, their neighbours do', async () => {
-    const { get } = await start({ tokens });
-    expect((await get('/livez')).status).toBe(200);
-    expect((await get('/readyz')).status).toBe(200);
-    expect((await get('/livez/')).status).toBe(401);
-    expect((await get('/readyz/x')).status).toBe(401);
+  test('/livez and /readyz need none', async () => {
+    expect([(await getClosed('/livez')).status, (await getClosed('/readyz')).status]).toEqual([200, 200]);
   });
 
   test('nobody unknown gets a body read: 401 comes before 413 and 400, after 403 and 415', async () => {
-    const { port } = await start({ tokens });
     const json = { 'content-type': 'application/json' };
-    expect((await send(port, 'POST', '/api/keys', { headers: json, body: 'x'.repeat(70_000) })).status).toBe(401);
-    expect((await send(port, 'POST', '/api/keys', { headers: json, body: '{' })).status).toBe(401);
-    expect((await send(port, 'POST', '/api/keys', { body: '{' })).status).toBe(415);
-    expect((await send(port, 'POST', '/api/keys', { headers: { host: 'evil.example' } })).status).toBe(403);
+    expect([
+      await postClosed(json, 'x'.repeat(70_000)),
+      await postClosed(json, '{'),
+      await postClosed({}, '{'),
+      await postClosed({ host: 'evil.example' }, ''),
+    ]).toEqual([401, 401, 415, 403]);
   });
 
   test('without any configured, everybody passes', async () => {
-    const { get } = await start();
-    expect((await get('/api/keys')).status).toBe(200);
-    expect((await get('/api/keys', { authorization: 'Bearer whatever' })).status).toBe(200);
+    expect((await open.adminRaw('GET', '/api/keys', { headers: { authorization: 'Bearer any' } })).status).toBe(200);
+  });
+});
+
+describe('the address that the listener is bound to', () => {
+  test.each(['0.0.0.0', '::', '10.0.0.7', 'admin.internal'])('%j is refused without a token', async (host) => {
+    await expect(startTestGateway({ env: { ADMIN_HOST: host } })).rejects.toThrow('ADMIN_TOKEN');
+  });
+
+  test.each(['127.0.0.2', 'localhost'])('%s needs no token', async (host) => {
+    const gateway = await startTestGateway({ env: { ADMIN_HOST: host } });
+    expect((await readinessOf(gateway)).status).toBe('ready');
+    await gateway.close();
+  });
+
+  test('elsewhere it demands the token', async () => {
+    expect((await elsewhere.adminRaw('GET', '/api/keys')).status).toBe(401);
+    expect((await elsewhere.admin('GET', '/api/keys')).status).toBe(200);
+  });
+
+  test('a port that is taken ends the start with its name', async () => {
+    const { port } = new URL(open.adminUrl);
+    await expect(startTestGateway({ env: { ADMIN_PORT: port } })).rejects.toThrow('ADMIN_PORT');
   });
 });
 
 describe('what is not there', () => {
-  test.each(['/nowhere', '/api', '/api/', '/API/keys', '/api/keys/', '/api/keys/a/b', '/api/caches'])(
-    '%s is 404',
-    async (path) => {
-      const { get } = await start();
-      const answer = await get(path);
-      expect(answer.status).toBe(404);
-      expect(messageOf(answer)).toBe('There is no such endpoint. GET / lists those that there are.');
-      expect(answer.headers).toMatchObject(SECURITY_HEADERS);
-    },
-  );
+  test.each([
+    '/nowhere',
+    '/api',
+    '/api/',
+    '/API/keys',
+    '/api/keys/',
+    '/api/keys/a/b',
+    '/api/caches',
+    '/dashboard/x.js',
+  ])('%s is 404', async (path) => {
+    const answer = await open.admin('GET', path);
+    expect([answer.status, messageOf(answer)]).toEqual([
+      404,
+      'There is no such endpoint. GET / lists those that there are.',
+    ]);
+    expect(answer.headers).toMatchObject(SECURITY_HEADERS);
+  });
 
   test.each([
     ['DELETE', '/livez', 'GET, HEAD'],
@@ -358,11 +356,19 @@ describe('what is not there', () => {
     ['DELETE', '/api/keys', 'GET, HEAD, POST'],
     ['OPTIONS', '/api/keys/key_1', 'GET, HEAD, PATCH, DELETE'],
     ['GET', '/api/keys/key_1/rotate', 'POST'],
+    ['OPTIONS', '/api/cache/ttl/list', 'PUT, DELETE'],
   ])('%s %s is 405 and allows %s', async (method, path, allow) => {
-    const { call } = await start();
-    const answer = await call(method, path);
-    expect(answer.status).toBe(405);
-    expect(answer.headers.allow).toBe(allow);
+    const answer = await open.admin(method, path);
+    expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
     expect(messageOf(answer)).toBe(`${method} is not possible here. Allowed: ${allow}.`);
+  });
+
+  test('HEAD answers as GET does, without a body', async () => {
+    for (const path of ['/', '/livez', '/readyz', '/api/config', '/api/keys', '/api/cache/ttl', '/api/audit']) {
+      const [head, whole] = [await open.admin('HEAD', path), await open.admin('GET', path)];
+      expect([path, head.status, head.text]).toEqual([path, 200, '']);
+      expect(head.headers['content-type']).toBe(whole.headers['content-type']);
+      expect(head.headers['content-length']).toBe(String(Buffer.byteLength(whole.text)));
+    }
   });
 });

@@ -1,5 +1,5 @@
 /** The limiter's window is of the system's clock; all that is tested here happens well within one of its minutes. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newToken } from '../../../src/keys/token.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
@@ -11,7 +11,7 @@ let untrusting: TestGateway;
 
 beforeAll(async () => {
   [gateway, untrusting] = await Promise.all([
-    startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32,10.0.0.0/8' } }),
+    startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32,10.0.0.0/8,192.168.1.1,fd00::/8' } }),
     startTestGateway(),
   ]);
 });
@@ -108,10 +108,73 @@ test('K9: IPv6 addresses of one /64 are one', async () => {
   expect(isBlocked(await askFrom('2001:db8:1:3::1', 'Bearer x'))).toBe(false);
 });
 
-test('K9: X-Forwarded-For is believed only as far as trusted proxies wrote it', async () => {
-  for (let time = 0; time < 60; time += 1) await askFrom(`198.51.100.${time}, 203.0.113.7, 10.1.2.3`, 'Bearer x');
-  expect(isBlocked(await askFrom('203.0.113.7', 'Bearer x'))).toBe(true);
-  expect(isBlocked(await askFrom('198.51.100.1', 'Bearer x'))).toBe(false);
+function hops(count: number): string {
+  return Array.from({ length: count }, () => '10.0.0.3').join(', ');
+}
+
+describe('K9: X-Forwarded-For is believed only as far as trusted proxies wrote it', () => {
+  const caller = '203.0.113.7';
+  const local = '127.0.0.1';
+  const proxy = '10.0.0.2';
+  const inside = '2001:db8:5::1';
+
+  beforeAll(async () => {
+    for (const address of [caller, local, proxy, inside]) await fail(address, 60);
+  });
+
+  test.each([
+    [caller, caller],
+    [`1.1.1.1, ${caller}`, caller],
+    [`1.1.1.1, ${caller}, 10.1.2.3`, caller],
+    [`1.1.1.1,${caller},192.168.1.1,fd12::1`, caller],
+    [`198.51.100.1, ${caller}, 10.1.2.3, 127.0.0.1`, caller],
+    [`::ffff:${caller}`, caller],
+    ['::ffff:cb00:7107', caller],
+    [`${caller}:4711`, caller],
+    ['2001:DB8:5:0::9', inside],
+    ['[2001:db8:5::9]:4711', inside],
+    ['[2001:db8:5::9]', inside],
+    ['10.9.9.9, 10.0.0.2', 'none of these'],
+    [`${proxy}, 10.9.9.9`, proxy],
+    [`203.0.113.77, unknown, ${proxy}`, proxy],
+    [`203.0.113.77, 10.7.7.7,`, local],
+    [`${caller}, 192.168.1.2`, 'none of these'],
+    [`${caller}, ${hops(31)}`, caller],
+    [`${caller}, ${hops(500)}`, 'none of these'],
+    ['unknown', local],
+    ['', local],
+    ['1', local],
+    ['127.1', local],
+    ['010.0.0.9', local],
+    ['256.1.1.1', local],
+    ['1.2.3.4.5', local],
+    ['a'.repeat(5000), local],
+    [',,', local],
+    [`<script>, ${caller}`, caller],
+  ])('%s', async (forwardedFor, address) => {
+    expect(isBlocked(await askFrom(forwardedFor, 'Bearer x'))).toBe(address !== 'none of these');
+  });
+
+  test('several fields are one list', async () => {
+    const reply = await gateway.raw(
+      'GET /v2/calls HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\nConnection: close\r\n' +
+        `X-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: ${caller}, 10.0.0.9\r\n\r\n`,
+    );
+    expect([reply.status, reply.headers['retry-after'] === undefined]).toEqual([401, false]);
+  });
+});
+
+test.each([
+  ['::ffff:10.0.0.0/104', '10.200.0.1', true],
+  ['::ffff:10.0.0.0/104', '11.0.0.1', false],
+  ['::/0', '10.0.0.1', false],
+])('K9: behind %s the hop %s is trusted: %s', async (subnet, hop, isTrusted) => {
+  const behind = await startTestGateway({ env: { TRUSTED_PROXIES: `127.0.0.1,${subnet}` } });
+  const from = (forwardedFor: string): Promise<Reply> =>
+    behind.get('/v2/calls', { headers: { authorization: 'Bearer x', 'x-forwarded-for': forwardedFor } });
+  for (let time = 0; time < 60; time += 1) await from(`203.0.113.7, ${hop}`);
+  expect([isBlocked(await from('203.0.113.7')), isBlocked(await from(hop))]).toEqual([isTrusted, !isTrusted]);
+  await behind.close();
 });
 
 test('K9: without trusted proxies X-Forwarded-For counts for nothing', async () => {

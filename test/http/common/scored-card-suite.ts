@@ -54,6 +54,19 @@ export function describeScoredCards(endpoint: EndpointRow): void {
     );
   });
 
+  test('a score is shown as a string, whatever it is', async () => {
+    const subject = newSubject();
+    const part = { evaluationId: subject.id, workspaceId: subject.workspaceId };
+    const scores = [4, 3.5, 0, -0, 1e21, 1e-7, '', '4/5'];
+    const criteria = scores.map((score, i) => ({ id: `c${i}`, name: 'C', score, comment: null }));
+    gateway.store.put({
+      scoredCards: [aScoredCard({ ...part, scorecard: { name: 'S', sections: [{ name: 'A', criteria }] } })],
+    });
+    const reply = await gateway.get(endpoint.path(subject), { key: await keyFor(gateway, subject) });
+    const shown = [...reply.text.matchAll(/"score":([^,]*),/g)].map(([, score]) => score);
+    expect(shown).toEqual(['"4"', '"3.5"', '"0"', '"0"', '"1e+21"', '"1e-7"', '""', '"4/5"']);
+  });
+
   test('an empty card has empty arrays', async () => {
     const subject = newSubject();
     const focusArea = { biggestImprovementOpportunity: '', recommendation: '', tryThis: '', questionSuggestions: [] };

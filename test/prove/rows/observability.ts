@@ -6,7 +6,7 @@ import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../../support/records.
 import { startRedis } from '../../support/redis.ts';
 import { Served } from '../../support/served.ts';
 import { createStoreServer } from '../../support/store-server.ts';
-import { readDashboard, readRules } from '../../unit/deploy/files.ts';
+import { readDashboard, readRules } from '../../support/deploy-files.ts';
 import type { Row, Scale } from '../row.ts';
 
 const TOKEN = 'metrics-token-of-a-test';

@@ -1,49 +1,34 @@
 /** Tracing is set by OpenTelemetry's own variables. */
-import { describe, expect, test } from 'vitest';
-import { readTracing, type TracingSettings } from '../../../src/config/tracing.ts';
-import { faultsOf, filesOf, load } from './support.ts';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load.ts';
 
 type Env = Readonly<Record<string, string>>;
 const ON = { OTEL_TRACES_EXPORTER: 'otlp' };
+const tracingOf = (env: Env) => loadConfig({ env }).tracing;
 
-function settingsOf(env: Env, files: Readonly<Record<string, string>> = {}): TracingSettings | null {
-  const { settings, faults } = readTracing(env, filesOf(files));
-  expect(faults).toEqual([]);
-  return settings;
-}
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'evalgate-tracing-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
 
-function onWith(env: Env, files: Readonly<Record<string, string>> = {}): TracingSettings {
-  const settings = settingsOf({ ...ON, ...env }, files);
-  if (settings === null) throw new Error('it is off');
-  return settings;
-}
-
-describe('whether it is on', () => {
-  test.each<Env>([
-    {},
-    { OTEL_TRACES_EXPORTER: '' },
-    { OTEL_TRACES_EXPORTER: 'none' },
-    { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318' },
-    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318', OTEL_SDK_DISABLED: 'true' },
-    { OTEL_SERVICE_NAME: 'a', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'no such' },
-    { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a:4318' },
-  ])('off with %o', (env) => {
-    expect(settingsOf(env)).toBeNull();
-  });
-
-  test.each<[Env, readonly string[]]>([
-    [{ OTEL_TRACES_EXPORTER: 'otlp' }, ['otlp']],
-    [{ OTEL_TRACES_EXPORTER: 'console' }, ['console']],
-    [{ OTEL_TRACES_EXPORTER: 'console, otlp,console' }, ['console', 'otlp']],
-    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318' }, ['otlp']],
-    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a:4318/v1/traces', OTEL_SDK_DISABLED: 'false' }, ['otlp']],
-  ])('on with %o', (env, exporters) => {
-    expect(settingsOf(env)?.exporters).toEqual(exporters);
-  });
+test.each<[Env, readonly string[] | undefined]>([
+  [{}, undefined],
+  [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318' }, undefined],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318', OTEL_SDK_DISABLED: 'true' }, undefined],
+  [{ OTEL_SERVICE_NAME: 'a', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'no such' }, undefined],
+  [{ OTEL_TRACES_EXPORTER: 'console, otlp,console' }, ['console', 'otlp']],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318' }, ['otlp']],
+  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a:4318/v1/traces', OTEL_SDK_DISABLED: 'false' }, ['otlp']],
+])('with %j spans go to %j', (env, exporters) => {
+  expect(tracingOf(env)?.exporters).toEqual(exporters);
 });
 
 test('the defaults are those of the specification, but that callers have no say in what is recorded', () => {
-  expect(onWith({})).toEqual({
+  expect(tracingOf(ON)).toEqual({
     exporters: ['otlp'],
     otlp: {
       protocol: 'http/protobuf',
@@ -61,33 +46,26 @@ test('the defaults are those of the specification, but that callers have no say 
   });
 });
 
-test.each([
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:4318' }, 'http://a:4318/v1/traces'],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://a/base/' }, 'https://a/base/v1/traces'],
-  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://a/own' }, 'https://a/own'],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://b', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a' }, 'http://a/'],
-])('spans go with %o to %s', (env, url) => {
-  expect(onWith(env).otlp.url).toBe(url);
-});
-
-test('what is set for traces comes before what is set for all', () => {
-  const { otlp } = onWith(
-    {
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
-      OTEL_EXPORTER_OTLP_HEADERS: 'a=1, b = %20x%2Cy',
-      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'a=2',
-      OTEL_EXPORTER_OTLP_TIMEOUT: '1',
-      OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '2',
-      OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'gzip',
-      OTEL_EXPORTER_OTLP_CERTIFICATE: '/ca.pem',
-      OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: '/key.pem',
-    },
-    { '/ca.pem': 'CA', '/key.pem': 'KEY' },
-  );
-
-  expect(otlp).toMatchObject({
+test('what is set for traces comes before what is set for all', async () => {
+  const [ca, key] = [join(folder, 'ca.pem'), join(folder, 'key.pem')];
+  await writeFile(ca, 'CA');
+  await writeFile(key, 'KEY');
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://b',
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://a/own',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+    OTEL_EXPORTER_OTLP_HEADERS: 'a=1, b = %20x%2Cy',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'a=2',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '1',
+    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '2',
+    OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'gzip',
+    OTEL_EXPORTER_OTLP_CERTIFICATE: ca,
+    OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: key,
+  };
+  expect(tracingOf({ ...ON, ...env })?.otlp).toEqual({
     protocol: 'http/json',
+    url: 'https://a/own',
     headers: { a: '2', b: ' x,y' },
     timeoutMs: 2,
     compression: 'gzip',
@@ -95,100 +73,73 @@ test('what is set for traces comes before what is set for all', () => {
   });
 });
 
-test.each<[Env, TracingSettings['sampler']]>([
-  [{ OTEL_TRACES_SAMPLER: 'always_on' }, { ratio: 1, isCallerHeeded: false }],
-  [{ OTEL_TRACES_SAMPLER: 'always_off' }, { ratio: 0, isCallerHeeded: false }],
-  [{ OTEL_TRACES_SAMPLER: 'traceidratio' }, { ratio: 1, isCallerHeeded: false }],
-  [
-    { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
-    { ratio: 0.01, isCallerHeeded: false },
-  ],
-  [{ OTEL_TRACES_SAMPLER: 'parentbased_always_on' }, { ratio: 1, isCallerHeeded: true }],
-  [{ OTEL_TRACES_SAMPLER: 'parentbased_always_off' }, { ratio: 0, isCallerHeeded: true }],
+test.each<[Env, object]>([
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://a/base/' }, { otlp: { url: 'https://a/base/v1/traces' } }],
+  [{ OTEL_TRACES_SAMPLER: 'always_off' }, { sampler: { ratio: 0, isCallerHeeded: false } }],
+  [{ OTEL_TRACES_SAMPLER: 'traceidratio' }, { sampler: { ratio: 1, isCallerHeeded: false } }],
   [
     { OTEL_TRACES_SAMPLER: 'ParentBased_TraceIdRatio', OTEL_TRACES_SAMPLER_ARG: '1e-3' },
-    { ratio: 0.001, isCallerHeeded: true },
+    { sampler: { ratio: 0.001, isCallerHeeded: true } },
   ],
-])('%o samples %o', (env, sampler) => {
-  expect(onWith(env).sampler).toEqual(sampler);
+  [{ OTEL_PROPAGATORS: 'tracecontext,baggage' }, { isPropagated: true }],
+  [{ OTEL_PROPAGATORS: 'none' }, { isPropagated: false }],
+  [
+    { OTEL_RESOURCE_ATTRIBUTES: 'service.name=b,team=x%20y' },
+    { serviceName: 'b', resourceAttributes: { team: 'x y' } },
+  ],
+  [{ OTEL_RESOURCE_ATTRIBUTES: 'service.name=b', OTEL_SERVICE_NAME: 'a' }, { serviceName: 'a' }],
+  [{ OTEL_BSP_MAX_QUEUE_SIZE: '10' }, { batches: { maxQueue: 10, maxBatch: 10 } }],
+])('%j sets %j', (env, settings) => {
+  expect(tracingOf({ ...ON, ...env })).toMatchObject(settings);
 });
 
+const HEADERS = 'names and values that a header field may have';
+const PAIRS = 'pairs like name=value with commas between them, percent-encoded';
 test.each([
-  ['tracecontext,baggage', true],
-  ['tracecontext', true],
-  ['baggage', false],
-  ['none', false],
-])('with OTEL_PROPAGATORS=%s traces go on: %s', (written, is) => {
-  expect(onWith({ OTEL_PROPAGATORS: written }).isPropagated).toBe(is);
+  ['OTEL_TRACES_EXPORTER', 'jaeger', '"jaeger" is none; allowed: otlp, console, none, or several of them with commas'],
+  ['OTEL_SDK_DISABLED', 'yes', 'allowed: one of true, false'],
+  [
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'grpc',
+    'gRPC is not spoken here; allowed: http/protobuf or http/json; a collector takes both, by default on port 4318',
+  ],
+  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'thrift', 'allowed: one of http/protobuf, http/json'],
+  [
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'collector:4317',
+    'allowed: an address with http:// or https://, such as http://collector:4318',
+  ],
+  ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s', 'allowed: an integer of milliseconds, without a unit, from 1 to 600000'],
+  ['OTEL_EXPORTER_OTLP_COMPRESSION', 'br', 'allowed: one of gzip, none'],
+  [
+    'OTEL_EXPORTER_OTLP_CERTIFICATE',
+    '/none.pem',
+    'it cannot be read: there is no such file; allowed: a file that can be read, in PEM form',
+  ],
+  ['OTEL_RESOURCE_ATTRIBUTES', 'team', `allowed: ${PAIRS}`],
+  ['OTEL_RESOURCE_ATTRIBUTES', 'team=%zz', `allowed: ${PAIRS}`],
+  ['OTEL_TRACES_SAMPLER_ARG', '1.1', 'allowed: a share from 0 to 1, such as 0.01 for one request of a hundred'],
+  [
+    'OTEL_PROPAGATORS',
+    'tracecontext,b3',
+    '"b3" is none; allowed: tracecontext, baggage, none, or several of them with commas',
+  ],
+  ['OTEL_BSP_MAX_QUEUE_SIZE', '0', 'allowed: an integer, from 1 to 100000'],
+  [
+    'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+    '4096',
+    'more than may wait can never be sent together; allowed: at most OTEL_BSP_MAX_QUEUE_SIZE, which is 2048',
+  ],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'Authorization: Bearer abc', `allowed: ${PAIRS}`],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'a=b%0Ac', `allowed: ${HEADERS}`],
+])('%s=%s is refused', (name, written, why) => {
+  const env = { ...ON, OTEL_TRACES_SAMPLER: 'traceidratio', [name]: written };
+  const given = name.endsWith('HEADERS') ? '(a secret, not shown)' : JSON.stringify(written);
+  expect(() => loadConfig({ env })).toThrow(`The configuration has a fault:\n  ${name}: given ${given}; ${why}`);
 });
 
-test('the name of the service stands before the one among the attributes', () => {
-  const attributes = { OTEL_RESOURCE_ATTRIBUTES: 'service.name=b,team=x%20y' };
-
-  expect(onWith(attributes)).toMatchObject({ serviceName: 'b', resourceAttributes: { team: 'x y' } });
-  expect(onWith({ ...attributes, OTEL_SERVICE_NAME: 'a' }).serviceName).toBe('a');
-});
-
-test('a batch is never larger than the queue', () => {
-  expect(onWith({ OTEL_BSP_MAX_QUEUE_SIZE: '10' }).batches).toMatchObject({ maxQueue: 10, maxBatch: 10 });
-});
-
-describe('what cannot be used is refused', () => {
-  test.each<[string, string, string]>([
-    ['OTEL_TRACES_EXPORTER', 'jaeger', 'otlp, console, none, or several of them with commas'],
-    ['OTEL_SDK_DISABLED', 'yes', 'one of true, false'],
-    [
-      'OTEL_EXPORTER_OTLP_PROTOCOL',
-      'grpc',
-      'http/protobuf or http/json; a collector takes both, by default on port 4318',
-    ],
-    ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'thrift', 'one of http/protobuf, http/json'],
-    [
-      'OTEL_EXPORTER_OTLP_ENDPOINT',
-      'collector:4317',
-      'an address with http:// or https://, such as http://collector:4318',
-    ],
-    ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s', 'an integer of milliseconds, without a unit, from 1 to 600000'],
-    ['OTEL_EXPORTER_OTLP_COMPRESSION', 'br', 'one of gzip, none'],
-    ['OTEL_EXPORTER_OTLP_CERTIFICATE', '/none.pem', 'a file that can be read, in PEM form'],
-    ['OTEL_RESOURCE_ATTRIBUTES', 'team', 'pairs like name=value with commas between them, percent-encoded'],
-    ['OTEL_RESOURCE_ATTRIBUTES', 'team=%zz', 'pairs like name=value with commas between them, percent-encoded'],
-    [
-      'OTEL_TRACES_SAMPLER',
-      'rate',
-      'one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio',
-    ],
-    ['OTEL_PROPAGATORS', 'tracecontext,b3', 'tracecontext, baggage, none, or several of them with commas'],
-    ['OTEL_BSP_MAX_QUEUE_SIZE', '0', 'an integer, from 1 to 100000'],
-    ['OTEL_BSP_SCHEDULE_DELAY', '-1', 'an integer of milliseconds, without a unit, from 1 to 600000'],
-    ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '4096', 'at most OTEL_BSP_MAX_QUEUE_SIZE, which is 2048'],
-  ])('%s=%s', (name, written, allowed) => {
-    expect(faultsOf(() => load('', { ...ON, [name]: written }))).toMatchObject([
-      { name, given: JSON.stringify(written), allowed },
-    ]);
-  });
-
-  test.each(['1.1', '-0.1', 'half', '1%', ''])('OTEL_TRACES_SAMPLER_ARG=%s, unless it is empty', (written) => {
-    const env = { ...ON, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: written };
-
-    expect(faultsOf(() => load('', env)).map(({ name }) => name)).toEqual(
-      written === '' ? [] : ['OTEL_TRACES_SAMPLER_ARG'],
-    );
-  });
-
-  test('headers are secrets: what was given is not shown', () => {
-    const [fault] = faultsOf(() => load('', { ...ON, OTEL_EXPORTER_OTLP_HEADERS: 'Authorization: Bearer abc' }));
-
-    expect(fault).toMatchObject({ name: 'OTEL_EXPORTER_OTLP_HEADERS', given: '(a secret, not shown)' });
-  });
-
-  test('all faults are told at once, with those of the settings', () => {
-    const env = { ...ON, PORT: 'x', OTEL_PROPAGATORS: 'b3', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-
-    expect(
-      faultsOf(() => load('', env))
-        .map(({ name }) => name)
-        .toSorted(),
-    ).toEqual(['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_PROPAGATORS', 'PORT']);
-  });
+test('a sampler that there is none of is refused with those that there are', () => {
+  expect(() => loadConfig({ env: { ...ON, OTEL_TRACES_SAMPLER: 'rate' } })).toThrow(
+    'OTEL_TRACES_SAMPLER: given "rate"; allowed: one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio',
+  );
 });

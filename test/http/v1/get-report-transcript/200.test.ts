@@ -47,6 +47,22 @@ test('T1: lone surrogates become U+FFFD on intake', async () => {
   expect(reply.text).toBe('{"transcript":"Riley: a\ufffdb\ufffd","isFormatSupported":true}');
 });
 
+test.each([10, 14_000, 16_000, 60_000])(
+  '%i characters of any language arrive as they were, and again',
+  async (length) => {
+    const subject = newSubject();
+    const { id: evaluationId, workspaceId } = subject;
+    const body = `Riley: ${'Größe ✓ 🎧 '.repeat(length)}`.slice(0, length).toWellFormed();
+    gateway.store.put({ transcripts: [aTranscript({ evaluationId, workspaceId, body })] });
+    const key = await keyFor(gateway, subject);
+    for (let time = 0; time < 2; time += 1) {
+      const reply = await gateway.get(GET_REPORT_TRANSCRIPT.path(subject), { key });
+      expect(reply.headers['content-length']).toBe(String(reply.bytes.length));
+      expect(reply.bytes.equals(Buffer.from(JSON.stringify({ transcript: body, isFormatSupported: true })))).toBe(true);
+    }
+  },
+);
+
 test('a transcript of 2 MB comes whole, compressed', async () => {
   const subject = newSubject();
   const { id: evaluationId, workspaceId } = subject;

@@ -113,6 +113,21 @@ describe('the body', () => {
     );
   });
 
+  test.each([
+    [1, 50, 1],
+    [50, 50, 1],
+    [51, 50, 2],
+    [3, 1, 3],
+  ])('Q6: %d calls in pages of %d are %d pages', async (total, pageSize, pages) => {
+    const restore = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ items: [], total }));
+    });
+    const reply = await list(newSubject(), `?page=9&pageSize=${pageSize}`);
+    restore();
+    expect(reply.json).toMatchObject({ pagination: { page: 9, total_count: total, total_pages: pages } });
+  });
+
   test('Q6: a page past the end is empty and has the true counts', async () => {
     const subject = putSubject(gateway.store);
     for (let more = 0; more < 4; more += 1) putSubject(gateway.store, newSubject(subject.workspaceId));

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { AdjustableTimes, CACHE_CLASSES } from '../../../../src/cache/times.ts';
+import { CACHE_CLASSES } from '../../../../src/cache/times.ts';
 import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
-import { type WhatIfSnapshot, whatIfSnapshotSchema } from '../../../../src/cache/what-if/snapshot.ts';
 import { hash32 } from '../../../../src/cache/hash.ts';
 import { zipfTrace } from '../../../support/read-traces.ts';
 import { adviceFor, OUTDATED_LIMITS, Watched } from '../../../support/watched.ts';
@@ -31,14 +30,6 @@ test('all classes have advice, also those that nobody reads', () => {
     curve: [],
     recommendation: { freshMs: null, why: 'No reads were seen yet.' },
   });
-});
-
-test('a snapshot survives its way through JSON, and one of another form is refused', () => {
-  const snapshot = watch(10, 1).model.snapshot();
-  expect(whatIfSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshot)))).toEqual(snapshot);
-  for (const broken of [{ ...snapshot, version: 2 }, { ...snapshot, atMs: -1 }, { ...snapshot, more: 1 }, null]) {
-    expect(whatIfSnapshotSchema.safeParse(broken).success).toBe(false);
-  }
 });
 
 test('the models of several processes, each with its own keys, say together what one of all keys says', () => {
@@ -70,12 +61,6 @@ test('the models of several processes, each with its own keys, say together what
   }
 });
 
-test('times beyond what was watched are extrapolated, all others are not', () => {
-  const { curve } = watch(0, 0).advice('list');
-  const beyond = curve.filter(({ extrapolated }) => extrapolated).map(({ freshMs }) => freshMs);
-  expect(beyond).toEqual([86_400_000]);
-});
-
 test('the share of outdated answers follows from their ages and how fast records change', () => {
   const { curve } = watch(10_000, 100).advice('list');
   const shares = curve.map(({ outdatedRatio }) => outdatedRatio ?? -1);
@@ -87,16 +72,6 @@ test('the share of outdated answers follows from their ages and how fast records
 });
 
 describe('the time in force', () => {
-  test('that is a candidate is one point, with all that is known of it', () => {
-    const watched = new Watched();
-    watched.feed(TRACE);
-    watched.times.set('evaluation', { freshMs: 45_000 });
-    watched.readAt(10 * HOUR_MS, 'a');
-    const { curve, current } = watched.advice();
-    expect([curve.length, current?.freshMs]).toEqual([12, 45_000]);
-    expect(current).toEqual(curve.find(({ freshMs }) => freshMs === 45_000));
-  });
-
   test('that was never changed is told by its own ghost from the first read on', () => {
     const watched = new Watched();
     for (let second = 0; second < 10; second++) watched.readAt(30_000 * second, 'a', 'list');
@@ -131,14 +106,6 @@ describe('the time in force', () => {
     expect(current).toEqual(curve.at(-1));
     expect(current).toMatchObject({ freshMs: 200_000_000, hitRatio: curve.at(-2)?.hitRatio, extrapolated: true });
   });
-
-  test('is its own ghost where that has seen enough', () => {
-    const watched = new Watched();
-    watched.times.set('list', { freshMs: 30_000 });
-    watched.feed(TRACE, 'list');
-    const { calls, reads } = watched.point(30_000, 'list');
-    expect(watched.advice('list').current?.hitRatio).toBe(1 - calls / reads);
-  });
 });
 
 describe('the recommendation', () => {
@@ -148,13 +115,6 @@ describe('the recommendation', () => {
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
       why: 'Only 999 reads were seen in 16.6 min: too few to judge by.',
-    });
-  });
-
-  test('is none before a refresh', () => {
-    expect(watch(0, 0).advice('list').recommendation).toEqual({
-      freshMs: null,
-      why: 'No refresh was seen yet, so how fast the records change is unknown.',
     });
   });
 
@@ -169,27 +129,6 @@ describe('the recommendation', () => {
       why: `${only}: too few to tell how fast the records change.`,
     });
     expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
-  });
-
-  test('is one after thirty', () => {
-    const { recommendation, current } = watch(30, 0).advice('list');
-    expect(current?.outdatedRatio).toBeGreaterThan(0);
-    expect(recommendation.why).not.toContain('too few');
-  });
-
-  test('counts the refreshes of all processes, and what is left of old ones', () => {
-    const watched = watch(0, 0);
-    const [one, other] = [20, 9.4].map((seen): WhatIfSnapshot => ({
-      version: 1,
-      atMs: 1,
-      classes: [{ class: 'list', points: [], refreshes: [[50, seen, 0]] }],
-    }));
-    const whyOf = (...more: readonly (WhatIfSnapshot | undefined)[]) => {
-      const all = [watched.model.snapshot(), ...more].filter((each) => each !== undefined);
-      return adviceFor(all, watched, 'list').recommendation.why;
-    };
-    expect(whyOf(one, other)).toBe('Only 29 refreshes were seen: too few to tell how fast the records change.');
-    expect(whyOf(one, one)).not.toContain('too few');
   });
 
   test('is none where every time would serve too much that is out of date', () => {
@@ -229,14 +168,4 @@ describe('the recommendation', () => {
       /^[\d.]+ (min|h), the time in force, is the shortest that comes within 10 % of the lowest store load/,
     );
   });
-});
-
-test('what only one process has heard of is no advice of its own', () => {
-  const snapshot: WhatIfSnapshot = {
-    version: 1,
-    atMs: 1,
-    classes: [{ class: 'list', points: [], refreshes: [[50, 3, 1]] }],
-  };
-  const [list] = adviceOf([snapshot], { times: new AdjustableTimes(), outdatedLimits: OUTDATED_LIMITS, nowMs: 2 });
-  expect(list).toMatchObject({ reads: 0, since: null, curve: [] });
 });

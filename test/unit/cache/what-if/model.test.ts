@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AdjustableTimes, CACHE_CLASSES } from '../../../../src/cache/times.ts';
+import { AdjustableTimes } from '../../../../src/cache/times.ts';
 import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/candidates.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
@@ -69,32 +69,6 @@ test('a copy is fresh for nine tenths of its time at least, and never for longer
   expect(watched.point(45_000).calls).toBe(2000);
 });
 
-test('within the last tenth, about as many copies are fresh as the cache would have', () => {
-  const watched = new Watched();
-  for (let key = 0; key < 4000; key++) watched.readAt(0, `k${key}`);
-  // Jitter takes 0 to 10 % away, so at 97 % of the time three of ten are fresh.
-  for (let key = 0; key < 4000; key++) watched.readAt(0.97 * 1_200_000, `k${key}`);
-  const hits = 8000 - watched.point(1_200_000).calls;
-  expect(hits / 4000).toBeGreaterThan(0.27);
-  expect(hits / 4000).toBeLessThan(0.33);
-});
-
-test('a read that comes a second late is none of a copy that is long out of date', () => {
-  const watched = new Watched();
-  watched.readAt(10_000, 'a');
-  watched.model.read('evaluation', 1, watched.startMs + 10_000);
-  watched.model.read('evaluation', 1, watched.startMs + 9000);
-  expect(watched.point(500)).toMatchObject({ reads: 3, calls: 2 });
-});
-
-test("a read of another process's clock, which is ahead, counts as one of now", () => {
-  const watched = new Watched();
-  watched.model.read('evaluation', 1, watched.startMs + 24 * HOUR_MS);
-  watched.clock.advance(1000);
-  watched.model.read('evaluation', 1, watched.startMs + 1000);
-  expect(watched.point(5000)).toMatchObject({ reads: 2, calls: 1 });
-});
-
 test('a clock that was set back is followed, at the price of one call a key', () => {
   const clock = new ManualClock();
   const times = new AdjustableTimes();
@@ -109,16 +83,6 @@ test('a clock that was set back is followed, at the price of one call a key', ()
   const calls = model.snapshot().classes[0]?.points.map((point) => [point.freshMs, point.calls]);
   expect(calls).toContainEqual([500, 11]);
   expect(calls).toContainEqual([1_200_000, 2]);
-});
-
-test('the ages of a class with few reads are still known the day after', () => {
-  const watched = new Watched();
-  for (let second = 0; second < 5; second++) watched.readAt(1000 * 2 ** second, 'a');
-  const { ages } = watched.point(360_000);
-  watched.readAt(20 * HOUR_MS, 'b');
-  expect(watched.point(360_000).ages.filter((share) => share > 0).length).toBe(
-    ages.filter((share) => share > 0).length,
-  );
 });
 
 test('a key that was not read for weeks is no hit of any candidate, however often its time has come round', () => {
@@ -190,18 +154,4 @@ test('figures are of the last 24 to 36 hours', () => {
   // After a long pause nothing of before is left.
   watched.readAt(200 * HOUR_MS, 'late');
   expect(watched.point(500)).toMatchObject({ reads: 1, startedMs: watched.startMs });
-});
-
-describe('memory', () => {
-  test('is allocated with the reads, and never more than 1 MB, whatever is read', () => {
-    const watched = new Watched();
-    expect(watched.model.bytes).toBeLessThan(200_000);
-    for (let read = 0; read < 210_000; read++) {
-      watched.readAt(100 * read, `key ${read % 70_000}`, CACHE_CLASSES[read % CACHE_CLASSES.length]);
-    }
-    for (const cacheClass of CACHE_CLASSES) watched.model.refreshed(cacheClass, false, 1000);
-    expect(watched.model.bytes).toBeGreaterThan(900_000);
-    expect(watched.model.bytes).toBeLessThanOrEqual(1_000_000);
-    expect(JSON.stringify(watched.model.snapshot()).length).toBeLessThan(60_000);
-  });
 });

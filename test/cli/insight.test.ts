@@ -1,0 +1,163 @@
+/** `evalgate cache advice` and `evalgate fleet` on real gateways that answer reads. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { cellsOf, runCli, runJson } from '../support/cli.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { anEvaluation } from '../support/records.ts';
+
+const MINUTE = 60_000;
+const pointSchema = z.object({
+  freshMs: z.number(),
+  hitRatio: z.number(),
+  outdatedRatio: z.number().nullable(),
+  extrapolated: z.boolean(),
+});
+const adviceSchema = z.looseObject({
+  classes: z.array(
+    z.looseObject({
+      class: z.string(),
+      reads: z.number(),
+      current: pointSchema.nullable(),
+      measured: z.object({ hitRatio: z.number(), upstreamRps: z.number() }).nullable(),
+      curve: z.array(pointSchema),
+      recommendation: z.object({ freshMs: z.number().nullable(), why: z.string() }),
+    }),
+  ),
+});
+
+let gateway: TestGateway;
+let key: string;
+beforeEach(async () => {
+  gateway = await startTestGateway({ env: { CACHE_EVALUATION_FRESH: '30s' } });
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
+});
+afterEach(() => gateway.close());
+
+const run = (...args: readonly string[]) => runCli(args, { env: { ADMIN_PORT: new URL(gateway.adminUrl).port } });
+
+/** Enough reads to judge by: one every three seconds of a call that never changes. */
+async function readOften(): Promise<void> {
+  for (let sent = 0; sent < 1200; sent += 1) {
+    await gateway.get('/v2/calls/ev_1', { key });
+    gateway.clock.advance(3000);
+  }
+}
+
+async function adviceOf(cacheClass: string) {
+  const args = ['cache', 'advice', '--class', cacheClass, '--admin', gateway.adminUrl];
+  const [advice] = adviceSchema.parse(await runJson(args)).classes;
+  if (advice === undefined) throw new Error(`no advice on ${cacheClass}`);
+  return advice;
+}
+
+const percent = (ratio: number): string => `${(ratio * 100).toFixed(1)} %`;
+
+describe('advice', () => {
+  test('without any read says so', async () => {
+    expect(await run('cache', 'advice')).toEqual({
+      status: 0,
+      stdout: 'Nothing was read yet of: list, evaluation, transcript, scorecard, rubric, dealInsights, notFound.\n',
+      stderr: '',
+    });
+  });
+
+  test('is a chart a class that was read: a row a time, why, and the line that applies it', async () => {
+    await readOften();
+    const { reads, measured, curve, current, recommendation } = await adviceOf('evaluation');
+    const { status, stdout } = await run('cache', 'advice');
+    const [chart = '', idle] = stdout.split('\n\n');
+    expect([status, idle]).toEqual([
+      0,
+      'Nothing was read yet of: list, transcript, scorecard, rubric, dealInsights, notFound.\n',
+    ]);
+    const lines = chart.split('\n');
+    expect(lines[0]).toBe(`evaluation: ${reads} reads of one process since 2026-01-15T12:00:00.000Z`);
+    expect(lines[1]).toMatch(
+      new RegExp(
+        `^Measured with the times that were in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
+      ),
+    );
+    expect(cellsOf(lines[2] ?? '')).toEqual([['TIME', 'HIT RATIO', 'STORE CALLS/S', 'AGE P90', 'OUTDATED']]);
+    const rows = lines.slice(3, 3 + curve.length).join('\n');
+    for (const { freshMs, hitRatio, extrapolated } of curve) {
+      const marks = [
+        ...(freshMs === current?.freshMs ? ['now'] : []),
+        ...(freshMs === recommendation.freshMs ? ['recommended'] : []),
+        ...(extrapolated ? ['extrapolated'] : []),
+      ];
+      const row = cellsOf(rows).find((cells) => cells.includes(percent(hitRatio)) && cells[0] === timeText(freshMs));
+      expect(row?.join(' ')).toMatch(new RegExp(`${percent(hitRatio)} \\S+ \\S+ .*${marks.join(', ')}$`));
+      const bar = row?.[1] ?? '';
+      const full = Math.floor(Math.round(hitRatio * 192) / 8);
+      expect(bar.split('█').length - 1).toBe(full);
+    }
+    expect(current?.freshMs).toBe(30_000);
+    expect(recommendation.freshMs).toBeGreaterThan(30_000);
+    expect(lines.slice(3 + curve.length)).toEqual([
+      recommendation.why,
+      `To apply it: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)}`,
+    ]);
+  });
+
+  test('its line goes to the listener that was named; what is in force already needs none', async () => {
+    await readOften();
+    const { recommendation } = await adviceOf('evaluation');
+    const args = ['cache', 'advice', '--class', 'evaluation', '--admin', gateway.adminUrl];
+    const before = await runCli(args);
+    expect(before.stdout).not.toContain('rubric');
+    const [, line = ''] = /^To apply it: evalgate (.*)$/m.exec(before.stdout) ?? [];
+    expect(line).toMatch(new RegExp(` --admin ${gateway.adminUrl}$`));
+    expect((await runCli(line.split(' '))).status).toBe(0);
+    gateway.clock.advance(3000);
+    const after = await runCli(args);
+    expect(after.stdout).toMatch(/ now(?:, recommended)?/);
+    expect((await adviceOf('evaluation')).current?.freshMs).toBe(recommendation.freshMs);
+  });
+
+  test('a measured hit ratio far from the one that is worked out is said to be doubtful', async () => {
+    await readOften();
+    const before = await run('cache', 'advice');
+    expect(before.stdout).not.toContain('Go by the differences.');
+    // Purges make misses that no time explains.
+    for (let sent = 0; sent < 200; sent += 1) {
+      await gateway.admin('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'] });
+      await gateway.get('/v2/calls/ev_1', { key });
+      gateway.clock.advance(1000);
+    }
+    const { current, measured } = await adviceOf('evaluation');
+    const after = await run('cache', 'advice');
+    expect(after.stdout).toContain(
+      `For the time in force a hit ratio of ${percent(current?.hitRatio ?? -1)} is worked out, and ${percent(measured?.hitRatio ?? -1)} was measured:`,
+    );
+  });
+});
+
+function timeText(ms: number): string {
+  const units = [
+    ['d', 24 * 60 * MINUTE],
+    ['h', 60 * MINUTE],
+    ['m', MINUTE],
+    ['s', 1000],
+  ] as const;
+  const [unit, unitMs] = units.find(([, lengthMs]) => ms % lengthMs === 0) ?? ['ms', 1];
+  return `${ms / unitMs}${unit}`;
+}
+
+describe('fleet', () => {
+  test('is a line a process, and says which one was asked', async () => {
+    const document = z
+      .object({ members: z.array(z.looseObject({ id: z.string(), host: z.string(), version: z.string() })) })
+      .parse(await runJson(['fleet', '--admin', gateway.adminUrl]));
+    const [self] = document.members;
+    const { status, stdout } = await run('fleet');
+    expect([status, cellsOf(stdout)]).toEqual([
+      0,
+      [
+        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'ID'],
+        [self?.host, String(process.pid), self?.version, 'ready', '2026-01-15T12:00:00.000Z', self?.id, 'asked'],
+      ],
+    ]);
+    expect(document).toEqual((await gateway.admin('GET', '/api/fleet')).json);
+  });
+});

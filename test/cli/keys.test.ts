@@ -1,0 +1,290 @@
+/** `evalgate keys` through the admin listener of a real gateway. What goes straight to Redis is in test/integration. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { hashToken } from '../../src/keys/token.ts';
+import { cellsOf, type CliOptions, runCli, runJson } from '../support/cli.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { createStoreServer } from '../support/store-server.ts';
+
+const DAY_MS = 86_400_000;
+const CREATE = ['create', '--name', 'Acme', '--workspace', WORKSPACE_A, '--scope', 'calls.read'] as const;
+const view = z.looseObject({
+  keyId: z.string(),
+  quotaId: z.string(),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+});
+const issued = view.extend({ key: z.string() });
+
+let gateway: TestGateway;
+let folder: string;
+beforeEach(async () => {
+  gateway = await startTestGateway();
+  folder = await mkdtemp(join(tmpdir(), 'evalgate-keys-'));
+});
+afterEach(async () => {
+  await gateway.close();
+  await rm(folder, { recursive: true });
+});
+
+const keys = (args: readonly string[], options: CliOptions = {}) =>
+  runCli(['keys', ...args, '--admin', gateway.adminUrl], options);
+const document = (args: readonly string[], options: CliOptions = {}) =>
+  runJson(['keys', ...args, '--admin', gateway.adminUrl], options);
+const create = async (...more: readonly string[]) => issued.parse(await document([...CREATE, ...more]));
+const statusOf = async (key: string) => (await gateway.get('/v2/calls', { key })).status;
+
+describe('create', () => {
+  test('prints the key once, with what it may do', async () => {
+    const args = ['create', '--name', 'Acme export', '--workspace', WORKSPACE_A, '--workspace', WORKSPACE_B];
+    const more = ['--scope', 'reports.read', '--scope', 'calls.read', '--per-minute', '30', '--per-hour', '900'];
+    const { status, stdout, stderr } = await keys([...args, ...more]);
+    expect([status, stderr]).toEqual([0, '']);
+    const [token = ''] = /evg_[A-Za-z0-9]{38}/.exec(stdout) ?? [];
+    expect(stdout.split(token)).toHaveLength(2);
+    expect(cellsOf(stdout).slice(1)).toEqual([
+      ['name', 'Acme export'],
+      ['status', 'active'],
+      ['scopes', 'reports.read, calls.read'],
+      ['workspaces', `${WORKSPACE_A}, ${WORKSPACE_B}`],
+      ['limits', '30/min 900/h'],
+      ['quota', expect.any(String)],
+      ['created', '2026-01-15T12:00:00.000Z'],
+      ['expires', 'never'],
+      ['last used', 'never'],
+      [''],
+      ['The key itself, shown this once and kept nowhere:'],
+      [''],
+      ['', token],
+    ]);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  test('--expires counts from now; --json has keyId, the key and its properties', async () => {
+    const before = Date.now();
+    const made = await create('--expires', '90d', '--per-minute', '30');
+    const lifeMs = Date.parse(made.expiresAt ?? '') - before;
+    expect(lifeMs).toBeGreaterThanOrEqual(90 * DAY_MS);
+    expect(lifeMs).toBeLessThan(91 * DAY_MS);
+    expect(made).toMatchObject({ name: 'Acme', status: 'active', limits: { perMinute: 30, perHour: null } });
+    expect(await statusOf(made.key)).toBe(200);
+  });
+});
+
+test('list has a line a key, whatever its status', async () => {
+  expect((await keys(['list'])).stdout).toBe('There are no keys. `evalgate keys create` makes one.\n');
+  const one = await create('--workspace', WORKSPACE_B, '--per-minute', '30');
+  gateway.clock.advance(1000);
+  const line = {
+    keyId: 'k_old',
+    hash: hashToken('old'),
+    name: 'b',
+    workspaceIds: [WORKSPACE_B],
+    scopes: ['calls.read'],
+    expiresAt: '2020-01-01T00:00:00.000Z',
+  };
+  await keys(['import', '-'], { stdin: JSON.stringify(line) });
+  await statusOf(one.key);
+  const { stdout } = await keys(['list']);
+  expect(cellsOf(stdout)).toEqual([
+    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'],
+    [
+      one.keyId,
+      'Acme',
+      'active',
+      'calls.read',
+      `${WORKSPACE_A} +1`,
+      '30/min default/h',
+      'never',
+      '2026-01-15T12:00:01.000Z',
+    ],
+    ['k_old', 'b', 'active, expired', 'calls.read', WORKSPACE_B, 'default', '2020-01-01T00:00:00.000Z', 'never'],
+  ]);
+  expect(await document(['list'])).toEqual((await gateway.admin('GET', '/api/keys')).json);
+});
+
+test('a name can neither move the cursor nor turn the text around', async () => {
+  await gateway.issue({ name: 'Acme\u202Egnp.exe' });
+  expect((await keys(['list'])).stdout).toContain('  Acme\uFFFDgnp.exe  ');
+});
+
+test('show, deprecate and revoke act on one key, and its holder notices', async () => {
+  const { key, ...shown } = await create();
+  expect(await document(['show', shown.keyId])).toEqual(shown);
+  expect(await statusOf(key)).toBe(200);
+  expect(await document(['deprecate', shown.keyId])).toMatchObject({ keyId: shown.keyId, status: 'deprecated' });
+  expect(await statusOf(key)).toBe(403);
+  const revoked = await keys(['revoke', shown.keyId]);
+  expect([revoked.status, cellsOf(revoked.stdout)[2]]).toEqual([0, ['status', 'revoked']]);
+  expect(await statusOf(key)).toBe(403);
+});
+
+test('K3: rotate issues a successor with the same quota; the old key ends after the overlap, a day by default', async () => {
+  const first = await create();
+  const successor = issued.parse(await document(['rotate', first.keyId, '--overlap', '90m']));
+  expect(successor).toMatchObject({ quotaId: first.quotaId, expiresAt: null });
+  expect(await document(['show', first.keyId])).toMatchObject({ expiresAt: '2026-01-15T13:30:00.000Z' });
+  gateway.clock.advance(90 * 60_000);
+  expect([await statusOf(first.key), await statusOf(successor.key)]).toEqual([403, 200]);
+  const { stdout } = await keys(['rotate', successor.keyId]);
+  expect(stdout).toContain('The key itself, shown this once and kept nowhere:');
+  expect(await document(['show', successor.keyId])).toMatchObject({ expiresAt: '2026-01-16T13:30:00.000Z' });
+});
+
+const lineOf = (keyId: string, token: string, more: object = {}): object => ({
+  keyId,
+  hash: hashToken(token),
+  name: keyId,
+  workspaceIds: [WORKSPACE_A],
+  scopes: ['calls.read'],
+  ...more,
+});
+
+describe('import', () => {
+  test('takes over all keys of a file, or of standard input, and again without harm', async () => {
+    const file = join(folder, 'keys.jsonl');
+    const lines = [lineOf('k_9', 'nine'), lineOf('k_8', 'eight', { status: 'deprecated', limits: { perMinute: 5 } })];
+    // A byte order mark, as some editors write it, other line ends, and an empty line.
+    const text = `\u{FEFF}${JSON.stringify(lines[0])}\r\n\n${JSON.stringify(lines[1])}\n`;
+    await writeFile(file, text);
+    expect((await keys(['import', file])).stdout).toBe('Imported: 2 new, 0 replaced.\n');
+    expect(await document(['import', '-'], { stdin: text })).toEqual({ added: 0, replaced: 2 });
+    expect([await statusOf('nine'), await statusOf('eight')]).toEqual([200, 403]);
+  });
+
+  test('lists every fault of every line, shows no line, and takes over none', async () => {
+    const file = join(folder, 'keys.jsonl');
+    const lines = [
+      lineOf('k_9', 'nine'),
+      lineOf('k_8', 'eight', { scopes: ['all'] }),
+      lineOf('k_9', 'other'),
+      { keyId: 'k_7' },
+    ];
+    await writeFile(file, [...lines.map((line) => JSON.stringify(line)), 'hunter2', ''].join('\n'));
+    const { status, stdout, stderr } = await keys(['import', file]);
+    expect([status, stdout]).toEqual([1, '']);
+    const [heading, ...faults] = stderr.trimEnd().split('\n');
+    expect(heading).toBe('Nothing was imported:');
+    expect(faults.map((fault) => fault.trim().split(':').slice(0, 2).join(':'))).toEqual([
+      'line 2: scopes[0]',
+      'line 3: keyId',
+      'line 4: hash',
+      'line 4: name',
+      'line 4: workspaceIds',
+      'line 4: scopes',
+      'line 5: not JSON; allowed',
+    ]);
+    expect(faults[1]).toBe('  line 3: keyId: the same as on line 1; allowed: each keyId once');
+    expect(stderr).not.toContain('hunter2');
+    expect(await document(['list'])).toEqual({ keys: [] });
+  });
+
+  test.each([
+    ['a file that is not there', '/no/such/file', '"/no/such/file": it cannot be read: there is no such file.'],
+    ['nothing', '-', 'Nothing was imported: the file holds no keys, only blank lines.'],
+  ])('%s is refused', async (_, file, message) => {
+    const { status, stderr } = await keys(['import', file]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(message);
+  });
+});
+
+const READ_CALLS = ['--workspace', WORKSPACE_A, '--scope', 'calls.read'];
+test.each([
+  [['create', ...READ_CALLS], "required option '--name <text>' not specified"],
+  [['create', '--name', ' ', ...READ_CALLS], 'Allowed: a text that is not blank.'],
+  [['create', '--name', 'a', '--workspace', 'w', '--scope', 'calls.read'], "argument 'w' is invalid. Allowed: a UUID."],
+  [
+    ['create', '--name', 'a', '--workspace', WORKSPACE_A, '--scope', 'all'],
+    'Allowed choices are reports.read, calls.read, coaching.read.',
+  ],
+  [['create', '--name', 'a', ...READ_CALLS, '--per-hour', '0'], 'Allowed: an integer from 1 to 1000000000.'],
+  [['create', '--name', 'a', ...READ_CALLS, '--expires', '90'], 'Allowed: a duration like'],
+  [['rotate', 'k_1', '--overlap', '366d'], 'from 0s to 365d.'],
+  [['show'], "missing required argument 'id'"],
+  [['show', '../x'], 'Allowed: the id of a key'],
+  [['show', `evg_${'x'.repeat(38)}`], 'not the key itself'],
+  [['creat'], '(Did you mean create?)'],
+  [['list', 'extra'], 'too many arguments'],
+])('a wrong call ends with 2 and says what is allowed: %j', async (args, message) => {
+  const { status, stdout, stderr } = await runCli(['keys', ...args]);
+  expect([status, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+});
+
+describe('the way to the admin listener', () => {
+  test('a refusal points to a command, and with --json it is a document too', async () => {
+    const message = 'There is no key with the id k_1. `evalgate keys list` shows the ids.';
+    expect(await keys(['show', 'k_1', '--json'])).toEqual({
+      status: 1,
+      stdout: `${JSON.stringify({ error: { message } }, null, 2)}\n`,
+      stderr: `${message}\n`,
+    });
+  });
+
+  test('its token is the first of ADMIN_TOKEN or of its file, its port that of ADMIN_PORT', async () => {
+    const guarded = await startTestGateway({ env: { ADMIN_TOKEN: 'alice=s3cret,bob=0ther' } });
+    try {
+      const file = join(folder, 'token');
+      await writeFile(file, 's3cret\n');
+      const port = { ADMIN_PORT: new URL(guarded.adminUrl).port };
+      const list = (env: Record<string, string>) => runCli(['keys', 'list'], { env: { ...port, ...env } });
+      expect(await list({ ADMIN_TOKEN: 'alice=s3cret,bob=unknown' })).toMatchObject({ status: 0, stderr: '' });
+      expect(await list({ ADMIN_TOKEN_FILE: file })).toMatchObject({ status: 0, stderr: '' });
+      const refused = await list({});
+      expect([refused.status, refused.stderr.split('\n').slice(-2)]).toEqual([
+        1,
+        ['Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.', ''],
+      ]);
+    } finally {
+      await guarded.close();
+    }
+  });
+
+  test.each([
+    [{ ADMIN_TOKEN: 'a', ADMIN_TOKEN_FILE: '/none' }, 'ADMIN_TOKEN_FILE: given "/none"; ADMIN_TOKEN is set too;'],
+    [{ ADMIN_TOKEN_FILE: '/none' }, 'ADMIN_TOKEN_FILE: given "/none"; it cannot be read: there is no such file;'],
+    [{ ADMIN_TOKEN: 'alice=a,b' }, 'ADMIN_TOKEN: part 2 (between commas) is not a name=token pair'],
+  ])('a token that cannot be read is refused: %j', async (env, message) => {
+    const { status, stdout, stderr } = await keys(['list'], { env });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(message);
+  });
+
+  test('what is not the admin listener is not taken for it, and nothing is followed', async () => {
+    const advice = 'Give the address of the admin listener with --admin URL.\n';
+    for (const url of [gateway.publicUrl, `${gateway.publicUrl}/docs#`, gateway.store.url]) {
+      const { status, stdout, stderr } = await runCli(['keys', 'list', '--admin', url]);
+      expect([status, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^What answers at .* is not an admin listener of evalgate/);
+      expect(stderr.endsWith(advice)).toBe(true);
+    }
+    gateway.store.override('/api/keys', (_, response) => {
+      response.writeHead(302, { location: `${gateway.adminUrl}/api/keys` }).end();
+    });
+    const redirected = await runCli(['keys', 'list', '--admin', gateway.store.url]);
+    expect(redirected.stderr).toContain('is not an admin listener of evalgate: status 302.');
+  });
+
+  test('where no gateway runs, the message says how to start one', async () => {
+    const gone = await createStoreServer();
+    await gone.close();
+    const { status, stderr } = await runCli(['keys', 'list', '--admin', `${gone.url}/`]);
+    expect([status, stderr]).toEqual([
+      1,
+      `No admin listener answers at ${gone.url} (ECONNREFUSED). Start the gateway with \`npm start\`, or give the address with --admin URL.\n`,
+    ]);
+  });
+
+  test('where keys are is said by the whole configuration: a faulty one is refused, unless the listener is named', async () => {
+    const env = { PORT: 'x' };
+    const { status, stdout, stderr } = await runCli(['keys', 'list'], { env });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('PORT: given "x"');
+    expect((await keys(['list'], { env })).status).toBe(0);
+  });
+});

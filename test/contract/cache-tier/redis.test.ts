@@ -1,3 +1,0 @@
-import { cacheTierOn, givenRedis } from '../redis-harness.ts';
-
-cacheTierOn(givenRedis());

@@ -1,0 +1,193 @@
+/** What is deployed beside the gateway goes by names that it has: metrics, settings, commands, addresses. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { runCli } from '../support/cli.ts';
+import { filesBelow, parseYaml, queriesOf, readDashboard, readRules, readText, ROOT } from '../support/deploy-files.ts';
+import { startTestGateway } from '../support/gateway.ts';
+import { programOnPath } from '../support/programs.ts';
+
+const rules = readRules();
+const alerts = rules.flatMap(({ alert, ...rest }) => (alert === undefined ? [] : [{ ...rest, name: alert }]));
+const dashboard = readDashboard();
+const runbook = readText('docs/runbook.md');
+
+/** Names and labels of all metrics: of the gateway as public-names holds them against a real one, and of Prometheus itself. */
+function knownMetrics(): ReadonlyMap<string, readonly string[]> {
+  const pinned = readText('test/contract/public-names/pinned/metrics.txt').matchAll(/^(\w+) (\w+)(?: \{(.*)\})?$/gm);
+  const known = new Map([...pinned].map(([, name = '', , labels = '']) => [name, labels.split(', ')] as const));
+  for (const { record } of rules) if (record !== undefined) known.set(record, []);
+  known.set('up', []).set('ALERTS', ['alertname', 'alertstate']);
+  return known;
+}
+
+const known = knownMetrics();
+/** Prometheus puts them on whatever it scrapes; buckets have their bound. */
+const EVERYWHERE = ['job', 'instance', 'le'];
+
+/** What of a query is not there: a metric, or a label of a metric. */
+function unknownIn(query: string): readonly string[] {
+  const expr = query.replaceAll(/\[[^\]]*\]/g, '');
+  const named = [...expr.matchAll(/\b((?:evalgate|nodejs|process)[a-z0-9_:]+|up|ALERTS)\b(?!\()(?:\{([^}]*)\})?/g)];
+  const selectors = named.flatMap(([, name = '', narrowed = '']) => {
+    const labels = labelsOf(name);
+    if (labels === undefined) return [`there is no ${name}`];
+    const wanted = [...narrowed.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label);
+    return wanted.filter((label) => !labels.includes(label)).map((label) => `${name} has no ${label}`);
+  });
+  // All labels that are grouped by belong to some metric of the query.
+  const all = named.flatMap(([, name = '']) => labelsOf(name) ?? []);
+  const grouped = [...expr.matchAll(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([a-z_, ]*)\)/g)]
+    .flatMap(([, labels = '']) => labels.split(/, */))
+    .filter((label) => label !== '' && !all.includes(label));
+  return [...selectors, ...grouped.map((label) => `no metric here has ${label}`)];
+}
+
+function labelsOf(name: string): readonly string[] | undefined {
+  const own = known.get(name) ?? known.get(name.replace(/_(?:bucket|sum|count)$/, ''));
+  return own === undefined ? undefined : [...own, ...EVERYWHERE];
+}
+
+describe('queries name metrics and labels that a gateway has', () => {
+  test('of the rules, the dashboard and the runbook', () => {
+    const panels = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    const marks = dashboard.annotations.list.flatMap(({ expr }) => (expr === undefined ? [] : [expr]));
+    const chosen = dashboard.templating.list.map(({ query }) => query);
+    const ofRules = rules.map(({ expr }) => expr);
+    const ofRunbook = queriesOf('docs/runbook.md');
+    for (const queries of [panels, ofRules, ofRunbook]) expect(queries.length).toBeGreaterThan(25);
+    for (const query of [...panels, ...marks, ...chosen, ...ofRules, ...ofRunbook]) {
+      expect([query, unknownIn(query)]).toEqual([query, []]);
+    }
+  });
+
+  test('what is not there is found out', () => {
+    expect(unknownIn('rate(evalgate_requests_total[5m])')).toEqual(['there is no evalgate_requests_total']);
+    expect(unknownIn('evalgate_redis_up{rule="state"}')).toEqual(['evalgate_redis_up has no rule']);
+    expect(unknownIn('sum by (status) (evalgate_redis_up)')).toEqual(['no metric here has status']);
+  });
+
+  test('the dashboard shows counters as rates or increases, of the gateways that are chosen', () => {
+    const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    expect(queries.filter((expr) => /_total\{[^}]*\}(?!\[)/.test(expr))).toEqual([]);
+    expect(queries.filter((expr) => !/job=~"\$job", ?instance=~"\$instance"/.test(expr))).toEqual([]);
+  });
+});
+
+describe('alerts', () => {
+  test('each has a severity, a summary that is one sentence, and a section of the runbook with its five parts', () => {
+    const sections = new Map(runbook.split(/^## /m).map((section) => [section.split('\n')[0] ?? '', section]));
+    const parts = ['What it means.', 'What consumers see.', 'How to look.', 'What to do.', 'When to escalate.'];
+    for (const { name, labels, annotations } of alerts) {
+      expect([name, labels?.['severity']]).toEqual([name, expect.stringMatching(/^(?:critical|warning|info)$/)]);
+      expect(annotations?.['summary']).toMatch(/^[A-Z].*\.$/);
+      expect(annotations?.['runbook']).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+      const section = sections.get(name) ?? '';
+      expect([name, parts.filter((part) => !section.includes(`**${part}**`))]).toEqual([name, []]);
+    }
+    const described = [...sections.keys()].filter((title) => title.startsWith('Evalgate'));
+    expect(described.toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
+  });
+
+  test('Kubernetes gets the same rules', async () => {
+    const file = readText('deploy/prometheus/alerts.yaml');
+    const groups = file.slice(file.indexOf('groups:')).replaceAll(/^(?=.)/gm, '  ');
+    const manifest = `# Written from deploy/prometheus/alerts.yaml by \`npx vitest run test/contract/deploy -u\`.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: evalgate
+  labels:
+    app.kubernetes.io/name: evalgate
+spec:
+${groups}`;
+    const path = join(ROOT, 'deploy/kubernetes/components/monitoring/prometheus-rule.yaml');
+    await expect(manifest).toMatchFileSnapshot(path);
+  });
+
+  // Without promtool the names have been looked at above, and nothing else.
+  const promtool = programOnPath('promtool');
+  test.skipIf(promtool === null)(
+    'promtool takes the rules, and each case fires and does not as it says (skipped where promtool is not on the PATH)',
+    async () => {
+      const cwd = join(ROOT, 'deploy/prometheus');
+      const run = (...args: readonly string[]) => promisify(execFile)(promtool ?? '', args, { cwd });
+      expect((await run('check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yaml')).stdout).toContain('SUCCESS');
+      expect((await run('check', 'config', '--syntax-only', 'prometheus.yml')).stdout).toContain('SUCCESS');
+      await run('test', 'rules', 'alerts.test.yaml', 'alerts.long.test.yaml');
+    },
+    120_000,
+  );
+});
+
+/** A command as it is written: quotes hold words together, and a remark ends it. */
+const wordsOf = (line: string): readonly string[] =>
+  [...line.replace(/\s{2,}#.*$/, '').matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? '',
+  );
+
+/** What the program says of a command that it does not take. Nothing listens where the others would go. */
+async function refusalOf(command: string): Promise<string | null> {
+  const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });
+  return status === 2 && !stderr.includes('Commands:') ? stderr : null;
+}
+
+describe('the runbook', () => {
+  test('names commands that the program takes, and so does the page on Kubernetes', async () => {
+    const pages = `${runbook}\n${readText('deploy/kubernetes/README.md')}`;
+    const inBlocks = pages.matchAll(/^(?:npx |.*(?: -- | exec gateway-1 ))?evalgate ([a-z][^`\n]*)$/gm);
+    const inText = pages.matchAll(/`evalgate ([a-z][^`]*)`/g);
+    const commands = [...inBlocks, ...inText].map(([, command = '']) =>
+      command.replaceAll('\n', ' ').replace('...', 'all'),
+    );
+    expect(commands.length).toBeGreaterThan(35);
+    for (const command of new Set(commands)) expect([command, await refusalOf(command)]).toEqual([command, null]);
+    expect(await refusalOf('cache ttl set lists --fresh 2m')).toMatch(/lists/);
+    expect(await refusalOf('cache purge --tag all --hard')).toMatch(/--hard/);
+  });
+
+  test('names paths of the admin listener that answer, and sections that are there', async () => {
+    const paths = new Set([...runbook.matchAll(/\$ADMIN(\/[a-z/]*[a-z])/g)].map(([, path = '']) => path));
+    expect(paths.size).toBeGreaterThan(2);
+    const gateway = await startTestGateway();
+    for (const path of paths) expect([path, (await gateway.admin('GET', path)).status]).toEqual([path, 200]);
+    await gateway.close();
+    const sections = [...runbook.matchAll(/^## (.*)$/gm)].map(([, title = '']) => `#${title.toLowerCase()}`);
+    const links = [...runbook.matchAll(/\]\((#[^)]*)\)/g)].map(([, link = '']) => link);
+    expect(links.filter((link) => !sections.includes(link))).toEqual([]);
+  });
+});
+
+describe('what is deployed', () => {
+  const files = ['docker-compose.yml', ...filesBelow('deploy', '.yaml', '.yml')];
+
+  test.each(files)('%s is sound YAML', (file) => {
+    expect(parseYaml(readText(file)).length).toBeGreaterThan(0);
+  });
+
+  test('gateways are given variables that they read', () => {
+    const pinned = readText('test/contract/public-names/pinned/environment.txt');
+    const ours = new Set([...pinned.matchAll(/^([A-Z_]+)/gm)].map(([, name]) => name));
+    const schema = z.object({
+      services: z.record(z.string(), z.looseObject({ environment: z.record(z.string(), z.unknown()).optional() })),
+    });
+    const { services } = schema.parse(parseYaml(readText('docker-compose.yml'))[0]);
+    const composed = Object.entries(services)
+      .filter(([name]) => name.startsWith('gateway') || name === 'sample-store')
+      .flatMap(([, { environment = {} }]) => Object.keys(environment));
+    const manifests = filesBelow('deploy/kubernetes', '.yaml').map(readText).join('\n');
+    const listed = [...manifests.matchAll(/- name: ([A-Z][A-Z_]+)$/gm)].map(([, name = '']) => name);
+    const literals = [...manifests.matchAll(/^ +- ([A-Z][A-Z_]+)=/gm)].map(([, name = '']) => name);
+    for (const names of [composed, listed, literals]) expect(names.length).toBeGreaterThan(2);
+    // What is put into the value of another is nobody's but the manifest's.
+    const isOwn = (name: string): boolean => manifests.includes(`$(${name})`);
+    expect([...composed, ...listed, ...literals].filter((name) => !ours.has(name) && !isOwn(name))).toEqual([]);
+  });
+
+  test('the file of settings in the pod is one that a gateway takes', async () => {
+    const env = { CONFIG_FILE: join(ROOT, 'deploy/kubernetes/base/evalgate.yaml') };
+    expect((await runCli(['openapi'], { env })).status).toBe(0);
+  });
+});

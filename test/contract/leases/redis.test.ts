@@ -1,3 +1,0 @@
-import { leasesOn, givenRedis } from '../redis-harness.ts';
-
-leasesOn(givenRedis());

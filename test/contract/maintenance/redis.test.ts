@@ -1,3 +1,0 @@
-import { maintenanceOn, givenRedis } from '../redis-harness.ts';
-
-maintenanceOn(givenRedis());

@@ -1,0 +1,71 @@
+/** The routes of the admin listener: what they take, what they answer, and what they refuse. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { expectPinned } from './pin.ts';
+import { shapeOf } from './shape.ts';
+import { askEverything, type Exchange, startBusyGateway } from './world.ts';
+
+const refusal = z.object({ error: z.object({ message: z.string() }) });
+
+let redis: TestRedis;
+let gateways: readonly TestGateway[] = [];
+let exchanges: readonly Exchange[] = [];
+beforeAll(async () => {
+  redis = await startRedis();
+  // Of one that nobody has read from most is null.
+  const idle = await startTestGateway();
+  gateways = [idle, await startBusyGateway(), await startBusyGateway({ REDIS_URL: redis.url })];
+  for (const gateway of gateways) exchanges = [...exchanges, ...(await askEverything(gateway))];
+});
+afterAll(async () => {
+  for (const gateway of gateways) await gateway.close();
+  await redis.close();
+});
+
+/** The routes that the dashboard lists. */
+async function routes(): Promise<readonly string[]> {
+  const [gateway] = gateways;
+  const page = (await gateway?.admin('GET', '/'))?.text ?? '';
+  return [...page.matchAll(/<tr><td>([A-Z]+)<\/td><td><code>([^<]+)<\/code>/g)].map(
+    ([, method, path]) => `${method} ${path}`,
+  );
+}
+
+test('routes, bodies, answers and refusals are as pinned, with Redis and without', async () => {
+  const listed = await routes();
+  expect(exchanges.map(({ route }) => route).filter((route) => !listed.includes(route))).toEqual([]);
+  await expectPinned('admin.txt', ['GET /', ...listed.flatMap(linesOf)]);
+});
+
+function linesOf(route: string): readonly string[] {
+  const own = exchanges.filter((exchange) => exchange.route === route);
+  if (route === 'GET /metrics') return ['', route, '    see metrics.txt'];
+  const good = own.filter(({ status }) => status < 300);
+  const bodies = good.flatMap(({ body }) => (body === undefined ? [] : [body]));
+  const refused = own.flatMap(({ status, answer }) => {
+    const { success, data } = refusal.safeParse(answer);
+    const message = data?.error.message.replaceAll(/key_\w{12}/g, 'key_...').replaceAll('\n', '\n        ');
+    return success ? [`    ${status}: ${message}`] : [];
+  });
+  const statuses = [...new Set(good.map(({ status }) => status))].join(', ');
+  return [
+    '',
+    route,
+    ...(bodies.length === 0 ? [] : ['    takes', ...shapeOf(bodies).map((line) => `        ${line}`)]),
+    `    ${statuses === '' ? 'is not asked' : `answers ${statuses}`}`,
+    ...shapeOf(good.map(({ answer }) => (route === 'GET /api/config' ? oneSetting(answer) : answer))).map(
+      (line) => `        ${line}`,
+    ),
+    ...new Set(refused),
+  ];
+}
+
+/** The others are in configuration.txt, and each has the same members. */
+function oneSetting(answer: unknown): unknown {
+  const { file, settings } = z
+    .object({ file: z.string(), settings: z.object({ redis: z.object({ url: z.unknown() }) }) })
+    .parse(answer);
+  return { file, settings };
+}

@@ -1,0 +1,86 @@
+/** The key record in Redis, as 0.1 stores it: a later version must be able to read it as it stands. */
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { hashToken } from '../../../src/keys/token.ts';
+import { startTestGateway } from '../../support/gateway.ts';
+import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
+import { withClient } from '../../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { expectPinned } from './pin.ts';
+
+/** A token of another form than evalgate's, so that it can be the same every time. */
+const TOKEN = 'a-token-from-elsewhere';
+const LINE = {
+  keyId: 'key_golden',
+  hash: hashToken(TOKEN),
+  name: 'Golden',
+  status: 'active',
+  workspaceIds: [WORKSPACE_A, WORKSPACE_B],
+  scopes: ['reports.read', 'calls.read'],
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: '2027-01-01T00:00:00.000Z',
+  limits: { perMinute: 30, perHour: null },
+  quotaId: 'key_predecessor',
+};
+
+let redis: TestRedis;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+beforeEach(() => redis.flush());
+afterAll(() => redis.close());
+
+/** All that the registry holds, as commands that would write it again. */
+function stored(): Promise<readonly string[]> {
+  return withClient(redis.url, async (client) => {
+    const names = (await client.keys('evalgate:{keys}:*')).toSorted();
+    const lines = await Promise.all(
+      names.map(async (name) => {
+        if (name.endsWith(':version')) return [`SET ${name} VERSION`];
+        return Object.entries(await client.hgetall(name)).map(([field, value]) => `HSET ${name} ${field} ${value}`);
+      }),
+    );
+    return lines.flat();
+  });
+}
+
+const GOLDEN = [
+  `HSET evalgate:{keys}:ids key_golden ${LINE.hash}`,
+  `HSET evalgate:{keys}:records ${LINE.hash} {"keyId":"key_golden","hash":"${LINE.hash}","name":"Golden","status":"active","workspaceIds":["${WORKSPACE_A}","${WORKSPACE_B}"],"scopes":["reports.read","calls.read"],"createdAtMs":1767225600000,"expiresAtMs":1798761600000,"limits":{"perMinute":30,"perHour":null},"quotaId":"key_predecessor"}`,
+  `HSET evalgate:{keys}:used ${LINE.hash} 1768478400000`,
+  'SET evalgate:{keys}:version VERSION',
+];
+
+test('a key is stored exactly so, with its id, the time of its last use and the version of the registry', async () => {
+  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  const imported = await gateway.admin('POST', '/api/keys/import', { keys: [LINE] });
+  expect(imported.json).toEqual({ added: 1, replaced: 0 });
+  expect((await gateway.get('/v2/key', { key: TOKEN })).status).toBe(200);
+  await gateway.close();
+  const lines = await stored();
+  expect(lines).toEqual(GOLDEN);
+  await expectPinned('key-record.txt', lines);
+});
+
+test('a record that another version wrote is read as it stands, and what it has beyond does no harm', async () => {
+  await withClient(redis.url, async (client) => {
+    for (const line of GOLDEN) {
+      const [command, name = '', field = '', value = ''] = line.split(/ (.+?) (.+?)(?: (.*))?$/s);
+      if (command === 'HSET') await client.hset(name, field, value.replace(/^\{/, '{"later":1,'));
+      else await client.set(name, field);
+    }
+  });
+  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  try {
+    const { status, json, headers } = await gateway.get('/v2/key', { key: TOKEN });
+    expect([status, headers['x-ratelimit-minute-limit']]).toEqual([200, '30']);
+    expect(json).toMatchObject({ key: { id: 'key_golden', scopes: ['reports.read', 'calls.read'] } });
+    const shown = z.object({ key: z.unknown() }).parse((await gateway.admin('GET', '/api/keys/key_golden')).json);
+    const { hash: _, ...rest } = LINE;
+    expect(shown.key).toMatchObject({ ...rest, lastUsedAt: '2026-01-15T12:00:00.000Z' });
+    await gateway.admin('PATCH', '/api/keys/key_golden', { status: 'deprecated' });
+    await vi.waitUntil(async () => (await gateway.get('/v2/key', { key: TOKEN })).status === 403);
+  } finally {
+    await gateway.close();
+  }
+});

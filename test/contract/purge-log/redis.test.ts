@@ -1,3 +1,0 @@
-import { purgeLogOn, givenRedis } from '../redis-harness.ts';
-
-purgeLogOn(givenRedis());

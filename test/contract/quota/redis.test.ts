@@ -1,3 +1,0 @@
-import { givenRedis, quotaOn } from '../redis-harness.ts';
-
-quotaOn(givenRedis(), 'Redis');

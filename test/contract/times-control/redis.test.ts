@@ -1,3 +1,0 @@
-import { timesControlOn, givenRedis } from '../redis-harness.ts';
-
-timesControlOn(givenRedis());

@@ -1,0 +1,176 @@
+/** A store that misbehaves in every way the sample knows: a clear 500 or the copy held, the reason in the log, and no more. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/index.ts';
+import { startTestGateway } from '../../support/gateway.ts';
+import { createStoreServer } from '../../support/store-server.ts';
+import {
+  openUpstreamGateway,
+  putCalls,
+  startUpstreamGateway,
+  type UpstreamGateway,
+} from '../../support/upstream-settings.ts';
+
+const UNREACHABLE = 'The evaluation store cannot be reached at the moment. Try again later.';
+const FAILING = 'The evaluation store is failing at the moment. Try again later.';
+const UNREADABLE = 'The evaluation store sent an answer that cannot be read. Try again later.';
+const UNUSABLE = 'The evaluation store sent an answer that cannot be used.';
+const TOO_LATE = 'The evaluation store did not answer in time. Try again later.';
+const BROKEN = 'the connection to the store failed';
+const TOO_DEEP = "the store's answer is nested deeper than 64 levels";
+
+/** What the consumer is told, and how the private reason in the log begins. `%` stands for the id that was asked for. */
+const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: string]>> = {
+  html: [UNREADABLE, "the store's answer is markup, not JSON"],
+  'empty-body': [UNREADABLE, "the store's answer is empty"],
+  'cut-off-json': [UNREADABLE, "the store's answer is not JSON"],
+  'deep-arrays': [UNREADABLE, TOO_DEEP],
+  'deep-objects': [UNREADABLE, TOO_DEEP],
+  'deep-insights': [UNREADABLE, TOO_DEEP],
+  'many-values': [UNREADABLE, "the store's answer has more than 250000 values"],
+  'many-faults': [UNUSABLE, "the store's evaluation % is malformed at people"],
+  'broken-gzip': [UNREADABLE, 'the body cannot be decoded (Z_DATA_ERROR)'],
+  'half-gzip': [UNREADABLE, 'the body cannot be decoded (Z_BUF_ERROR)'],
+  'unknown-coding': [UNREADABLE, 'the body has a content coding that was not asked for'],
+  redirect: [FAILING, 'the store answered evaluation with 302'],
+  'redirect-loop': [FAILING, 'the store answered evaluation with 307'],
+  'wrong-id': [UNUSABLE, 'the store answered for another id than evaluation % (at _id)'],
+  'endless-body': [UNREADABLE, 'the body is larger than 8000000 bytes'],
+  'gzip-bomb': [UNREADABLE, 'the body is larger than 8000000 bytes'],
+  'endless-gzip': [UNREADABLE, 'the body has far more bytes than what it holds'],
+  'endless-error': [FAILING, 'the store answered evaluation with 503'],
+  'slow-error': [FAILING, 'the store answered evaluation with 503'],
+  reset: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
+  'reset-half-way': [UNREACHABLE, `${BROKEN} half-way through the answer`],
+  close: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
+  'half-body': [UNREACHABLE, `${BROKEN} half-way through the answer`],
+  'half-chunked': [UNREACHABLE, `${BROKEN} half-way through the answer`],
+  'bad-header': [UNREADABLE, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
+  'not-http': [UNREADABLE, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
+  'endless-headers': [UNREADABLE, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
+  'endless-interim': [UNREADABLE, 'the store sent more than 16 interim responses'],
+};
+/** These go on until the deadline ends them. */
+const LATE: readonly Misbehaviour[] = ['no-answer', 'hang', 'slow-headers', 'slow-body'];
+/** These do no harm to the read. */
+const HARMLESS: readonly Misbehaviour[] = ['two-answers', 'late-second-answer', 'wrong-workspace'];
+
+test('every way of the sample to misbehave is tried here', () => {
+  expect([...Object.keys(FAILURES), ...LATE, ...HARMLESS].toSorted()).toEqual(MISBEHAVIOURS.toSorted());
+});
+
+const PAST_STALE_MS = 2 * 3_600_000;
+
+/** A read without a copy, a read with one, and a read after the store is well again. */
+async function expectBorne(
+  gateway: UpstreamGateway,
+  way: Misbehaviour,
+  { told, logged }: { readonly told: string; readonly logged: string },
+): Promise<void> {
+  const [held = '', cold = '', after = ''] = putCalls(gateway, 3, way);
+  const copy = await gateway.read(held);
+  gateway.clock.advance(PAST_STALE_MS);
+  const before = gateway.store.calls();
+  const mend = gateway.store.setFaults({ misbehave: way });
+  const failed = await gateway.read(cold);
+  const kept = await gateway.read(held);
+  mend();
+  expect([failed.status, failed.json]).toEqual([500, { error: { message: told } }]);
+  expect(await gateway.failureOf(failed)).toContain(logged.replace('%', cold));
+  expect([kept.status, kept.text]).toEqual([200, copy.text]);
+  expect(kept.headers['cache-status']).toMatch(/; detail=stale-if-error$/);
+  expect(gateway.store.calls() - before, 'neither repeated nor followed').toBe(2);
+  expect((await gateway.read(after)).status).toBe(200);
+}
+
+describe('a store that answers', () => {
+  let gateway: UpstreamGateway;
+  let impatient: UpstreamGateway;
+  beforeAll(async () => {
+    [gateway, impatient] = [await openUpstreamGateway(), await openUpstreamGateway({ timeout: '500ms' })];
+  });
+  afterAll(() => Promise.all([gateway.close(), impatient.close()]));
+
+  test.each(Object.entries(FAILURES))('S1, S2, C2: %s is a 500, or the copy that is held', async (way, expected) => {
+    const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
+    await expectBorne(gateway, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
+  });
+
+  test.each(LATE)('S2: %s is ended by upstream.timeout, which holds for the whole answer', async (way) => {
+    await expectBorne(impatient, way, { told: TOO_LATE, logged: 'the store gave no whole answer within 500 ms' });
+  });
+
+  test('K2: nothing of all that put the token or the address of the store into the log', () => {
+    for (const { logLines, store } of [gateway, impatient]) {
+      const lines = logLines.join('');
+      expect(lines).toContain('"failure"');
+      const secrets = [store.token, new URL(store.url).host, '/internal/v1'];
+      expect(secrets.filter((text) => lines.includes(text))).toEqual([]);
+    }
+  });
+});
+
+describe('C4: an answer that nobody asked for is never served', () => {
+  test.each(['two-answers', 'late-second-answer'] as const)('%s', async (way) => {
+    const gateway = await startUpstreamGateway({ maxConnections: 1 });
+    gateway.store.setFaults({ misbehave: way });
+    for (const id of putCalls(gateway, 3)) {
+      expect((await gateway.read(id)).json).toMatchObject({ call: { id } });
+      // Whenever the other one comes, it costs the connection, so the next call cannot meet it.
+      await vi.waitFor(() => expect(gateway.store.openConnections).toBe(0));
+    }
+  });
+
+  test('the record of another workspace: a 404 for the call, and not in a list', async () => {
+    const gateway = await startUpstreamGateway();
+    const [id = ''] = putCalls(gateway, 1);
+    gateway.store.setFaults({ misbehave: 'wrong-workspace' });
+    expect((await gateway.read(id)).status).toBe(404);
+    const list = await gateway.get('/v2/calls', { key: await gateway.issueKey() });
+    expect(list.json).toMatchObject({ calls: [] });
+  });
+});
+
+test.each([
+  'endless-body',
+  'gzip-bomb',
+  'endless-gzip',
+  'endless-error',
+  'endless-headers',
+  'endless-interim',
+] as const)('the connection that carries %s is closed', async (way) => {
+  const gateway = await startUpstreamGateway();
+  gateway.store.setFaults({ misbehave: way });
+  expect((await gateway.read('ev_1')).status).toBe(500);
+  await vi.waitFor(() => expect(gateway.store.openConnections).toBe(0));
+  expect(gateway.store.connections).toBe(1);
+});
+
+test('where nothing listens the store cannot be reached', async () => {
+  const gateway = await startUpstreamGateway({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
+  const reply = await gateway.read('ev_1');
+  expect([reply.status, reply.json]).toEqual([500, { error: { message: UNREACHABLE } }]);
+  expect(await gateway.failureOf(reply)).toBe(`${BROKEN} before the answer (ECONNREFUSED)`);
+});
+
+test('the body of an error is not waited for longer than a second, and its Retry-After counts', async () => {
+  const gateway = await startUpstreamGateway({ timeout: '60s' });
+  gateway.store.setFaults({ misbehave: 'slow-error' });
+  const reply = await gateway.read('ev_1');
+  expect([reply.status, reply.headers['retry-after']]).toEqual([500, '7']);
+});
+
+test('a gateway that stops ends the calls that nobody waits for, and closes every connection', async () => {
+  const store = await createStoreServer();
+  onTestFinished(() => store.close());
+  const gateway = await startTestGateway({ store });
+  const key = await gateway.issueKey();
+  const [id = ''] = putCalls(gateway, 1);
+  await gateway.get(`/v2/calls/${id}`, { key });
+  gateway.clock.advance(10 * 60_000);
+  store.setFaults({ misbehave: 'no-answer' });
+  const stale = await gateway.get(`/v2/calls/${id}`, { key });
+  expect(stale.headers['cache-status']).toMatch(/detail=stale-while-revalidate$/);
+  await store.waitForCalls(2);
+  await gateway.close();
+  await vi.waitFor(() => expect(store.openConnections).toBe(0));
+});

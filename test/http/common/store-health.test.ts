@@ -1,0 +1,87 @@
+/** C7: how the store is doing, as /readyz and the log say, by the outcome of real calls only. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+
+const readySchema = z.object({ dependencies: z.array(z.looseObject({ name: z.string() })) });
+
+async function healthOf(gateway: UpstreamGateway): Promise<unknown> {
+  const { json } = await gateway.admin('GET', '/readyz');
+  return readySchema.parse(json).dependencies.find(({ name }) => name === 'store');
+}
+
+const START = '2026-01-15T12:00:00.000Z';
+const ok = (detail: string, since = START) => ({ name: 'store', status: 'ok', since, detail });
+const degraded = (detail: string, since = START) => ({ name: 'store', status: 'degraded', since, detail });
+
+test('a store that was not asked is unknown, and one that answered is well, whatever the answer', async () => {
+  const gateway = await startUpstreamGateway();
+  const [id = ''] = putCalls(gateway, 1);
+  expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'not asked yet' });
+  await gateway.read(id);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
+  await gateway.read('none');
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404'));
+  gateway.store.evaluations.set('broken', { _id: 'broken' });
+  expect((await gateway.read('broken')).status).toBe(500);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
+  gateway.clock.advance(2 * 3_600_000);
+  await gateway.read(id);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 304'));
+});
+
+test.each([
+  [{ status: 503 }, 'refused', 'the store answered evaluation with 503 UNAVAILABLE'],
+  [{ misbehave: 'not-http' }, 'garbled', 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
+  [{ misbehave: 'no-answer' }, 'timeout', 'the store gave no whole answer within 500 ms'],
+  [{ misbehave: 'reset' }, 'unreachable', 'the connection to the store failed before the answer (ECONNRESET)'],
+  [
+    { status: 401 },
+    'refused',
+    "the store answered evaluation with 401 UNAUTHENTICATED: the store does not take the gateway's token",
+  ],
+  [
+    { status: 403 },
+    'refused',
+    "the store answered evaluation with 403 FAULT: the store does not take the gateway's token",
+  ],
+] as const)('after %o it is failing, and the log says why, once', async (faults, outcome, failure) => {
+  const gateway = await startUpstreamGateway({ timeout: '500ms' });
+  gateway.store.setFaults(faults);
+  const reply = await gateway.read('a');
+  await gateway.read('b');
+  const detail = `last call failed: ${failure}`;
+  expect(await healthOf(gateway)).toEqual(degraded(detail));
+  const requestId = reply.headers['x-request-id'];
+  expect(linesOf(gateway).filter(({ msg }) => msg === 'the store is failing')).toEqual([
+    expect.objectContaining({ level: 'warn', detail, resource: 'evaluation', outcome, requestId }),
+  ]);
+});
+
+test('it is well again once no call has failed for 5 s, since the first that went well', async () => {
+  const gateway = await startUpstreamGateway();
+  for (const status of [503, 502]) {
+    gateway.store.setFaults({ status });
+    await gateway.read(`failing_${status}`);
+    gateway.clock.advance(1000);
+  }
+  gateway.store.setFaults({});
+  await gateway.read('a');
+  gateway.clock.advance(3999);
+  const last = 'the store answered evaluation with 502 BAD_GATEWAY';
+  expect(await healthOf(gateway)).toEqual(
+    degraded(`answers again, not for 5 s yet; the last call that failed: ${last}`),
+  );
+  gateway.clock.advance(1);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404', '2026-01-15T12:00:02.000Z'));
+});
+
+test('a store that fails now and then is failing all the time', async () => {
+  const gateway = await startUpstreamGateway();
+  for (let second = 0; second < 12; second += 1) {
+    gateway.store.setFaults(second % 4 === 0 ? { status: 500 } : {});
+    await gateway.read(`at_${second}`);
+    expect(await healthOf(gateway)).toMatchObject({ status: 'degraded', since: START });
+    gateway.clock.advance(1000);
+  }
+});

@@ -1,0 +1,127 @@
+/** What waits for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
+import { expect, test, vi } from 'vitest';
+import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+
+const SHIELDED =
+  '{"error":{"message":"The gateway is shielding the evaluation store from too many requests. Try again later."}}';
+
+async function waitForQueued(gateway: UpstreamGateway, count: number): Promise<void> {
+  await vi.waitFor(async () => expect(await gateway.metric('evalgate_store_calls_queued')).toBe(count));
+}
+
+/** Ids in the order in which the store was asked for them. */
+function askedIds({ store }: UpstreamGateway): readonly unknown[] {
+  return store.requests.map(({ id }) => id);
+}
+
+/** Copies of these calls that are stale, so that the next read of each refreshes it. */
+async function makeStale(gateway: UpstreamGateway, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await gateway.read(id);
+  gateway.clock.advance(10 * 60_000);
+  gateway.store.requests.length = 0;
+}
+
+test('calls wait in order; one that finds upstream.maxQueue others waiting is refused at once', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 2, queueTimeout: '60s', timeout: '60s' });
+  const [a = '', b = '', c = '', d = ''] = putCalls(gateway, 4);
+  const gate = gateway.store.gate();
+  const replies = [gateway.read(a)];
+  for (const [index, id] of [b, c].entries()) {
+    await gateway.store.waitForCalls(1);
+    replies.push(gateway.read(id));
+    await waitForQueued(gateway, index + 1);
+  }
+  const refused = await gateway.read(d);
+  expect([refused.status, refused.text, refused.headers['retry-after']]).toEqual([500, SHIELDED, '60']);
+  expect(await gateway.failureOf(refused)).toBe('the call was not sent to the store: 2 others waited');
+  gate.release();
+  expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(askedIds(gateway)).toEqual([a, b, c]);
+  expect(await gateway.metric('evalgate_store_calls_refused_total{reason="queue-full"}')).toBe(1);
+  // What the gateway itself held back says nothing of the store.
+  expect(linesOf(gateway).filter(({ msg }) => msg === 'the store is failing')).toEqual([]);
+});
+
+test('a call that has waited upstream.queueTimeout is refused and never sent', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '50ms' });
+  const [a = '', b = '', c = ''] = putCalls(gateway, 3);
+  const gate = gateway.store.gate();
+  const first = gateway.read(a);
+  await gateway.store.waitForCalls(1);
+  const refused = await gateway.read(b);
+  expect([refused.status, refused.text, refused.headers['retry-after']]).toEqual([500, SHIELDED, '1']);
+  expect(await gateway.failureOf(refused)).toBe('the call was not sent to the store: it had waited for 50 ms');
+  gate.release();
+  expect((await first).status).toBe(200);
+  expect((await gateway.read(c)).status).toBe(200);
+  expect(askedIds(gateway)).toEqual([a, c]);
+});
+
+test('with a queue of nothing a call that finds no connection free is refused, and its copy is served', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 0 });
+  const [a = '', b = ''] = putCalls(gateway, 2);
+  await makeStale(gateway, [a, b]);
+  gateway.clock.advance(2 * 3_600_000);
+  const gate = gateway.store.gate();
+  const first = gateway.read(a);
+  await gateway.store.waitForCalls(1);
+  const kept = await gateway.read(b);
+  expect([kept.status, kept.headers['cache-status']]).toEqual([200, expect.stringMatching(/detail=stale-if-error$/)]);
+  gate.release();
+  expect((await first).status).toBe(200);
+});
+
+test('C3: reads that somebody waits for go before refreshes, and take their places in a full queue', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 2, queueTimeout: '60s', timeout: '60s' });
+  const [busy = '', old = '', newer = '', read = ''] = putCalls(gateway, 4);
+  await makeStale(gateway, [old, newer]);
+  const gate = gateway.store.gate();
+  const first = gateway.read(busy);
+  await gateway.store.waitForCalls(1);
+  for (const [index, id] of [old, newer].entries()) {
+    expect((await gateway.read(id)).headers['cache-status']).toMatch(/detail=stale-while-revalidate$/);
+    await waitForQueued(gateway, index + 1);
+  }
+  // The oldest refresh gives up its place.
+  const second = gateway.read(read);
+  const refused = 'evalgate_store_calls_refused_total{reason="queue-full"}';
+  await vi.waitFor(async () => expect(await gateway.metric(refused)).toBe(1));
+  gate.release();
+  expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
+  await gateway.store.waitForCalls(3);
+  expect(askedIds(gateway)).toEqual([busy, read, newer]);
+});
+
+test('a reader who leaves while the call waits costs the store nothing', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '60s', timeout: '60s' });
+  const [a = '', b = '', c = ''] = putCalls(gateway, 3);
+  const gate = gateway.store.gate();
+  const first = gateway.read(a);
+  await gateway.store.waitForCalls(1);
+  const controller = new AbortController();
+  const headers = { authorization: `Bearer ${await gateway.issueKey()}` };
+  const gone = fetch(`${gateway.publicUrl}/v2/calls/${b}`, { headers, signal: controller.signal }).catch(() => 'gone');
+  await waitForQueued(gateway, 1);
+  controller.abort();
+  await gone;
+  await vi.waitFor(() => expect(linesOf(gateway)).toContainEqual(expect.objectContaining({ aborted: true })));
+  gate.release();
+  expect((await first).status).toBe(200);
+  expect((await gateway.read(c)).status).toBe(200);
+  expect(askedIds(gateway)).toEqual([a, c]);
+});
+
+test('upstream.maxRequestsPerSecond: after a burst of a tenth of it calls go one by one', async () => {
+  const limits = { maxRequestsPerSecond: 20, queueTimeout: '60s', timeout: '60s' };
+  const gateway = await startUpstreamGateway(limits);
+  const replies = putCalls(gateway, 8).map((id) => gateway.read(id));
+  await gateway.store.waitForCalls(2);
+  await waitForQueued(gateway, 6);
+  for (let sent = 3; sent <= 8; sent += 1) {
+    expect(gateway.store.calls()).toBe(sent - 1);
+    gateway.clock.advance(50);
+    await gateway.store.waitForCalls(sent);
+    await waitForQueued(gateway, 8 - sent);
+  }
+  expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(replies.map(() => 200));
+});

@@ -1,0 +1,155 @@
+/** Changes of operators while Redis is slow or dies, and what the audit of the fleet then has. */
+import type { Redis } from 'ioredis';
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../support/admin.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { WORKSPACE_A } from '../support/records.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const WITHIN = { timeout: 15_000, interval: 25 };
+const REDIS_WELL = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok', keys: 'ok' };
+const UNKNOWN =
+  'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.';
+const NOT_MADE =
+  'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.';
+
+const OUTCOME_UNKNOWN: unknown = expect.stringMatching(/^[a-z.]+: outcome unknown: /);
+
+let redis: TestRedis;
+let raw: Redis;
+let a: TestGateway;
+let b: TestGateway;
+beforeEach(async () => {
+  redis = await startRedis({ controls: true });
+  raw = await connectWhenUp(redis.url, 5000);
+  a = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS } });
+  b = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS }, store: a.store });
+  await isWell(a);
+});
+afterEach(async () => {
+  await Promise.all([a, b].map((gateway) => gateway.close()));
+  raw.disconnect();
+  await redis.close();
+});
+
+async function isWell(gateway: TestGateway): Promise<void> {
+  await vi.waitFor(async () => expect((await readinessOf(gateway)).statuses).toMatchObject(REDIS_WELL), WITHIN);
+}
+
+/** Redis goes on reading and writes nothing meanwhile; what was sent to be written is written afterwards. */
+async function whileWritesWait(run: () => Promise<void>): Promise<void> {
+  await raw.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+  try {
+    await run();
+  } finally {
+    await raw.call('CLIENT', 'UNPAUSE');
+  }
+}
+
+const HASH = createHash('sha256').update('imported').digest('hex');
+const IMPORTED = { keyId: 'k_2', hash: HASH, name: 'i', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+
+test.each([
+  ['PUT', '/api/cache/ttl/list', { fresh: '45s', error: '0s' }, { fresh: '45s', error: '0s' }],
+  ['DELETE', '/api/cache/ttl/list', undefined, null],
+  ['POST', '/api/cache/purge', { tags: ['all'], mode: 'soft' }, { mode: 'soft', tagCount: 1, tags: ['all'] }],
+  ['PUT', '/api/cache/maintenance', { for: '30m' }, { until: '2026-01-15T12:30:00.000Z' }],
+  ['DELETE', '/api/cache/maintenance', undefined, null],
+  ['POST', '/api/keys', WANTED, { ...WANTED, limits: { perMinute: null, perHour: null }, expiresAt: null }],
+  ['PATCH', '/api/keys/ID', { status: 'deprecated' }, { status: 'deprecated' }],
+  ['DELETE', '/api/keys/ID', undefined, { status: 'revoked' }],
+  ['POST', '/api/keys/ID/rotate', { overlap: '2h' }, { overlap: '2h' }],
+  ['POST', '/api/keys/import', { keys: [IMPORTED] }, { keys: 1, keyIds: ['k_2'] }],
+])(
+  '%s %s without an answer: its outcome is unknown, and the audit of all has what was asked',
+  async (method, path, body, asked) => {
+    const { keyId, token } = await a.issue();
+    const before = await auditOf(a);
+    await whileWritesWait(async () => {
+      const reply = await a.admin(method, path.replace('ID', keyId), body);
+      expect([reply.status, messageOf(reply)]).toEqual([503, UNKNOWN]);
+      // It stands in the audit here before it can be written.
+      expect((await auditOf(a))[0]).toMatchObject({ who: 'alice', from: null, to: { outcome: 'unknown', asked } });
+    });
+    expect(logOf(a, 'admin request failed')).toMatchObject([
+      { level: 'error', status: 503, who: 'alice', reason: OUTCOME_UNKNOWN },
+    ]);
+    await vi.waitFor(async () => expect(await auditOf(b)).toHaveLength(before.length + 1), WITHIN);
+    expect(await auditOf(b)).toEqual(await auditOf(a));
+    const written = JSON.stringify(await auditOf(b)) + a.logLines.join('');
+    for (const secret of [token, HASH]) expect(written).not.toContain(secret);
+  },
+  30_000,
+);
+
+test('what is recorded while nothing can be written stands there once afterwards, and pushes nothing out', async () => {
+  await a.issue({ name: 'before' });
+  await whileWritesWait(async () => {
+    for (let seconds = 1; seconds <= 5; seconds += 1) {
+      // A later change can't even be sent until Redis has answered again.
+      await vi.waitFor(async () => {
+        const reply = await a.admin('PUT', '/api/cache/maintenance', { for: `${seconds}s` });
+        expect(messageOf(reply)).toBe(UNKNOWN);
+      }, WITHIN);
+    }
+  });
+  await isWell(a);
+  await a.admin('POST', '/api/cache/purge', { tags: ['all'] });
+  await vi.waitFor(async () => expect((await auditOf(b))[0]).toMatchObject({ action: 'cache.purge' }), WITHIN);
+  const asked = (await auditOf(b)).map(({ action, to }) => [action, to]);
+  expect(asked).toMatchObject([
+    ['cache.purge', {}],
+    ...[5, 4, 3, 2, 1].map((seconds) => [
+      'cache.maintenance.on',
+      { outcome: 'unknown', asked: { until: `2026-01-15T12:00:0${seconds}.000Z` } },
+    ]),
+    ['key.create', { name: 'before' }],
+  ]);
+}, 60_000);
+
+test('a change that a Redis out of reach was not even sent was not made: it is in no audit, and may be repeated', async () => {
+  const { keyId } = await a.issue();
+  await redis.kill();
+  await vi.waitFor(
+    async () => expect((await readinessOf(a)).statuses).toMatchObject({ 'redis-state': 'degraded' }),
+    WITHIN,
+  );
+  const purge = await a.admin('POST', '/api/cache/purge', { tags: ['all'] });
+  expect([purge.status, messageOf(purge)]).toEqual([503, NOT_MADE]);
+  for (const [method, path] of [
+    ['GET', '/api/keys'],
+    ['GET', `/api/keys/${keyId}`],
+    ['DELETE', `/api/keys/${keyId}`],
+  ] as const) {
+    const reply = await a.admin(method, path);
+    expect([reply.status, messageOf(reply)]).toEqual([
+      503,
+      'The key registry cannot be asked at the moment. GET /readyz tells which dependency is down; try again when it is back.',
+    ]);
+  }
+  // What only reads goes on, with what the process itself knows.
+  for (const path of ['/api/cache', '/api/cache/ttl', '/api/cache/maintenance', '/api/fleet', '/api/cache/history']) {
+    expect([path, (await a.admin('GET', path)).status]).toEqual([path, 200]);
+  }
+  expect(await auditOf(a)).toEqual([]);
+  expect(a.logLines.join('')).not.toContain(new URL(redis.url).host);
+
+  await redis.restart();
+  await isWell(a);
+  expect((await a.admin('POST', '/api/cache/purge', { tags: ['all'] })).status).toBe(200);
+  expect(await auditOf(a)).toMatchObject([{ action: 'cache.purge' }]);
+}, 30_000);
+
+test('the fleet keeps the last thousand changes, newest first', async () => {
+  for (let batch = 0; batch < 101; batch += 1) {
+    const tags = Array.from({ length: 10 }, (_, index) => `evaluation:ev_${10 * batch + index}`);
+    await Promise.all(tags.map((tag) => a.admin('POST', '/api/cache/purge', { tags: [tag] })));
+  }
+  const kept = await auditOf(b);
+  expect(kept).toHaveLength(1000);
+  expect(JSON.stringify(kept[0])).toContain('"evaluation:ev_100');
+  expect(JSON.stringify(kept)).not.toContain('"evaluation:ev_9"');
+}, 60_000);

@@ -1,0 +1,144 @@
+/** C8: what memory is worth while Redis, or the messages from it, are away, and what becomes of it afterwards. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GET_CALL } from '../http/common/endpoints.ts';
+import { keyFor, putSubject } from '../http/common/subject.ts';
+import { CacheWorld, HIT, MISS, type Reader, seenOf } from '../support/cache-world.ts';
+import { MessagesProxy } from '../support/messages-proxy.ts';
+import type { TestGateway } from '../support/gateway.ts';
+
+const SECOND = 1000;
+
+let proxy: MessagesProxy;
+/** The gateway here sees Redis through the proxy, the one there directly. */
+let world: CacheWorld;
+let reader: Reader;
+beforeEach(async () => {
+  world = await CacheWorld.start('redis', {
+    controls: true,
+    redisUrlHere: async (url) => {
+      proxy = await MessagesProxy.start(url);
+      return proxy.url;
+    },
+  });
+  reader = await world.reader(GET_CALL);
+  await reader.ask();
+});
+afterEach(async () => {
+  await world.close();
+  await proxy.close();
+});
+
+const readyz = async (gateway: TestGateway): Promise<string> => (await gateway.admin('GET', '/readyz')).text;
+const untilSays = (detail: string, gateway = world.here): Promise<void> =>
+  world.eventually(async () => expect(await readyz(gateway)).toContain(detail));
+const untilWell = (gateway = world.here): Promise<void> =>
+  world.eventually(async () => expect(await readyz(gateway)).not.toContain('degraded'));
+const inMemory = async (of: Reader = reader) => (await of.explain(world.here)).memory;
+
+function purge(of: Reader): Promise<unknown> {
+  return world.change('POST', '/api/cache/purge', { tags: [`evaluation:${of.subject.id}`] }, world.there);
+}
+
+describe('Redis answers, but its messages may not arrive', () => {
+  test('C8: memory is dropped at once; Redis serves, and memory again when messages arrive', async () => {
+    const raw = await world.raw();
+    await raw.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await world.eventually(async () => expect(await inMemory()).toBeNull());
+    expect(await reader.ask()).toMatchObject({ status: 200, cache: HIT });
+    await world.eventually(async () => {
+      await reader.ask();
+      expect(await inMemory()).toMatchObject({ state: 'fresh' });
+    });
+    expect(reader.calls()).toBe(1);
+  });
+
+  test('C6, C8: a connection that stands and delivers nothing is found out: a purge is known all the same', async () => {
+    expect(proxy.stallMessages()).toBeGreaterThan(0);
+    putSubject(world.store, reader.subject, { title: 'Renamed' });
+    await purge(reader);
+    await world.eventually(async () => expect((await reader.ask()).text).toContain('Renamed'));
+    await untilWell();
+  });
+});
+
+describe('Redis does not answer', () => {
+  test('C8: copies stay usable, new ones are kept, and each gateway goes on by itself', async () => {
+    const fresh = await world.reader(GET_CALL);
+    await world.redis?.kill();
+    await untilSays('does not answer');
+    expect(await reader.ask()).toMatchObject({ status: 200, cache: HIT });
+    expect(await fresh.ask()).toMatchObject({ status: 500 });
+    expect((await reader.explain()).redis.state).toBe('unreachable');
+    // A key that was confirmed lately may read what is new, too.
+    const another = putSubject(world.store, { ...reader.subject, id: `${reader.subject.id}_2` });
+    const path = GET_CALL.path(another);
+    const ask = async () => seenOf(await world.here.get(path, { key: reader.key }));
+    expect([await ask(), await ask()]).toMatchObject([{ cache: MISS }, { cache: HIT }]);
+    const refused = await world.here.admin('POST', '/api/cache/purge', { tags: ['all'] });
+    expect(refused.status).toBeGreaterThanOrEqual(500);
+    expect(await reader.ask()).toMatchObject({ cache: HIT });
+    await world.redis?.restart();
+  });
+
+  test('C8: nothing is lost when a frozen Redis goes on', async () => {
+    await world.redis?.pause();
+    await untilSays('does not answer');
+    expect(await reader.ask()).toMatchObject({ status: 200, cache: HIT });
+    await world.redis?.resume();
+    await untilWell();
+    expect((await reader.explain()).next.text).toBe('The next read is served from memory.');
+    expect(reader.calls()).toBe(1);
+  });
+
+  test('C8: a fetch that is under way when Redis goes costs its reader nothing', async () => {
+    world.clock.advance(25 * 3_600_000 + 3_600_000);
+    const hold = world.store.hold();
+    const asked = reader.ask();
+    await world.eventually(() => expect(hold.answers).toHaveLength(1));
+    proxy.cut();
+    await untilSays('does not answer');
+    hold.release();
+    expect(await asked).toMatchObject({ status: 200 });
+    proxy.heal();
+    await untilWell();
+  });
+
+  test('C8: what was purged or replaced meanwhile is known before memory is trusted again', async () => {
+    const [purged, replaced, kept] = [reader, await world.reader(GET_CALL), await world.reader(GET_CALL)];
+    for (const each of [replaced, kept]) await each.ask();
+    proxy.cut();
+    await untilSays('does not answer');
+    for (const each of [purged, replaced]) putSubject(world.store, each.subject, { title: 'Renamed' });
+    await purge(purged);
+    world.clock.advance(20 * 60 * SECOND);
+    await replaced.ask(world.there);
+    await world.eventually(async () => expect((await replaced.ask(world.there)).text).toContain('Renamed'));
+    proxy.heal();
+    await untilWell();
+    for (const each of [purged, replaced]) {
+      await world.eventually(async () => expect((await each.ask()).text).toContain('Renamed'));
+    }
+    expect(await inMemory(kept)).toMatchObject({ state: 'stale' });
+    expect([purged, replaced, kept].map(({ calls }) => calls())).toEqual([2, 2, 1]);
+  });
+
+  test('C6: a Redis that comes back empty counts as a purge of everything', async () => {
+    await world.redis?.restart();
+    await world.eventually(async () => expect((await inMemory())?.state ?? 'none').toMatch(/purged|none/));
+    await untilWell();
+    const key = await keyFor(world.here, reader.subject);
+    expect(seenOf(await world.here.get(reader.path, { key }))).toMatchObject({ status: 200, cache: MISS });
+  });
+
+  test('a gateway starts without Redis, and shares with the others once it comes', async () => {
+    await world.redis?.kill();
+    const lone = await world.add();
+    expect((await reader.explain(lone)).redis.state).toBe('unreachable');
+    await world.redis?.restart();
+    for (const gateway of world.gateways) await untilWell(gateway);
+    const shared = await world.reader(GET_CALL);
+    await shared.ask();
+    expect(await shared.ask(lone)).toMatchObject({ status: 200, cache: HIT });
+    expect(shared.calls()).toBe(1);
+  });
+});

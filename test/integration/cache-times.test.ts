@@ -1,0 +1,115 @@
+/** C2: a change of a class's times rules what is stored already, at every gateway, whatever else lies in Redis. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { GET_CALL } from '../http/common/endpoints.ts';
+import { BACKENDS, CacheWorld, HIT, MISS, STALE } from '../support/cache-world.ts';
+import type { TestGateway } from '../support/gateway.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const TTL = '/api/cache/ttl';
+const rowsSchema = z.object({ classes: z.array(z.looseObject({ class: z.string() })) });
+
+async function timesAt(gateway: TestGateway, cacheClass = 'evaluation') {
+  const { classes } = rowsSchema.parse((await gateway.admin('GET', TTL)).json);
+  return classes.find((row) => row.class === cacheClass);
+}
+
+describe.each(BACKENDS)('%s', (kind) => {
+  let world: CacheWorld;
+  beforeAll(async () => {
+    world = await CacheWorld.start(kind);
+  });
+  afterAll(() => world.close());
+  beforeEach(() => world.resetTimes('evaluation'));
+
+  test('C2: shorter ends copies, longer brings them back, and a reset goes back to the configuration', async () => {
+    const reader = await world.reader(GET_CALL);
+    for (const gateway of world.gateways) await reader.ask(gateway);
+    world.clock.advance(MINUTE);
+    await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '0s' });
+    for (const gateway of world.gateways) expect((await reader.explain(gateway)).memory?.state).toBe('gone');
+    await world.setTimes('evaluation', { fresh: '2m' });
+    for (const gateway of world.gateways) expect(await reader.ask(gateway)).toMatchObject({ cache: HIT, age: '60' });
+    expect(reader.calls()).toBe(1);
+    world.clock.advance(5 * MINUTE);
+    await world.resetTimes('evaluation');
+    expect(await reader.ask(world.there)).toMatchObject({ cache: STALE, age: '360' });
+  });
+
+  test('a change purges nothing, and a purge changes nothing', async () => {
+    const reader = await world.reader(GET_CALL);
+    await reader.ask();
+    await world.setTimes('evaluation', { fresh: '7m' });
+    expect(await reader.ask(world.there)).toMatchObject({ cache: HIT });
+    await world.purge(['all']);
+    world.clock.advance(1);
+    expect(await reader.ask(world.there)).toMatchObject({ cache: MISS });
+    expect(await timesAt(world.there)).toMatchObject({ fresh: '7m', stale: '1h' });
+  });
+
+  test('a call that is under way when maintenance begins is waited for by those who did, and no other is made', async () => {
+    const [reader, other] = [await world.reader(GET_CALL), await world.reader(GET_CALL)];
+    const hold = world.store.hold();
+    const asked = reader.ask();
+    await world.eventually(() => expect(hold.answers).toHaveLength(1));
+    await world.change('PUT', '/api/cache/maintenance', { for: '1h' });
+    for (const gateway of world.gateways) {
+      await world.eventually(async () =>
+        expect((await gateway.admin('GET', '/readyz')).text).toContain('asked nothing'),
+      );
+      expect((await other.ask(gateway)).status).toBe(500);
+    }
+    hold.release();
+    expect(await asked).toMatchObject({ status: 200, cache: MISS });
+    await world.change('DELETE', '/api/cache/maintenance');
+    await world.eventually(async () => expect((await other.ask(world.there)).status).toBe(200));
+    expect(other.calls()).toBe(1);
+  });
+});
+
+describe('times in Redis', () => {
+  const HEAD = 'evalgate:{cache}:head';
+  const TIMES = 'evalgate:{cache}:times';
+  let world: CacheWorld;
+  beforeAll(async () => {
+    world = await CacheWorld.start('redis');
+  });
+  afterAll(() => world.close());
+  beforeEach(() => world.resetTimes('list'));
+
+  const everywhere = async (cacheClass: string) => Promise.all(world.gateways.map((each) => timesAt(each, cacheClass)));
+
+  test('changes of two gateways to one class add up', async () => {
+    await Promise.all([
+      world.change('PUT', `${TTL}/list`, { fresh: '45s' }, world.here),
+      world.change('PUT', `${TTL}/list`, { stale: '1s' }, world.there),
+    ]);
+    const both = { fresh: '45s', stale: '1s', error: '1h' };
+    await world.eventually(async () => expect(await everywhere('list')).toMatchObject([both, both]));
+  });
+
+  test('a change whose message was lost is found by looking, and what is no time counts as not set', async () => {
+    const raw = await world.raw();
+    await raw.hset(TIMES, {
+      'list.freshMs': '45000',
+      'list.staleMs': '-1',
+      'rubric.errorMs': 'x',
+      'none.freshMs': '1',
+    });
+    await raw.hset(HEAD, 'times', 'another version');
+    const found = { fresh: '45s', stale: '5m' };
+    await world.eventually(async () => expect(await everywhere('list')).toMatchObject([found, found]));
+    expect(await everywhere('rubric')).toMatchObject([{ error: '1d' }, { error: '1d' }]);
+  });
+
+  test('a gateway that starts later has them, and a Redis that was emptied has the configured ones again', async () => {
+    await world.setTimes('list', { fresh: '45s' });
+    expect(await timesAt(await world.add(), 'list')).toMatchObject({ fresh: '45s' });
+    await (await world.raw()).del(HEAD, TIMES);
+    const configured = { fresh: '30s' };
+    await world.eventually(async () =>
+      expect(await everywhere('list')).toMatchObject([configured, configured, configured]),
+    );
+  });
+});

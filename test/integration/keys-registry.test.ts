@@ -1,0 +1,187 @@
+/** What the key registry does through the admin listener, wherever it keeps its keys. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { hashToken } from '../../src/keys/token.ts';
+import { type KeyRequest, type Reply, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const HOUR_MS = 3_600_000;
+const keySchema = z.looseObject({
+  keyId: z.string(),
+  status: z.string(),
+  expiresAt: z.string().nullable(),
+  quotaId: z.string(),
+  lastUsedAt: z.string().nullable(),
+});
+const shownSchema = z.object({ key: keySchema });
+const issuedSchema = shownSchema.extend({ token: z.string() });
+
+/** A key of another system: its token, and what is imported of it. */
+function foreign(change: object = {}) {
+  const token = `legacy-${randomUUID()}`;
+  const key = { keyId: `old-${randomUUID()}`, hash: hashToken(token), name: 'old', workspaceIds: [WORKSPACE_A] };
+  return { token, key: { ...key, scopes: ['calls.read'], ...change } };
+}
+
+describe.each(['memory', 'Redis'])('in %s', (place) => {
+  let redis: TestRedis | null = null;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    redis = place === 'Redis' ? await startRedis() : null;
+    gateway = await startTestGateway({ env: redis === null ? {} : { REDIS_URL: redis.url } });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await redis?.close();
+  });
+
+  const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;
+  const show = async (keyId: string) => shownSchema.parse((await gateway.admin('GET', `/api/keys/${keyId}`)).json).key;
+  const rotate = (keyId: string, overlap: string): Promise<Reply> =>
+    gateway.admin('POST', `/api/keys/${keyId}/rotate`, { overlap });
+  const setStatus = (keyId: string, status: string): Promise<Reply> =>
+    status === 'revoked'
+      ? gateway.admin('DELETE', `/api/keys/${keyId}`)
+      : gateway.admin('PATCH', `/api/keys/${keyId}`, { status });
+  const importKeys = (...keys: unknown[]): Promise<Reply> => gateway.admin('POST', '/api/keys/import', { keys });
+  const listed = async () => {
+    const { json } = await gateway.admin('GET', '/api/keys');
+    return z.object({ keys: z.array(keySchema) }).parse(json).keys;
+  };
+
+  test('K3: a new key is shown as it was made, lets its holder in, and has a quota of its own', async () => {
+    const wanted: KeyRequest = {
+      name: 'nightly',
+      workspaceIds: [WORKSPACE_B.toUpperCase(), WORKSPACE_A, WORKSPACE_B],
+      scopes: ['calls.read'],
+      perMinute: 7,
+      expiresAt: new Date(gateway.clock.nowMs() + HOUR_MS).toISOString(),
+    };
+    const { keyId, token } = await gateway.issue(wanted);
+    expect(keyId).toMatch(/^key_[0-9A-Za-z]{12}$/);
+    expect(await show(keyId)).toEqual({
+      keyId,
+      name: 'nightly',
+      status: 'active',
+      workspaceIds: [WORKSPACE_B, WORKSPACE_A],
+      scopes: ['calls.read'],
+      createdAt: new Date(gateway.clock.nowMs()).toISOString(),
+      expiresAt: wanted.expiresAt,
+      limits: { perMinute: 7, perHour: null },
+      quotaId: keyId,
+      lastUsedAt: null,
+    });
+    expect(await use(token)).toBe(200);
+  });
+
+  test('keys are listed in the order in which they were made', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      gateway.clock.advance(1);
+      ids.push((await gateway.issue()).keyId);
+    }
+    const { key } = foreign({ createdAt: '2020-01-01T00:00:00Z' });
+    await importKeys(key);
+    const all = (await listed()).map(({ keyId }) => keyId);
+    expect(all.filter((keyId) => ids.includes(keyId))).toEqual(ids);
+    expect(all[0]).toBe(key.keyId);
+  });
+
+  test('K4: a change of status is in force with the next request, and a revoked key stays revoked', async () => {
+    const { keyId, token } = await gateway.issue();
+    const seen: unknown[] = [];
+    for (const status of ['deprecated', 'active', 'deprecated', 'revoked', 'revoked', 'active', 'deprecated']) {
+      seen.push([(await setStatus(keyId, status)).status, await use(token), (await show(keyId)).status]);
+    }
+    expect(seen).toEqual([
+      [200, 403, 'deprecated'],
+      [200, 200, 'active'],
+      [200, 403, 'deprecated'],
+      [200, 403, 'revoked'],
+      [200, 403, 'revoked'],
+      [409, 403, 'revoked'],
+      [409, 403, 'revoked'],
+    ]);
+  });
+
+  test.each([
+    ['an hour', '1h', null, HOUR_MS],
+    ['nothing at all', '0s', null, 0],
+    ['longer than it lives', '24h', 2 * HOUR_MS, 2 * HOUR_MS],
+    ['shorter than it lives', '1h', 2 * HOUR_MS, HOUR_MS],
+  ])(
+    'K3: a key that is rotated with an overlap of %s ends then; its successor has its rights, quota and expiry',
+    async (_what, overlap, livesMs, endsAfterMs) => {
+      const { clock } = gateway;
+      const expiry = livesMs === null ? {} : { expiresAt: new Date(clock.nowMs() + livesMs).toISOString() };
+      const { keyId, token } = await gateway.issue({ name: 'turning', perHour: 11, ...expiry });
+      const before = await show(keyId);
+      const reply = await rotate(keyId, overlap);
+      const { key: successor, token: next } = issuedSchema.parse(reply.json);
+      expect(successor.keyId).not.toBe(keyId);
+      expect(successor).toEqual({ ...before, keyId: successor.keyId });
+      expect(await show(keyId)).toEqual({
+        ...before,
+        expiresAt: new Date(clock.nowMs() + endsAfterMs).toISOString(),
+      });
+      expect([await use(token), await use(next)]).toEqual([endsAfterMs === 0 ? 403 : 200, 200]);
+      clock.advance(endsAfterMs);
+      expect(await use(token)).toBe(403);
+    },
+  );
+
+  test.each(['deprecated', 'revoked', 'expired'])('a key that is %s cannot be rotated', async (state) => {
+    const expiresAt = new Date(gateway.clock.nowMs() + HOUR_MS).toISOString();
+    const { keyId } = await gateway.issue({ expiresAt });
+    if (state === 'expired') gateway.clock.advance(HOUR_MS);
+    else await setStatus(keyId, state);
+    const before = (await listed()).length;
+    expect((await rotate(keyId, '1h')).status).toBe(409);
+    expect(await listed()).toHaveLength(before);
+  });
+
+  test('what was never issued is not there to be shown or changed', async () => {
+    const replies = [
+      await gateway.admin('GET', '/api/keys/key_never'),
+      await setStatus('key_never', 'revoked'),
+      await setStatus('key_never', 'active'),
+      await rotate('key_never', '1h'),
+    ];
+    expect(replies.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
+  });
+
+  test('K1: an imported key lets its holder in, and again replaces itself but keeps its quota', async () => {
+    const { token, key } = foreign();
+    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0 });
+    expect(await use(token)).toBe(200);
+    const renamed = { ...key, name: 'renamed', status: 'deprecated' };
+    expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1 });
+    expect(await show(key.keyId)).toMatchObject({ name: 'renamed', status: 'deprecated', quotaId: 'common' });
+    expect(await use(token)).toBe(403);
+  });
+
+  test.each([
+    ['the same id with another hash', (key: object) => ({ ...key, hash: hashToken(randomUUID()) }), 409],
+    ['another id with the same hash', (key: object) => ({ ...key, keyId: `x-${randomUUID()}` }), 409],
+    ['a hash that is none', (key: object) => ({ ...key, hash: 'a token, not a hash' }), 400],
+  ])('an import that holds %s changes nothing at all, beside a key of before or of its own', async (...row) => {
+    const [, contradict, status] = row;
+    const { key } = foreign();
+    await importKeys(key);
+    const [fresh, twin] = [foreign(), foreign()];
+    const before = await listed();
+    expect((await importKeys(fresh.key, contradict(key))).status).toBe(status);
+    expect((await importKeys(twin.key, contradict(twin.key))).status).toBe(400);
+    expect(await listed()).toEqual(before);
+    expect(await use(fresh.token)).toBe(401);
+  });
+
+  test('an import does not bring a revoked key back to life', async () => {
+    const { token, key } = foreign({ status: 'revoked' });
+    await importKeys(key);
+    expect((await importKeys({ ...key, status: 'active' })).status).toBe(409);
+    expect([(await show(key.keyId)).status, await use(token)]).toEqual(['revoked', 403]);
+  });
+});

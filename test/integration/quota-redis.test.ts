@@ -1,0 +1,145 @@
+/** The rate limit with quotas in Redis, shared by two gateways; by Redis's own clock. */
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
+import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+let redis: TestRedis;
+let client: Redis;
+beforeAll(async () => {
+  redis = await startRedis();
+  client = await connectWhenUp(redis.url, 5000);
+});
+afterAll(async () => {
+  client.disconnect();
+  await redis.close();
+});
+
+/** A list of the times of admitted requests in Unix microseconds, the oldest first. */
+async function logOf(quotaId: string): Promise<string> {
+  const names = await client.keys(`evalgate:{quota-*}:${quotaId}:log`);
+  expect(names).toHaveLength(1);
+  return names[0] ?? '';
+}
+
+async function timesOf(quotaId: string): Promise<readonly number[]> {
+  return (await client.lrange(await logOf(quotaId), 0, -1)).map(Number);
+}
+
+async function redisMicros(): Promise<number> {
+  const [seconds, micros] = await client.time();
+  return Number(seconds) * 1_000_000 + Number(micros);
+}
+
+/** The first request names the log; then it holds what the test says. */
+async function putLog(key: SettableKey, agesMicros: readonly number[]): Promise<readonly number[]> {
+  expect((await key.ask()).status).toBe(200);
+  const log = await logOf(key.keyId);
+  const nowMicros = await redisMicros();
+  const times = agesMicros.map((age) => nowMicros - age);
+  await client
+    .multi()
+    .del(log)
+    .rpush(log, ...times)
+    .exec();
+  return times;
+}
+
+async function openShared(): Promise<QuotaDoor> {
+  const fleet = await startFleet(redis.url);
+  return {
+    gateways: fleet.gateways,
+    nowMicros: redisMicros,
+    put: putLog,
+    lastAdmitted: async ({ keyId }) => (await timesOf(keyId)).at(-1) ?? Number.NaN,
+    outages: () =>
+      fleet.gateways.flatMap(({ logLines }) => logLines).filter((line) => line.includes('"dependency":"quota"')).length,
+    close: () => fleet.close(),
+  };
+}
+
+describeRateLimit('two gateways over one Redis', openShared, 60);
+
+describe('logs in Redis', () => {
+  let fleet: GatewayFleet;
+  beforeAll(async () => {
+    fleet = await startFleet(redis.url);
+  });
+  afterAll(() => fleet.close());
+
+  async function limited(perMinute: number, perHour: number, agesMicros: readonly number[] = []): Promise<SettableKey> {
+    const key = new SettableKey(nth(fleet.gateways, 0));
+    await key.setLimits({ perMinute: 1_000_000, perHour: 1_000_000 });
+    if (agesMicros.length > 0) await putLog(key, agesMicros);
+    await key.setLimits({ perMinute, perHour });
+    return key;
+  }
+
+  test('R2: who waits for Retry-After is admitted, and not before more than a minute has gone by', async () => {
+    const key = await limited(2, 90, [59_000_000, 30_000_000]);
+    const refused = await key.ask();
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '1']);
+    await vi.waitFor(async () => expect((await key.ask()).status).toBe(200), WITHIN);
+    const times = await timesOf(key.keyId);
+    expect(times).toHaveLength(3);
+    expect((times[2] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(60_000_000);
+    expect((await key.ask(fleet.gateways[1])).status).toBe(429);
+  });
+
+  test('R1: what has left the hour is dropped with the next admitted request, and with no other', async () => {
+    const key = await limited(1, 90, [3_601_000_000, 3_600_500_000, 1_800_000_000, 1000]);
+    expect((await key.ask()).status).toBe(429);
+    expect(await timesOf(key.keyId)).toHaveLength(4);
+    await key.setLimits({ perMinute: 2, perHour: 90 });
+    expect((await key.ask()).status).toBe(200);
+    expect(await timesOf(key.keyId)).toHaveLength(3);
+  });
+
+  test('a log goes by itself within a minute after its newest request has left the hour, and not before', async () => {
+    const key = await limited(9, 90);
+    await key.ask();
+    const leftMs = await client.pttl(await logOf(key.keyId));
+    expect(leftMs).toBeGreaterThan(3_600_000);
+    expect(leftMs).toBeLessThanOrEqual(3_660_001);
+  });
+
+  test('R1: a log of thousands of requests is decided on exactly, and keeps to its limit in a burst', async () => {
+    const agesMicros = Array.from({ length: 5000 }, (_, i) => (5000 - i) * 700_000);
+    const key = await limited(1_000_000, 5010, agesMicros);
+    const replies = await Promise.all(Array.from({ length: 200 }, (_, i) => key.ask(fleet.gateways[i % 2])));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
+    const refused = replies.find(({ status }) => status === 429);
+    expect(refused?.headers['x-ratelimit-active-window']).toBe('hour');
+  });
+
+  test('R1: the largest limits are taken at their word', async () => {
+    const key = await limited(1_000_000_000, 1_000_000_000);
+    const reply = await key.ask();
+    expect(reply.headers['x-ratelimit-minute-remaining']).toBe('999999999');
+    expect(reply.headers['x-ratelimit-hour-remaining']).toBe('999999999');
+  });
+
+  test('K3: keys that were imported with one quota share it', async () => {
+    const [one, two] = [new SettableKey(nth(fleet.gateways, 0)), new SettableKey(nth(fleet.gateways, 1))];
+    await one.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
+    await two.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
+    expect([(await one.ask()).status, (await two.ask()).status]).toEqual([200, 429]);
+    expect(await timesOf('shared-quota')).toHaveLength(1);
+  });
+
+  test('a log that holds something else stops no other key', async () => {
+    const [broken, whole] = [await limited(9, 90), await limited(2, 90)];
+    await broken.ask();
+    const log = await logOf(broken.keyId);
+    await client.set(log, 'no list');
+    const [ofBroken, ofWhole] = await Promise.all([broken.ask(), whole.ask()]);
+    expect([ofBroken.status, ofWhole.status]).toEqual([200, 200]);
+    await client.del(log);
+    await vi.waitFor(async () => {
+      await broken.ask();
+      expect(await client.llen(log)).toBeGreaterThan(0);
+    }, WITHIN);
+  });
+});

@@ -1,0 +1,130 @@
+/** What-if at the door: what the advice foretells of another time is what is measured once that time is set. */
+import { Agent } from 'node:http';
+import { afterEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { CacheWorld } from '../support/cache-world.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { zipfTrace } from '../support/read-traces.ts';
+import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+
+const READS = 1500;
+const UNLIMITED = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
+const pointSchema = z.looseObject({ freshMs: z.number(), hitRatio: z.number(), extrapolated: z.boolean() });
+const adviceSchema = z.looseObject({
+  processes: z.number(),
+  classes: z.array(
+    z.looseObject({
+      class: z.string(),
+      reads: z.number(),
+      measured: z.object({ hitRatio: z.number(), upstreamRps: z.number() }).nullable(),
+      current: pointSchema.nullable(),
+      curve: z.array(pointSchema),
+      recommendation: z.object({ freshMs: z.number().nullable(), why: z.string() }),
+    }),
+  ),
+});
+
+let world: CacheWorld;
+afterEach(() => world.close());
+
+async function adviceAt(gateway: TestGateway) {
+  const { processes, classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
+  const advice = classes.find((each) => each.class === 'evaluation');
+  if (advice === undefined) throw new Error('There is no advice on evaluations.');
+  const ratioAt = (freshMs: number) => advice.curve.find((point) => point.freshMs === freshMs)?.hitRatio ?? -1;
+  return { ...advice, processes, ratioAt };
+}
+
+function putAll(count: number): void {
+  const ids = Array.from({ length: count }, (_, i) => `ev_${i}`);
+  world.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id, workspaceId: WORKSPACE_A })) });
+}
+
+test('the hit ratio foretold for another time is the one measured with it, and the measured one is true', async () => {
+  const trace = zipfTrace({ seed: 7, reads: READS, hours: 4, keys: 80, exponent: 0.9 });
+  const agent = new Agent({ keepAlive: true });
+  world = await CacheWorld.start('memory');
+  putAll(80);
+  const key = await world.here.issueKey(UNLIMITED);
+  // So that every call is over before time goes on.
+  await world.setTimes('evaluation', { stale: '0s', error: '0s' });
+  const replay = async (): Promise<number> => {
+    const startMs = world.clock.nowMs();
+    const before = world.store.calls('evaluation');
+    for (const [i, atMs] of trace.atMs.entries()) {
+      world.clock.advance(startMs + atMs - world.clock.nowMs());
+      expect((await world.here.get(`/v2/calls/ev_${trace.keys[i]}`, { key, agent })).status).toBe(200);
+    }
+    return 1 - (world.store.calls('evaluation') - before) / trace.keys.length;
+  };
+  const measured = await replay();
+  const advice = await adviceAt(world.here);
+  expect(advice).toMatchObject({ processes: 1, reads: READS, measured: { hitRatio: measured } });
+  expect(Math.abs((advice.current?.hitRatio ?? -1) - measured)).toBeLessThan(0.02);
+  await world.purge(['all']);
+  await world.setTimes('evaluation', { fresh: '20m' });
+  expect(Math.abs(advice.ratioAt(1_200_000) - (await replay()))).toBeLessThan(0.02);
+  expect(advice.ratioAt(1_200_000) - measured).toBeGreaterThan(0.1);
+  agent.destroy();
+}, 60_000);
+
+test('the records change, and the advice learns how fast: it recommends a time that keeps the limit', async () => {
+  world = await CacheWorld.start('memory');
+  putAll(20);
+  const key = await world.here.issueKey(UNLIMITED);
+  await world.setTimes('evaluation', { stale: '0s', error: '1h' });
+  for (let round = 0; round < 60; round += 1) {
+    // One record of twenty changes every round of 100 s.
+    world.store.put({ evaluations: [anEvaluation({ _id: `ev_${round % 20}`, title: `Round ${round}` })] });
+    for (let i = 0; i < 20; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+    world.clock.advance(100_000);
+  }
+  const { recommendation, curve } = await adviceAt(world.here);
+  expect(recommendation.why).toMatch(/outdated/);
+  expect(recommendation.freshMs ?? 0).toBeLessThan(1_200_000);
+  expect(curve.map(({ hitRatio }) => hitRatio)).toEqual(
+    curve.map(({ hitRatio }) => hitRatio).toSorted((a, b) => a - b),
+  );
+});
+
+const KEYS = 10;
+const ROUNDS = 4;
+const ROUND_MS = 30_000;
+
+test('two gateways over one Redis show one curve, of the reads of both, whatever else lies in Redis', async () => {
+  world = await CacheWorld.start('redis');
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  const untilAll = (wanted: object) =>
+    world.eventually(async () => {
+      for (const gateway of world.gateways) expect(await adviceAt(gateway)).toMatchObject(wanted);
+    });
+  await untilAll({ processes: 2 });
+  const raw = await world.raw();
+  const channels = z.array(z.string()).parse(await raw.call('PUBSUB', 'CHANNELS', 'evalgate:channel:what-if:*'));
+  expect(channels).toHaveLength(2);
+  for (const channel of channels) for (const text of ['', 'hello', '{"version":2}']) await raw.publish(channel, text);
+  let reads = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const gateway of world.gateways) {
+      for (let i = 0; i < KEYS; i += 1) await gateway.get(`/v2/calls/ev_${i}`, { key });
+    }
+    reads += 2 * KEYS;
+    await untilAll({ reads });
+    world.clock.advance(ROUND_MS);
+  }
+  const [one, other] = [await adviceAt(world.here), await adviceAt(world.there)];
+  expect(other.curve.map(({ hitRatio }) => hitRatio)).toEqual(one.curve.map(({ hitRatio }) => hitRatio));
+  // Of eight reads of a key: a call a round; every other round; one.
+  expect([15_000, 45_000, 120_000].map((freshMs) => one.ratioAt(freshMs))).toEqual([0.5, 0.75, 0.875]);
+  expect(one.measured?.hitRatio).toBe(1 - KEYS / reads);
+  const reports = await world.names('evalgate:{what-if-*');
+  expect(reports).toHaveLength(2);
+  for (const name of reports) await raw.set(name, '{"snapshot":{}}');
+  expect((await adviceAt(world.here)).processes).toBeGreaterThanOrEqual(1);
+  await world.gateways.pop()?.close();
+  await world.eventually(async () => expect(await world.names('evalgate:{what-if-*')).toHaveLength(1));
+  await untilAll({ processes: 1 });
+  for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+  await world.eventually(async () => expect((await adviceAt(world.here)).reads).toBeGreaterThanOrEqual(KEYS));
+});

@@ -1,0 +1,48 @@
+/** A running sample store, as `evalgate sample-upstream` runs it, for tests that speak HTTP to it. */
+import { onTestFinished } from 'vitest';
+import { createSampleData, createSampleUpstream, type Faults, type SampleData } from '../../src/sample/index.ts';
+
+const TOKEN = 'a-token';
+
+export interface SampleOptions {
+  readonly data?: SampleData;
+  readonly latency?: number;
+  readonly faults?: Partial<Faults>;
+  /** Waits in place of the sample, which is given up when the signal aborts. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+export interface RunningSample {
+  readonly data: SampleData;
+  readonly url: string;
+  readonly setFaults: (faults: Partial<Faults>) => void;
+  /** A GET below `/internal/v1`. Redirects are not followed. */
+  readonly read: (path: string, init?: RequestInit) => Promise<Response>;
+  readonly close: () => Promise<void>;
+}
+
+/** Whoever opens it closes it. */
+export async function openSample({
+  data = createSampleData({ seed: 1, evaluations: 40 }),
+  ...options
+}: SampleOptions = {}): Promise<RunningSample> {
+  const upstream = createSampleUpstream({ data, token: TOKEN, ...options });
+  const { url } = await upstream.listen(0);
+  return {
+    data,
+    url,
+    setFaults: (faults) => upstream.setFaults(faults),
+    close: () => upstream.close(),
+    read: (path, init = {}) => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      return fetch(`${url}/internal/v1${path}`, { redirect: 'manual', headers, ...init });
+    },
+  };
+}
+
+/** Closed when the test is over. */
+export async function startSample(options: SampleOptions = {}): Promise<RunningSample> {
+  const sample = await openSample(options);
+  onTestFinished(() => sample.close());
+  return sample;
+}
