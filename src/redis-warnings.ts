@@ -1,7 +1,7 @@
 /** What is told in the log of a Redis that does not suit, once a start. */
 import type { Logger } from './log/logger.ts';
-import type { RedisLink } from './redis/link.ts';
-import type { Members } from './redis/members.ts';
+import type { RedisLink } from './redis/connection.ts';
+import type { Instances } from './redis/instances.ts';
 import { warnOfMissingDatabase, warnOfRedisSettings } from './redis/settings.ts';
 import type { Timers } from './timers.ts';
 
@@ -23,7 +23,7 @@ export function warnOfRedis({ state, cache, logger }: WarningOptions): void {
 }
 
 export interface OtherStoresOptions {
-  readonly members: Pick<Members, 'list'>;
+  readonly members: Pick<Instances, 'list'>;
   /** As this process tells the others. */
   readonly store: string;
   readonly logger: Pick<Logger, 'warn'>;

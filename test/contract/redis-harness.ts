@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { type CacheFleet, type CacheFleetOptions, startCacheFleet } from '../support/cache-fleet.ts';
 import { startKeyFleet } from '../support/key-fleet.ts';
 import { linkUp } from '../support/redis-link.ts';
@@ -88,7 +88,7 @@ export function quotaOn(given: Given, name: string): void {
     await linkUp(held.link);
     await given().flush();
     return {
-      quota: createRedisQuota({ client: held.link.client, clock: systemClock, windows }),
+      quota: createRedisQuota({ redis: held.link, clock: systemClock, windows }),
       // Redis's clock can't be handed in, so time has to go by.
       pass: (micros) => sleep(Math.ceil(micros / 1000) + 1),
       close: () => Promise.resolve(),

@@ -1,12 +1,11 @@
 /** The audit of a fleet over a Redis that freezes and dies. */
-import type { Command } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { attempt } from '../../src/admin/attempt.ts';
 import type { Audit } from '../../src/admin/audit.ts';
 import { createRedisAudit } from '../../src/admin/redis-audit.ts';
 import { systemClock } from '../../src/clock.ts';
-import { auditKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { auditKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -24,7 +23,7 @@ afterEach(async () => {
 });
 
 async function open(): Promise<{ readonly audit: Audit; readonly link: RedisLink }> {
-  const link = openRedis({ url: redis.url, role: 'state', commandTimeoutMs: 100 });
+  const link = openRedis({ url: redis.url, role: 'state', timeoutMs: 100 });
   links.push(link);
   await linkUp(link);
   return { link, audit: createRedisAudit({ link, clock: systemClock, capacity: CAPACITY, sink: () => undefined }) };
@@ -57,22 +56,20 @@ test('what is recorded while Redis is frozen stands there once when it goes on, 
 test('an entry that is written but waits for its answer is shown once', async () => {
   const { audit, link } = await open();
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
-  const send = link.client.sendCommand.bind(link.client);
   // Redis has run it, and the answer is on its way.
-  const runScript = vi.fn<(command: Command) => Promise<never>>(async ({ args }) => {
-    await link.client.lpush(auditKey(), String(args.at(-1)));
+  const run = vi.spyOn(link, 'run');
+  run.mockImplementationOnce(async (send) => {
+    await send(link.client);
     await held;
-    throw new Error('Command timed out');
+    throw new Error('No answer.');
   });
-  const sendCommand = vi.spyOn(link.client, 'sendCommand');
-  sendCommand.mockImplementation((command) => (command.name === 'evalsha' ? runScript(command) : send(command)));
   const recorded = audit.record(change('a'));
   await vi.waitFor(async () => expect(await link.client.llen(auditKey())).toBe(1), WITHIN);
   const second = audit.record(change('b'));
   expect(await targets(audit)).toEqual(['a', 'b']);
   // Nothing is sent beside what is under way.
-  expect(runScript).toHaveBeenCalledTimes(1);
-  sendCommand.mockRestore();
+  expect(run.mock.calls.length).toBe(2);
+  run.mockRestore();
   release();
   await Promise.all([recorded, second]);
   expect(await targets(audit)).toEqual(['a', 'b']);
@@ -86,12 +83,12 @@ test('entries of earlier releases, which have no id, are all shown', async () =>
   expect(await targets(audit)).toEqual(['old', 'old']);
 });
 
-test('a change that a Redis out of reach was not even sent is told as not made, in the words of the client', async () => {
+test('a change that a Redis out of reach was not even sent is told as not made', async () => {
   const { audit, link } = await open();
   await redis.kill();
   await linkDown(link);
   const about = { who: 'ops', action: 'x', target: 't', asked: null };
-  await expect(attempt(audit, about, () => link.client.set('a', 'b'))).rejects.toHaveProperty(
+  await expect(attempt(audit, about, () => link.run((client) => client.set('a', 'b')))).rejects.toHaveProperty(
     'publicMessage',
     expect.stringContaining('so the change was not made'),
   );

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Lease } from '../../src/cache/ports.ts';
-import { CacheNames } from '../../src/redis/keys.ts';
+import { CacheNames } from '../../src/redis/names.ts';
 import { type CacheFleet, startCacheFleet } from '../support/cache-fleet.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PurgeLog } from '../../src/cache/purge-log.ts';
 import { DEFAULT_TIMES } from '../../src/cache/times.ts';
-import { cacheStateKey } from '../../src/redis/keys.ts';
+import { cacheStateKey } from '../../src/redis/names.ts';
 import { type CacheFleet, comesTrue, startCacheFleet } from '../support/cache-fleet.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type NewKey, RegistryUnavailableError } from '../../src/keys/key.ts';
 import { hashToken, newToken } from '../../src/keys/token.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { createRedisRegistry, type RedisRegistry } from '../../src/keys/redis-registry.ts';
 import { systemClock } from '../../src/clock.ts';
 import { GRACE_MS, hears, type KeyFleet, startKeyFleet, until } from '../support/key-fleet.ts';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Redis } from 'ioredis';
 import { type ImportedKey, KeyStateError, type NewKey, RegistryUnavailableError } from '../../src/keys/key.ts';
 import { hashToken, newToken } from '../../src/keys/token.ts';
-import { registryKey } from '../../src/redis/keys.ts';
+import { registryKey } from '../../src/redis/names.ts';
 import { type FleetOptions, hears, type KeyFleet, startKeyFleet, until } from '../support/key-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectWhenUp } from '../support/redis/client.ts';

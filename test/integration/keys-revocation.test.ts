@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createRedisRegistry, type RedisRegistry } from '../../src/keys/redis-registry.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { hears, type KeyFleet, NEW_KEY, startKeyFleet, until } from '../support/key-fleet.ts';
 import { MessagesProxy } from '../support/messages-proxy.ts';
 import { linkUp } from '../support/redis-link.ts';

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { memberBeatsKey, membersKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import type { AboutMember } from '../../src/redis/member.ts';
-import { aloneMembers, type Members } from '../../src/redis/members.ts';
+import { heartbeatsKey, instancesKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import type { InstanceInfo } from '../../src/redis/instances.ts';
+import { singleInstance, type Instances } from '../../src/redis/instances.ts';
 import { openMembers } from '../support/members.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
-let opened: { readonly link: RedisLink; readonly members: Members }[] = [];
+let opened: { readonly link: RedisLink; readonly members: Instances }[] = [];
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -24,7 +24,7 @@ afterEach(async () => {
   opened = [];
 });
 
-async function join(about: Partial<AboutMember> = {}): Promise<Members> {
+async function join(about: Partial<InstanceInfo> = {}): Promise<Instances> {
   const link = openRedis({ url: redis.url, role: 'state' });
   await linkUp(link);
   const members = openMembers(link, about);
@@ -32,7 +32,7 @@ async function join(about: Partial<AboutMember> = {}): Promise<Members> {
   return members;
 }
 
-function idsOf(members: Members): readonly string[] {
+function idsOf(members: Instances): readonly string[] {
   return members.list().map(({ id }) => id);
 }
 
@@ -54,7 +54,7 @@ test('each process knows all others and what they tell of themselves', async () 
 
 test('how a process is from now on is told to the others', async () => {
   const [one, two] = [await join(), await join({ status: 'starting' })];
-  two.tell('draining');
+  two.setStatus('draining');
   await vi.waitFor(() =>
     expect(
       one
@@ -74,7 +74,7 @@ test('who comes, changes or goes is known at once, long before the next beat', a
   const statuses = (): readonly string[] => one.list().map(({ status }) => status);
   const two = await join({ status: 'starting' });
   await vi.waitFor(() => expect(statuses().toSorted()).toEqual(['ready', 'starting']));
-  two.tell('draining');
+  two.setStatus('draining');
   await vi.waitFor(() => expect(statuses().toSorted()).toEqual(['draining', 'ready']));
   await two.close();
   await vi.waitFor(() => expect(statuses()).toEqual(['ready']));
@@ -93,25 +93,25 @@ test('a process that ends is known no more, and leaves nothing behind', async ()
   await two.close();
   await vi.waitFor(() => expect(idsOf(one)).toEqual([one.id]));
   const client = opened[0]?.link.client;
-  expect(await client?.hkeys(membersKey())).toEqual([one.id]);
-  expect(await client?.zrange(memberBeatsKey(), '0', '-1')).toEqual([one.id]);
+  expect(await client?.hkeys(instancesKey())).toEqual([one.id]);
+  expect(await client?.zrange(heartbeatsKey(), '0', '-1')).toEqual([one.id]);
 });
 
 test('a process that was killed is known no more once its beats are too long ago', async () => {
   const one = await join();
   const client = opened[0]?.link.client;
   const about = JSON.stringify({ ...one.list()[0], id: undefined });
-  await client?.hset(membersKey(), { killed: about, alive: about });
-  await client?.zadd(memberBeatsKey(), String(Date.now() - 10_100), 'killed', String(Date.now() - 5000), 'alive');
+  await client?.hset(instancesKey(), { killed: about, alive: about });
+  await client?.zadd(heartbeatsKey(), String(Date.now() - 10_100), 'killed', String(Date.now() - 5000), 'alive');
   await vi.waitFor(() => expect(idsOf(one)).toEqual(['alive', one.id].toSorted()));
-  await vi.waitFor(async () => expect(await client?.hexists(membersKey(), 'killed')).toBe(0));
+  await vi.waitFor(async () => expect(await client?.hexists(instancesKey(), 'killed')).toBe(0));
 });
 
 test('a process that tells in another way counts, and is not listed', async () => {
   const one = await join();
   const client = opened[0]?.link.client;
-  await client?.hset(membersKey(), { foreign: '{"host":7}', broken: '{' });
-  await client?.zadd(memberBeatsKey(), String(Date.now()), 'foreign', String(Date.now()), 'broken');
+  await client?.hset(instancesKey(), { foreign: '{"host":7}', broken: '{' });
+  await client?.zadd(heartbeatsKey(), String(Date.now()), 'foreign', String(Date.now()), 'broken');
   await vi.waitFor(() => expect(one.count()).toBe(3));
   expect(idsOf(one)).toEqual([one.id]);
 });
@@ -127,9 +127,9 @@ test('without Redis what was last known holds, and an end does not wait for it',
 });
 
 test('a process that is alone knows itself', () => {
-  const about: AboutMember = { host: 'a', pid: 1, version: '1', startedAtMs: 5, status: 'starting', store: 's' };
-  const members = aloneMembers(about);
-  members.tell('ready');
+  const about: InstanceInfo = { host: 'a', pid: 1, version: '1', startedAtMs: 5, status: 'starting', store: 's' };
+  const members = singleInstance(about);
+  members.setStatus('ready');
   expect(members.list()).toEqual([{ ...about, id: members.id, status: 'ready' }]);
   expect([members.count(), members.peers()]).toEqual([1, [members.id]]);
 });

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '../../src/clock.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { QUOTA_BUCKETS, registryKey, taggedKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { QUOTA_BUCKETS, registryKey, taggedKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { defineScript, runScript } from '../../src/redis/script.ts';
 import { hears, NEW_KEY, startKeyFleet } from '../support/key-fleet.ts';
 import { scriptStats } from '../support/quota-cost.ts';
@@ -29,11 +29,11 @@ async function open(): Promise<RedisLink> {
   return link;
 }
 
-const BOTH = defineScript(`redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])`);
+const BOTH = defineScript('both', `redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])`);
 
 test('quotas of many keys go in one call a bucket, however many there are', async () => {
   const link = await open();
-  const quota = createRedisQuota({ client: link.client, clock: systemClock, answerWithinMs: 5000 });
+  const quota = createRedisQuota({ redis: link, clock: systemClock, answerWithinMs: 5000 });
   const calls = async (): Promise<number> => {
     const all = await Promise.all(link.servers().map(({ client }) => scriptStats(client)));
     return all.reduce((sum, one) => sum + one.calls, 0);
@@ -60,7 +60,7 @@ test('reads and scripts follow their keys while a slot moves to another node, an
   // There is no key left where it was: ASK.
   expect(await link.client.get(one)).toBe('1');
   // The one is there, the other nowhere: TRYAGAIN, until the slot is handed over. It is done once.
-  const both = runScript(link.client, BOTH, { keys: [one, two], args: [] });
+  const both = runScript(link, BOTH, { keys: [one, two], args: [] });
   await cluster.endMove(slot, to);
   expect(await both).toBe(1);
   expect(await link.client.mget(one, two)).toEqual(['2', '1']);

@@ -1,21 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import * as fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { RedisClient } from '../../src/redis/client.ts';
-import { hashFields, sendLean } from '../../src/redis/lean-command.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import type { CommandOutcome } from '../../src/redis/timed-client.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import type { CommandOutcome } from '../../src/redis/connection.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../src/redis/script.ts';
 import { isProving } from '../support/prove.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-
-function pipelineOf(client: RedisClient) {
-  if (client instanceof Redis) return client.pipeline();
-  throw new TypeError('The link is to no single Redis.');
-}
 
 let redis: TestRedis;
 let link: RedisLink;
@@ -26,7 +17,7 @@ beforeEach(async () => {
   link = openRedis({
     url: redis.url,
     role: 'state',
-    commandTimeoutMs: 200,
+    timeoutMs: 200,
     hooks: { onUp: (role) => told.push(`${role} up`), onDown: (role) => told.push(`${role} down`) },
   });
   await linkUp(link);
@@ -66,7 +57,7 @@ test('a host that takes connections and never says a word is down too', async ()
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const mute = openRedis({ url: `redis://127.0.0.1:${port}`, role: 'cache', commandTimeoutMs: 100 });
+  const mute = openRedis({ url: `redis://127.0.0.1:${port}`, role: 'cache', timeoutMs: 100 });
   await vi.waitFor(() => expect(sockets.length).toBeGreaterThan(2), 5000);
   expect(mute.isUp()).toBe(false);
   expect((await timed(() => mute.client.get('a'))).tookMs).toBeLessThan(50);
@@ -101,13 +92,13 @@ test.runIf(isProving)(
   20_000,
 );
 
-test('each command is told with its end and how long it took, whichever way it was sent', async () => {
+test('each command is told with its end and how long it took', async () => {
   const ends: [outcome: CommandOutcome, seconds: number][] = [];
   const isWatched = { now: false };
   const watched = openRedis({
     url: redis.url,
     role: 'cache',
-    commandTimeoutMs: 200,
+    timeoutMs: 200,
     hooks: { onCommand: (_, outcome, seconds) => isWatched.now && ends.push([outcome, seconds]) },
   });
   await linkUp(watched);
@@ -116,24 +107,22 @@ test('each command is told with its end and how long it took, whichever way it w
     isWatched.now = true;
     await run().catch(() => undefined);
     isWatched.now = false;
-    // The link asks for itself too, a few times a second: those are answered or time out as the others do.
     return [...new Set(ends.map(([outcome]) => outcome))];
   };
-  expect(await endsOf(() => watched.client.set('a', 'text'))).toEqual(['answered']);
-  expect(await endsOf(() => pipelineOf(watched.client).get('a').get('b').exec())).toEqual(['answered']);
+  expect(await endsOf(() => watched.run((client) => client.set('a', 'text')))).toEqual(['answered']);
   // Redis doesn't know it yet, so that it is sent twice.
-  expect(await endsOf(() => runScript(watched.client, defineScript('return 7'), { keys: ['a'], args: [] }))).toEqual([
+  expect(await endsOf(() => runScript(watched, defineScript('test1', 'return 7'), { keys: ['a'], args: [] }))).toEqual([
     'answered',
   ]);
-  expect(await endsOf(() => watched.client.lpush('a', '1'))).toContain('refused');
+  expect(await endsOf(() => watched.run((client) => client.lpush('a', '1')))).toContain('refused');
   await redis.pause();
-  expect(await endsOf(() => watched.client.get('a'))).toContain('timeout');
+  expect(await endsOf(() => watched.run((client) => client.get('a')))).toContain('timeout');
   expect(Math.max(...ends.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(0.19);
   await redis.resume();
   await linkUp(watched);
   await redis.kill();
   await linkDown(watched);
-  expect(await endsOf(() => watched.client.get('a'))).toEqual(['unsent']);
+  expect(await endsOf(() => watched.run((client) => client.get('a')))).toEqual(['unsent']);
   expect(ends).toEqual([['unsent', 0]]);
   await watched.close();
 });
@@ -218,73 +207,22 @@ test.each(['redis+sentinel://127.0.0.1:1', 'redis+cluster://', 'http://127.0.0.1
 );
 
 test('a script runs whether Redis knows it or not', async () => {
-  const script = defineScript('return {KEYS[1], ARGV[1]}');
+  const script = defineScript('test2', 'return {KEYS[1], ARGV[1]}');
   const call = { keys: ['k'], args: [7] };
-  expect(await runScript(link.client, script, call)).toEqual(['k', '7']);
-  expect(await runScript(link.client, script, call)).toEqual(['k', '7']);
+  expect(await runScript(link, script, call)).toEqual(['k', '7']);
+  expect(await runScript(link, script, call)).toEqual(['k', '7']);
   await link.client.script('FLUSH');
-  expect(await runScript(link.client, script, call)).toEqual(['k', '7']);
-  expect(await runScriptForBytes(link.client, script, { keys: ['k'], args: [Buffer.from([255])] })).toEqual([
+  expect(await runScript(link, script, call)).toEqual(['k', '7']);
+  expect(await runScriptForBytes(link, script, { keys: ['k'], args: [Buffer.from([255])] })).toEqual([
     Buffer.from('k'),
     Buffer.from([255]),
   ]);
   await link.client.script('FLUSH');
-  expect(await runScriptForBytes(link.client, script, call)).toEqual([Buffer.from('k'), Buffer.from('7')]);
+  expect(await runScriptForBytes(link, script, call)).toEqual([Buffer.from('k'), Buffer.from('7')]);
 });
 
 test('a script that fails rejects, and is not run again', async () => {
-  const script = defineScript("redis.call('INCR', KEYS[1]) return redis.call('LPUSH', KEYS[1], 'x')");
-  await expect(runScript(link.client, script, { keys: ['n'], args: [] })).rejects.toThrow('WRONGTYPE');
+  const script = defineScript('test3', "redis.call('INCR', KEYS[1]) return redis.call('LPUSH', KEYS[1], 'x')");
+  await expect(runScript(link, script, { keys: ['n'], args: [] })).rejects.toThrow('WRONGTYPE');
   expect(await link.client.get('n')).toBe('1');
-});
-
-test('what a lean command asks for and is answered is what ioredis’ own asks for and is answered', async () => {
-  const argument = fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.integer(),
-    fc.double(),
-    fc.uint8Array().map((bytes) => Buffer.from(bytes)),
-  );
-  await fc.assert(
-    fc.asyncProperty(fc.array(argument), async (args) => {
-      const lua = 'return ARGV';
-      expect(await sendLean(link.client, 'eval', [lua, 0, ...args], null)).toEqual(
-        await link.client.callBuffer('eval', lua, 0, ...args),
-      );
-      expect(await sendLean(link.client, 'eval', [lua, 0, ...args], 'utf8')).toEqual(
-        await link.client.eval(lua, 0, ...args),
-      );
-    }),
-  );
-});
-
-async function messageOf(run: () => Promise<unknown>): Promise<unknown> {
-  const { error } = await timed(run);
-  return error instanceof Error ? [error.name, error.message] : error;
-}
-
-test('a lean command rejects as ioredis’ own does', async () => {
-  await link.client.set('text', 'a');
-  const ways = [() => link.client.lrange('text', 0, 1), () => sendLean(link.client, 'lrange', ['text', 0, 1], 'utf8')];
-  const ofBoth = () => Promise.all(ways.map(messageOf));
-  const wrong = ['ReplyError', 'WRONGTYPE Operation against a key holding the wrong kind of value'];
-  expect(await ofBoth()).toEqual([wrong, wrong]);
-  await redis.pause();
-  expect(await ofBoth()).toEqual([
-    ['Error', 'Command timed out'],
-    ['Error', 'Command timed out'],
-  ]);
-  await redis.resume();
-  await linkUp(link);
-  await redis.kill();
-  await linkDown(link);
-  const unsent = ['Error', "Stream isn't writeable and enableOfflineQueue options is false"];
-  expect(await ofBoth()).toEqual([unsent, unsent]);
-});
-
-test('the fields of a hash: bytes, null where there are none; of what is no hash, an error', async () => {
-  await link.client.hset('hash', { a: Buffer.from([255]), b: '' });
-  expect(await hashFields(link.client, 'hash', ['a', 'none', 'b'])).toEqual([Buffer.from([255]), null, Buffer.of()]);
-  await link.client.set('text', 'a');
-  await expect(hashFields(link.client, 'text', ['a'])).rejects.toThrow('WRONGTYPE');
 });

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock.ts';
 import { rateLimitHeaders } from '../support/quota-headers.ts';
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { scriptStats } from '../support/quota-cost.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -25,7 +25,7 @@ async function scriptCalls(): Promise<number> {
 }
 
 test('a refused key that hammers costs Redis nothing until its earliest retry', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   const limits = { perMinute: 3, perHour: 50 };
   for (let i = 0; i < 4; i += 1) await quota.take('hammered', limits);
   const before = await scriptCalls();
@@ -37,7 +37,7 @@ test('a refused key that hammers costs Redis nothing until its earliest retry', 
 });
 
 test('R2: Retry-After counts down while refusals are answered from memory', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   const limits = { perMinute: 1, perHour: 50 };
   const admitted = await quota.take('waits', limits);
   const first = await quota.take('waits', limits);
@@ -53,7 +53,7 @@ test('R2: Retry-After counts down while refusals are answered from memory', asyn
 });
 
 test('R1: a limit that was raised is in force at once, for a key that was just refused', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   await quota.take('raised', { perMinute: 1, perHour: 50 });
   expect((await quota.take('raised', { perMinute: 1, perHour: 50 })).admitted).toBe(false);
   expect((await quota.take('raised', { perMinute: 2, perHour: 50 })).admitted).toBe(true);
@@ -64,7 +64,7 @@ test('R1: a limit that was raised is in force at once, for a key that was just r
 });
 
 test('requests of one turn go in one call, each with its own answer', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   await quota.take('warm', { perMinute: 1, perHour: 1 });
   const before = await scriptCalls();
   const wide = { perMinute: 100, perHour: 1000 };
@@ -80,7 +80,7 @@ test('requests of one turn go in one call, each with its own answer', async () =
 });
 
 test('requests of one turn that go by different limits are each decided by their own', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   const narrow = { perMinute: 2, perHour: 1000 };
   const wide = { perMinute: 4, perHour: 1000 };
   const decisions = await Promise.all(
@@ -97,7 +97,7 @@ test('requests of one turn that go by different limits are each decided by their
 });
 
 test('more requests of one turn than fit into one call are all decided on', async () => {
-  const quota = createRedisQuota({ client: link.client, clock: systemClock });
+  const quota = createRedisQuota({ redis: link, clock: systemClock });
   const limits = { perMinute: 1700, perHour: 100_000 };
   const decisions = await Promise.all(Array.from({ length: 2500 }, async () => await quota.take('many', limits)));
   expect(decisions.filter((decision) => decision.admitted).length).toBe(1700);

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { type FleetQuota, openFleetQuota } from '../../src/quota/redis-open.ts';
-import { quotaLogKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import type { Members } from '../../src/redis/members.ts';
+import { quotaLogKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import type { Instances } from '../../src/redis/instances.ts';
 import { openMembers } from '../support/members.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -14,7 +14,7 @@ const LIMITS = { perMinute: 20, perHour: 1000 };
 
 interface Process {
   readonly link: RedisLink;
-  readonly members: Members;
+  readonly members: Instances;
   readonly quota: FleetQuota;
 }
 

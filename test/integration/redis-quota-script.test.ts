@@ -8,8 +8,8 @@ import { type LogReply, MOST_REQUESTS, type RequestRun, takeFromLogs } from '../
 import { mergeIntoLog } from '../../src/quota/redis-merge.ts';
 import { createRedisQuota } from '../../src/quota/redis-quota.ts';
 import { RefusalMemory } from '../../src/quota/redis-refusals.ts';
-import { quotaLogKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { quotaLogKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { QuotaOracle } from '../contract/quota/oracle.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sized } from '../support/prove.ts';
@@ -20,7 +20,7 @@ let redis: TestRedis;
 let link: RedisLink;
 beforeAll(async () => {
   redis = await startRedis();
-  link = openRedis({ url: redis.url, role: 'state', commandTimeoutMs: 10_000 });
+  link = openRedis({ url: redis.url, role: 'state', timeoutMs: 10_000 });
   await linkUp(link);
 });
 afterAll(async () => {
@@ -42,7 +42,7 @@ async function fill(times: readonly number[]): Promise<void> {
 }
 
 async function takeFromLog(runs: readonly RequestRun[], windows: QuotaWindows, expectedUse = 0): Promise<LogReply> {
-  const [reply] = await takeFromLogs(link.client, [{ quotaId: 'q', runs }], windows, () => expectedUse);
+  const [reply] = await takeFromLogs(link, [{ quotaId: 'q', runs }], windows, () => expectedUse);
   if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
   return reply;
 }
@@ -246,7 +246,7 @@ test('R5: what was admitted without Redis is added at its time, and the log stay
       const admissions = added.map(([offset, count]) => [base + offset, count] as const).toSorted(([a], [b]) => a - b);
       await fill(sorted);
       merges += 1;
-      await mergeIntoLog(link.client, { quotaId: 'q', admissions }, `m${merges}`, windows);
+      await mergeIntoLog(link, { quotaId: 'q', admissions }, `m${merges}`, windows);
       const merged = await entries();
       const newest = sorted.at(-1);
       // Without a log the added ones lie ahead of Redis's clock, and count as now.
@@ -264,10 +264,10 @@ test('R5: what was admitted without Redis is added at its time, and the log stay
 test('R5: a merge that is sent again counts once', async () => {
   await fill([]);
   const unshared = { quotaId: 'q', admissions: [[Date.now() * 1000 - 5, 3]] as const };
-  await mergeIntoLog(link.client, unshared, 'again', QUOTA_WINDOWS);
-  await mergeIntoLog(link.client, unshared, 'again', QUOTA_WINDOWS);
+  await mergeIntoLog(link, unshared, 'again', QUOTA_WINDOWS);
+  await mergeIntoLog(link, unshared, 'again', QUOTA_WINDOWS);
   expect(await link.client.llen(KEY)).toBe(3);
-  await mergeIntoLog(link.client, unshared, 'another', QUOTA_WINDOWS);
+  await mergeIntoLog(link, unshared, 'another', QUOTA_WINDOWS);
   expect(await link.client.llen(KEY)).toBe(6);
 });
 
@@ -276,7 +276,7 @@ test('R1: several quotas of one call are decided on as if each had come alone', 
     fc.asyncProperty(fc.array(runsArbitrary, { minLength: 1, maxLength: 5 }), async (runsByQuota) => {
       await link.client.flushdb();
       const quotas = runsByQuota.map((runs, index) => ({ quotaId: `several-${index}`, runs }));
-      const replies = await takeFromLogs(link.client, quotas, QUOTA_WINDOWS);
+      const replies = await takeFromLogs(link, quotas, QUOTA_WINDOWS);
       for (const [index, { quotaId, runs }] of quotas.entries()) {
         const reply = replies[index];
         if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
@@ -305,7 +305,7 @@ test.for([
     const times = Array.from({ length: inHour }, (_, i) => Math.round(now - (inHour - (i - (i % burst))) * apart));
     await link.client.del(KEY);
     for (let from = 0; from < inHour; from += 1000) await link.client.rpush(KEY, ...times.slice(from, from + 1000));
-    const quota = createRedisQuota({ client: link.client, clock: systemClock });
+    const quota = createRedisQuota({ redis: link, clock: systemClock });
     const limits = { perMinute: 1_000_000, perHour: 1_000_000 };
     await quota.take('q', limits);
     const before = await entriesLookedAt();
@@ -319,7 +319,7 @@ test('a log that cannot be decided on fails alone', async () => {
   await link.client.set(quotaLogKey('broken'), 'no list');
   const runs = [{ limits: { perMinute: 5, perHour: 5 }, count: 1 }];
   const quotas = ['before', 'broken', 'after'].map((quotaId) => ({ quotaId, runs }));
-  const [before, broken, after] = await takeFromLogs(link.client, quotas, QUOTA_WINDOWS);
+  const [before, broken, after] = await takeFromLogs(link, quotas, QUOTA_WINDOWS);
   expect(broken instanceof Error ? broken.message : broken).toContain('WRONGTYPE');
   for (const reply of [before, after]) expect(reply).toMatchObject({ outcomes: [{ admitted: 1 }] });
   expect(await link.client.llen(quotaLogKey('after'))).toBe(1);

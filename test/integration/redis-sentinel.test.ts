@@ -1,7 +1,7 @@
 /** A primary that Sentinels watch: who takes over is found, and the old one is left, dead or alive. */
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { isProving } from '../support/prove.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { linkDown, linkUp } from '../support/redis-link.ts';
@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 async function open(url = group.url): Promise<RedisLink> {
-  const link = openRedis({ url, role: 'state', commandTimeoutMs: 300 });
+  const link = openRedis({ url, role: 'state', timeoutMs: 300 });
   onTestFinished(() => link.close());
   await linkUp(link);
   await vi.waitFor(() => expect(link.subscriber.isUp()).toBe(true), 5000);

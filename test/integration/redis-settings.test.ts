@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { redisFaults } from '../../src/redis/faults.ts';
+import { redisFaults } from '../../src/redis/settings.ts';
 import { readRedisSettings, warnOfMissingDatabase, warnOfRedisSettings } from '../../src/redis/settings.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -10,14 +10,14 @@ let link: RedisLink;
 const others: RedisLink[] = [];
 
 function open(url: string): RedisLink {
-  const other = openRedis({ url, role: 'state', commandTimeoutMs: 5000 });
+  const other = openRedis({ url, role: 'state', timeoutMs: 5000 });
   others.push(other);
   return other;
 }
 
 beforeAll(async () => {
   redis = await startRedis({ controls: true });
-  link = openRedis({ url: redis.url, role: 'state', commandTimeoutMs: 5000 });
+  link = openRedis({ url: redis.url, role: 'state', timeoutMs: 5000 });
   await linkUp(link);
 });
 afterEach(async () => {

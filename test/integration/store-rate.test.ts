@@ -1,7 +1,7 @@
 /** The rate of calls to the store that all processes share, in a real Redis. */
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { systemTimers } from '../../src/timers.ts';
 import type { CallRate } from '../../src/upstream/guard/call-rate.ts';
 import { createRedisCallRate } from '../../src/upstream/guard/redis-call-rate.ts';

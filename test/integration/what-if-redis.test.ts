@@ -5,9 +5,9 @@ import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import { redisBoard, redisMessages } from '../../src/cache/what-if/redis-what-if.ts';
 import { fleetWhatIf, type WhatIf } from '../../src/cache/what-if/what-if.ts';
 import { systemClock } from '../../src/clock.ts';
-import { memberBeatsKey, membersKey, whatIfChannel, whatIfReportKey } from '../../src/redis/keys.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
-import type { Members } from '../../src/redis/members.ts';
+import { heartbeatsKey, instancesKey, whatIfChannel, whatIfReportKey } from '../../src/redis/names.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import type { Instances } from '../../src/redis/instances.ts';
 import { systemTimers } from '../../src/timers.ts';
 import { until } from '../support/key-fleet.ts';
 import { openMembers } from '../support/members.ts';
@@ -20,7 +20,7 @@ const KEYS = Array.from({ length: 200 }, (_, index) => `v1:{list:${index}}`);
 
 interface Process {
   readonly link: RedisLink;
-  readonly members: Members;
+  readonly members: Instances;
   readonly whatIf: WhatIf;
   /** The hashes of the keys of all reads that its model was told of. */
   readonly followed: number[];
@@ -109,7 +109,7 @@ describe('over a real Redis', () => {
     if (one === undefined || two === undefined || killed === undefined) throw new Error('Three were asked for.');
     await killed.link.close();
     // As it is once its beats are too long ago.
-    await one.link.client.zadd(memberBeatsKey(), 1, killed.members.id);
+    await one.link.client.zadd(heartbeatsKey(), 1, killed.members.id);
     const left = [one, two];
     await until(() => left.every(({ members }) => members.peers().length === 2), WITHIN_MS);
     readAll(left);
@@ -168,6 +168,6 @@ describe('over a real Redis', () => {
     expect(await client.pttl(whatIfReportKey('test', one.members.id))).toBeGreaterThan(0);
     one.whatIf.close();
     await until(async () => (await client.exists(whatIfReportKey('test', one.members.id))) === 0, WITHIN_MS);
-    expect(await client.hlen(membersKey())).toBe(1);
+    expect(await client.hlen(instancesKey())).toBe(1);
   });
 });

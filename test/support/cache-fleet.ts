@@ -6,7 +6,7 @@ import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { openRedisFleet, type RedisFleet, type RedisFleetHooks } from '../../src/cache/redis-fleet.ts';
 import { systemTimers } from '../../src/timers.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import { openRedis, type RedisLink } from '../../src/redis/link.ts';
+import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 
 export interface CacheFleetOptions {
   readonly url: string;

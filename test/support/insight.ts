@@ -4,7 +4,7 @@ import { AdjustableTimes } from '../../src/cache/times.ts';
 import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import { localWhatIf } from '../../src/cache/what-if/what-if.ts';
 import type { Clock } from '../../src/clock.ts';
-import { aloneMembers } from '../../src/redis/members.ts';
+import { singleInstance } from '../../src/redis/instances.ts';
 
 export const OUTDATED_LIMITS = {
   list: 0.02,
@@ -24,7 +24,7 @@ export function createInsight(clock: Clock): InsightOptions {
     times,
     outdatedLimits: () => OUTDATED_LIMITS,
     history: createHistory(clock),
-    members: aloneMembers({
+    members: singleInstance({
       host: 'gateway-1',
       pid: 4242,
       version: '1.2.3',

@@ -1,6 +1,6 @@
 /** Commands to Redis, as the gateway sees them. */
 import { Counter, type Registry } from 'prom-client';
-import type { RedisRole } from '../../redis/link.ts';
+import type { RedisRole } from '../../redis/connection.ts';
 import { CellHistogram, made1 } from './cells.ts';
 import type { MetricRecorders } from './recorders.ts';
 

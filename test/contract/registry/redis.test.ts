@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRedisKeyStore } from '../../../src/keys/redis-key-store.ts';
-import { openRedis } from '../../../src/redis/link.ts';
+import { openRedis } from '../../../src/redis/connection.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { linkUp } from '../../support/redis-link.ts';
 import { givenRedis, registryOn } from '../redis-harness.ts';
@@ -13,7 +13,7 @@ test('a registry for one command asks Redis each time and holds nothing', async 
   await redis().flush();
   const link = openRedis({ url: redis().url, role: 'state' });
   await linkUp(link);
-  const store = createRedisKeyStore({ client: link.client, clock: new ManualClock() });
+  const store = createRedisKeyStore({ redis: link, clock: new ManualClock() });
   const { key } = await store.create({
     name: 'n',
     workspaceIds: ['aaaaaaaa-0000-4000-8000-000000000001'],

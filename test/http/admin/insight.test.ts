@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { createHistory } from '../../../src/admin/history.ts';
-import { aloneMembers, type Members } from '../../../src/redis/members.ts';
+import { singleInstance, type Instances } from '../../../src/redis/instances.ts';
 import { CACHE_CLASSES } from '../../../src/cache/times.ts';
 import type { WhatIfReport } from '../../../src/cache/what-if/feed.ts';
 import { WhatIfModel } from '../../../src/cache/what-if/model.ts';
@@ -45,8 +45,8 @@ test('/api/cache/history has all classes in each point, oldest first, and says w
 
 test('/api/fleet has the processes, which of them was asked, and nothing of the store', async () => {
   const about = { host: 'gw-1', pid: 7, version: '1.2.3', startedAtMs: Date.parse(START), store: 'secret' } as const;
-  const one = aloneMembers({ ...about, status: 'ready' });
-  const list: Members['list'] = () => [...one.list(), { ...about, id: 'other', status: 'draining' }];
+  const one = singleInstance({ ...about, status: 'ready' });
+  const list: Instances['list'] = () => [...one.list(), { ...about, id: 'other', status: 'draining' }];
   const shown = { host: 'gw-1', pid: 7, version: '1.2.3', startedAt: START };
   expect(await get('/api/fleet', { insight: { ...insight, members: { id: one.id, list } } })).toEqual({
     members: [

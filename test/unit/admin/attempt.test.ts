@@ -3,10 +3,10 @@ import { attempt } from '../../../src/admin/attempt.ts';
 import { createAudit } from '../../../src/admin/audit.ts';
 import { AdminError } from '../../../src/admin/errors.ts';
 import { RegistryUnavailableError } from '../../../src/keys/key.ts';
-import { afterChange } from '../../../src/redis/unsent.ts';
+import { afterChange, NotSentError } from '../../../src/redis/connection.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-const UNSENT = new Error("Stream isn't writeable and enableOfflineQueue options is false");
+const UNSENT = new NotSentError('the state Redis does not answer');
 const CHANGE = { who: 'alice', action: 'cache.ttl.set', target: 'list' };
 
 /** What the caller is told, and what the audit has. */

@@ -21,14 +21,14 @@ test.each([
     'REDIS_CACHE_URL: version 7.2.4 answers in 300 ms (median of 11 pings); every request waits for it',
   ],
 ] as const)('latency of the %s Redis, %d ms: %s', (role, latencyMs, status, message) => {
-  expect(checkLatency({ latencyMs, servers: [{ name: 'h:1', settings: SOUND }] }, role)).toMatchObject({
+  expect(checkLatency({ latencyMs, servers: [{ name: 'h:1', settings: SOUND }] }, role, 80)).toMatchObject({
     status,
     message,
   });
 });
 
 test('where INFO is refused nothing is made up', () => {
-  expect(checkLatency({ latencyMs: 1, servers: [{ name: 'h:1', settings: null }] }, 'state').message).toBe(
+  expect(checkLatency({ latencyMs: 1, servers: [{ name: 'h:1', settings: null }] }, 'state', 80).message).toBe(
     'REDIS_URL: answers in 1.0 ms (median of 11 pings)',
   );
   expect(checkSettings(null, 'cache', { use: 'cache', kind: 'single' })).toEqual([

@@ -7,7 +7,7 @@ import type { FinishedRequest, StoreOutcome } from '../../../src/admin/metrics/r
 import type { ReadOutcome } from '../../../src/cache/reader.ts';
 import type { Hearing } from '../../../src/cache/redis-hearing.ts';
 import type { AuthFailure } from '../../../src/keys/authenticate.ts';
-import type { RedisRole } from '../../../src/redis/link.ts';
+import type { RedisRole } from '../../../src/redis/connection.ts';
 import type { GuardRefusal } from '../../../src/upstream/guard/hooks.ts';
 import { readRules } from './files.ts';
 import type { Query, Selector } from './promql.ts';

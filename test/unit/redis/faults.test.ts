@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../../src/redis/faults.ts';
+import { redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../../src/redis/settings.ts';
 import { settingsOf } from '../../../src/redis/settings.ts';
 
 const SOUND: RedisSettings = {

@@ -10,7 +10,7 @@ import {
   registryKey,
   taggedKey,
   trialKeys,
-} from '../../../src/redis/keys.ts';
+} from '../../../src/redis/names.ts';
 
 test('names begin with the prefix and carry one hash tag', () => {
   expect(quotaLogKey('key_1')).toMatch(/^evalgate:\{quota-\d+\}:key_1:log$/);
