@@ -152,11 +152,10 @@ export class ClusterHealth extends Health {
   async #probe(): Promise<void> {
     if (this.#cluster.status !== 'ready') throw this.#lastError;
     try {
-      const keys = trialKeys('probe').map((key) => this.#cluster.exists(key));
-      const nodes = this.#cluster.nodes('master').map((node) => this.#probeNode(node));
-      // All are awaited, so that a node that answers late is not dropped.
-      const failed = (await Promise.allSettled([...nodes, ...keys])).find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected') throw failed.reason;
+      // First, since a node that was just found is connected by it.
+      const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
+      const keys = await Promise.allSettled(trialKeys('probe').map((key) => this.#cluster.exists(key)));
+      for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
     } catch (error) {
       this.setDown(asError(error));
       throw error;

@@ -11,7 +11,8 @@ const QUOTA_ID = 'cost';
 const RUNS = [{ limits: { perMinute: 120, perHour: 3000 }, count: 1 }];
 
 /** Redis's CPU time of one call, microseconds, with that many requests of the last hour in the log: 1,000 at most. */
-export async function scriptMicros(client: RedisClient, entries: number): Promise<number> {
+export async function scriptMicros(link: RedisLink, entries: number): Promise<number> {
+  const { client } = link;
   const means: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await fill(client, entries);

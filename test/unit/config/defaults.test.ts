@@ -58,7 +58,7 @@ test('C1 and R1: without file and environment the times of every cache class and
       workers: 1,
     },
     admin: { host: '127.0.0.1', port: 8081, tokens: [], allowedHosts: [] },
-    redis: { url: null, cacheUrl: null },
+    redis: { url: null, cacheUrl: null, timeoutMs: 250 },
     upstream: {
       url: null,
       token: null,
