@@ -136,10 +136,10 @@ async function explain(error: unknown, setting: string, address: Parsed): Promis
 
 /** Why the Sentinels name no primary; null if one of them does. */
 async function explainSentinels(setting: string, address: Parsed): Promise<Explanation | null> {
-  const answers = await askSentinels(address);
-  if (answers.some(({ primary }) => primary !== null)) return null;
-  const errors = answers.flatMap((answer) => (answer.error === null ? [] : [answer.error]));
-  if (errors.length < answers.length) {
+  const asked = await askSentinels(address);
+  if (asked.some(({ primary }) => primary !== null)) return null;
+  const errors = asked.flatMap((answer) => (answer.error === null ? [] : [answer.error]));
+  if (errors.length < asked.length) {
     return {
       reason: 'the Sentinels know no primary of that name',
       advice: `Give the name after "sentinel monitor" in their configuration at the end of ${setting}: redis+sentinel://host:port,host:port/name.`,

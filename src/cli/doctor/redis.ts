@@ -167,7 +167,7 @@ export function checkRefusal(refusal: string | null, setting: string): Check {
 
 /** By the code of the reply. Scripts report a missing right as ERR. */
 function refusalAdvice(refusal: string, setting: string): string {
-  switch (refusal.split(' ', 1)[0]) {
+  switch (refusal.replace(/ .*/s, '')) {
     case 'OOM':
       return 'Its memory is full: raise maxmemory there.';
     case 'READONLY':
