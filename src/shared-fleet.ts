@@ -49,7 +49,9 @@ export async function openFleet(
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const quota = tracing.quota(openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }));
+  const quota = tracing.quota(
+    openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }),
+  );
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),

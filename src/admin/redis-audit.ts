@@ -25,14 +25,17 @@ interface KeptEntry extends AuditEntry {
  * ARGV: how many are kept, then each entry, oldest first. One whose answer was lost is sent again, as the same text: it
  * takes its own place, not that of another entry.
  */
-const WRITE = defineScript('writeAudit', `
+const WRITE = defineScript(
+  'writeAudit',
+  `
 for i = 2, #ARGV do
   redis.call('LREM', KEYS[1], 0, ARGV[i])
   redis.call('LPUSH', KEYS[1], ARGV[i])
 end
 redis.call('LTRIM', KEYS[1], 0, ARGV[1] - 1)
 return 1
-`);
+`,
+);
 
 const entrySchema = z.object({
   id: z.string().optional(),

@@ -36,19 +36,25 @@ const WRITE_EVERY_MS = 3000;
 const KEPT_FOR_MS = 2 * 3_600_000;
 
 /** KEYS: steps. ARGV: the process, for how long they are kept, and what it has seen in each of them. */
-const WRITE = defineScript('writeHistory', `
+const WRITE = defineScript(
+  'writeHistory',
+  `
 for index, step in ipairs(KEYS) do
   redis.call('HSET', step, ARGV[1], ARGV[index + 2])
   redis.call('PEXPIRE', step, ARGV[2])
 end
-`);
+`,
+);
 
 /** KEYS: steps. Returns for each of them the processes and what each has seen, in turn. */
-const READ = defineScript('readHistory', `
+const READ = defineScript(
+  'readHistory',
+  `
 local seen = {}
 for index, step in ipairs(KEYS) do seen[index] = redis.call('HGETALL', step) end
 return seen
-`);
+`,
+);
 
 const replySchema = z.array(z.array(z.string()));
 const count = z.int().min(0);

@@ -38,7 +38,9 @@ const REMEMBER_FAILURE_MS = 1000;
  * KEYS: lease, failure, entry. ARGV: token, how long it holds. Gives the failure, or how long another's lease holds still;
  * or 0, or the entry that is there already: another may have stored it since this process looked.
  */
-const ACQUIRE = defineScript('acquireLease', `
+const ACQUIRE = defineScript(
+  'acquireLease',
+  `
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -46,19 +48,25 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('HMGET', KEYS[3], 'meta', 'body')
 end
 return math.max(1, redis.call('PTTL', KEYS[1]))
-`);
+`,
+);
 
 /** KEYS: lease. ARGV: token, how long it holds from now. */
-const RENEW = defineScript('renewLease', `
+const RENEW = defineScript(
+  'renewLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-`);
+`,
+);
 
 /**
  * KEYS: lease, entry. ARGV: token, channel, message, then meta, body and how long they are kept. What a page has seeded
  * meanwhile stays where its fetch began later than this one and knew of as many purges.
  */
-const COMPLETE = defineScript('completeLease', `${ENTRY_LUA}
+const COMPLETE = defineScript(
+  'completeLease',
+  `${ENTRY_LUA}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 local present, new = read(KEYS[2]), cjson.decode(ARGV[4])
@@ -67,24 +75,31 @@ local isOvertaken = present and present.filledAtMs > new.filledAtMs
 if not isOvertaken then write(KEYS[2], ARGV[4], ARGV[5], ARGV[6]) end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return isOvertaken and 0 or 1
-`);
+`,
+);
 
 /** KEYS: lease, failure. ARGV: token, channel, message, failure, how long it is remembered. */
-const FAIL = defineScript('failLease', `
+const FAIL = defineScript(
+  'failLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** KEYS: lease. ARGV: token, channel, message. */
-const RELEASE = defineScript('releaseLease', `
+const RELEASE = defineScript(
+  'releaseLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** The names of what belongs to one key. */
 interface Places {

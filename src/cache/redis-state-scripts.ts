@@ -68,7 +68,9 @@ end
 `;
 
 /** KEYS: also times. ARGV: also their known version. */
-const LOOK = defineScript('lookAtState', `${CHECK_LUA}
+const LOOK = defineScript(
+  'lookAtState',
+  `${CHECK_LUA}
 local from = 0
 if history == ARGV[3] and known > floor then from = known - floor end
 local version = redis.call('HGET', KEYS[1], 'times') or ''
@@ -77,19 +79,25 @@ if version ~= ARGV[6] then times = redis.call('HGETALL', KEYS[3]) end
 local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
 local purges = redis.call('LRANGE', KEYS[2], from, -1)
 return {history, tostring(sequence), tostring(floor), purges, version, times, maintenance}
-`);
+`,
+);
 
 /** ARGV: also the purge, and how many are remembered. */
-const PURGE = defineScript('purge', `${CHECK_LUA}
+const PURGE = defineScript(
+  'purge',
+  `${CHECK_LUA}
 sequence = redis.call('HINCRBY', KEYS[1], 'sequence', 1)
 redis.call('RPUSH', KEYS[2], ARGV[6])
 redis.call('LTRIM', KEYS[2], -tonumber(ARGV[7]), -1)
 redis.call('PUBLISH', ARGV[2], 'purge ' .. history .. ' ' .. sequence .. ' ' .. ARGV[6])
 return {history, tostring(sequence)}
-`);
+`,
+);
 
 /** KEYS: head, times. ARGV: channel, a word for the version, then fields and values; no value drops the field. */
-const CHANGE_TIMES = defineScript('changeTimes', `
+const CHANGE_TIMES = defineScript(
+  'changeTimes',
+  `
 local before = redis.call('HGETALL', KEYS[2])
 for i = 3, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[2], ARGV[i]) else redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
@@ -97,15 +105,19 @@ end
 redis.call('HSET', KEYS[1], 'times', ARGV[2])
 redis.call('PUBLISH', ARGV[1], 'look')
 return before
-`);
+`,
+);
 
 /** KEYS: head. ARGV: channel, what is said of it. Gives what was said before. */
-const CHANGE_MAINTENANCE = defineScript('changeMaintenance', `
+const CHANGE_MAINTENANCE = defineScript(
+  'changeMaintenance',
+  `
 local before = redis.call('HGET', KEYS[1], 'maintenance') or ''
 redis.call('HSET', KEYS[1], 'maintenance', ARGV[2])
 redis.call('PUBLISH', ARGV[1], 'look')
 return before
-`);
+`,
+);
 
 const sequenceSchema = z.coerce.number().int().nonnegative();
 const pairsSchema = z.array(z.string()).transform(asMap);

@@ -20,18 +20,24 @@ export interface RedisTierOptions {
 }
 
 /** KEYS: entry. ARGV: meta, body, how long it is kept. */
-const SET = defineScript('setEntry', `${ENTRY_LUA}
+const SET = defineScript(
+  'setEntry',
+  `${ENTRY_LUA}
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** The same, unless what is there was still being fetched when the fetch of the new one began (ARGV[4]). */
-const SEED = defineScript('seedEntry', `${ENTRY_LUA}
+const SEED = defineScript(
+  'seedEntry',
+  `${ENTRY_LUA}
 local present = read(KEYS[1])
 if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** Names asked for at a time where all entries are looked at. */
 const BATCH = 200;

@@ -122,7 +122,8 @@ async function explain(error: unknown, setting: string, address: Parsed): Promis
   }
   if (address.kind === 'cluster') {
     const mode = await askMode(address);
-    if (mode === 'standalone') return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
+    if (mode === 'standalone')
+      return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
     if (mode === 'sentinel') {
       const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
       return { reason, advice };
@@ -130,7 +131,8 @@ async function explain(error: unknown, setting: string, address: Parsed): Promis
   }
   const advice = `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
   // Redis refuses with a reply, and the system with a code: an answer with neither is in another language.
-  const isForeign = address.kind === 'single' && code === null && errorCode(error) === '' && !(error instanceof NoAnswerError);
+  const isForeign =
+    address.kind === 'single' && code === null && errorCode(error) === '' && !(error instanceof NoAnswerError);
   return { reason: isForeign ? 'what answers is not Redis' : reason, advice };
 }
 

@@ -28,10 +28,13 @@ const RENEW_AFTER_UNHEARD = 8;
 /** Refusals of whatever is asked: a Cluster without most of its primaries, a Redis that reads its data or lost its primary. */
 const REFUSES_ALL = new Set(['CLUSTERDOWN', 'LOADING', 'MASTERDOWN']);
 
-const BEAT = defineScript('keysBeat', `
+const BEAT = defineScript(
+  'keysBeat',
+  `
 redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
 return 1
-`);
+`,
+);
 
 export interface RedisFeedOptions {
   readonly link: RedisLink;

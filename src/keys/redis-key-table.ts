@@ -24,7 +24,9 @@ export const VERSION = registryKey('version');
 const BATCH = 1000;
 
 /** ARGV: channel, next version, the hashes to tell, then hash, keyId, expected record (or nothing) and record of each. */
-const COMMIT = defineScript('commit', `
+const COMMIT = defineScript(
+  'commit',
+  `
 for i = 4, #ARGV, 4 do
   local owner = redis.call('HGET', KEYS[2], ARGV[i + 1])
   if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return 0 end
@@ -37,10 +39,13 @@ local version = redis.call('GET', KEYS[3]) or '-'
 redis.call('SET', KEYS[3], ARGV[2])
 redis.call('PUBLISH', ARGV[1], version .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
 return 1
-`);
+`,
+);
 
 /** ARGV: hash and time of each use. A time never goes back, and what is no key gets none. */
-const NOTE_USES = defineScript('noteUses', `
+const NOTE_USES = defineScript(
+  'noteUses',
+  `
 for i = 1, #ARGV, 2 do
   local last = tonumber(redis.call('HGET', KEYS[2], ARGV[i]) or '') or 0
   if tonumber(ARGV[i + 1]) > last and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1 then
@@ -48,7 +53,8 @@ for i = 1, #ARGV, 2 do
   end
 end
 return 1
-`);
+`,
+);
 
 /** A key as it was read; `text` is what a change of it is worked out from. */
 export interface StoredKey {
@@ -112,7 +118,8 @@ export class RedisKeyTable {
   }): Promise<Map<KeyHash, StoredKey>> {
     const hashes = new Set(names.hashes);
     for (const ids of batchesOf(names.ids)) {
-      for (const hash of await asked(this.#redis.run((redis) => redis.hmget(IDS, ...ids)))) if (hash !== null) hashes.add(hash);
+      for (const hash of await asked(this.#redis.run((redis) => redis.hmget(IDS, ...ids))))
+        if (hash !== null) hashes.add(hash);
     }
     const found = new Map<KeyHash, StoredKey>();
     for (const batch of batchesOf([...hashes])) {

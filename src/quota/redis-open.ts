@@ -70,11 +70,12 @@ export function openFleetQuota(options: FleetQuotaOptions): FleetQuota {
     fallback,
     quota: createResilientQuota({ shared, fallback, probe, merge, hooks: joint }),
   });
-  const parts = link.kind === 'cluster'
-    ? trialKeys('probe').map((name) =>
-        open(() => client.exists(name), new FallbackQuota({ ...common, mostLogs: MOST_LOGS_OF_A_BUCKET })),
-      )
-    : [];
+  const parts =
+    link.kind === 'cluster'
+      ? trialKeys('probe').map((name) =>
+          open(() => client.exists(name), new FallbackQuota({ ...common, mostLogs: MOST_LOGS_OF_A_BUCKET })),
+        )
+      : [];
   // Where it is no Cluster all quotas are in one part.
   const whole = open(() => link.ping(), new FallbackQuota(common));
   const partOf = (quotaId: string): Part => (parts.length === 0 ? whole : (parts[quotaBucket(quotaId)] ?? whole));

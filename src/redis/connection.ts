@@ -224,7 +224,10 @@ function connectToCluster(address: RedisAddress, about: About): Connections {
 function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
   const known = cluster.nodes('master');
   const answering = known.filter(({ status }) => status === 'ready');
-  const nodes = (answering.length > 0 ? answering : known).map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+  const nodes = (answering.length > 0 ? answering : known).map(({ options: { host = '', port = 0 } }) => ({
+    host,
+    port,
+  }));
   const all = nodes.length > 0 ? nodes : named;
   return all[Math.floor(Math.random() * all.length)] ?? {};
 }

@@ -11,15 +11,23 @@ const PROBE_EVERY_MS = 250;
 const DROP_AFTER_MS = 3000;
 
 /** Up or down, and who is notified of a change. */
-export class Health {
+export abstract class Health {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer: NodeJS.Timeout;
+  #probing: Promise<void> | null = null;
 
   constructor() {
     this.#events.setMaxListeners(0);
+    this.#timer = setInterval(() => this.probeSoon(), PROBE_EVERY_MS).unref();
   }
+
+  /** Resolves if Redis answers, all of it; rejects if it does not, in bounded time. Sets the state by it. */
+  protected abstract askNow(): Promise<void>;
+
+  /** Why Redis does not answer, as far as is known without asking. */
+  protected lastError = new Error('Redis did not answer yet.');
 
   isUp(): boolean {
     return this.#state === 'up';
@@ -49,9 +57,17 @@ export class Health {
     this.#events.emit('down', reason);
   }
 
-  /** Runs the probe again and again. */
-  protected probeRegularly(probe: () => Promise<void>): void {
-    this.#timer = setInterval(() => void probe().catch(() => undefined), PROBE_EVERY_MS).unref();
+  /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
+  probe(): Promise<void> {
+    this.#probing ??= this.askNow().finally(() => {
+      this.#probing = null;
+    });
+    return this.#probing;
+  }
+
+  protected probeSoon(): void {
+    // A failure is reported by the state.
+    this.probe().catch(() => undefined);
   }
 
   /** Ends the probes and notifies nobody any more. */
@@ -65,35 +81,24 @@ export class Health {
 /** The health of one connection. */
 export class ConnectionHealth extends Health {
   readonly #client: Redis;
-  #lastError = new Error('Redis did not answer yet.');
   #answeredAtMs = 0;
-  #probing: Promise<void> | null = null;
 
   constructor(client: Redis) {
     super();
     this.#client = client;
     client.on('error', (error: Error) => {
-      this.#lastError = error;
+      this.lastError = error;
       // Sentinels that cannot name the primary: there is no connection yet that could close.
       if (client.status === 'connecting') this.setDown(error);
     });
     client.on('ready', () => this.#answered());
-    client.on('close', () => this.setDown(this.#lastError));
-    client.on('end', () => this.setDown(this.#lastError));
-    this.probeRegularly(() => this.probe());
+    client.on('close', () => this.setDown(this.lastError));
+    client.on('end', () => this.setDown(this.lastError));
   }
 
-  /** Resolves if Redis answers; rejects if it does not within the command's timeout. Calls at the same time share one probe. */
-  probe(): Promise<void> {
-    this.#probing ??= this.#probe().finally(() => {
-      this.#probing = null;
-    });
-    return this.#probing;
-  }
-
-  async #probe(): Promise<void> {
+  protected override async askNow(): Promise<void> {
     // How a connection attempt ends is reported by its events.
-    if (this.#client.status !== 'ready') throw this.#lastError;
+    if (this.#client.status !== 'ready') throw this.lastError;
     try {
       await this.#client.ping();
     } catch (error) {
@@ -107,7 +112,7 @@ export class ConnectionHealth extends Health {
 
   #answered(): void {
     this.#answeredAtMs = performance.now();
-    this.#lastError = new Error('The connection to Redis was closed.');
+    this.lastError = new Error('The connection to Redis was closed.');
     this.setUp();
   }
 }
@@ -119,8 +124,6 @@ export class ConnectionHealth extends Health {
  */
 export class ClusterHealth extends Health {
   readonly #cluster: Cluster;
-  #lastError = new Error('The Cluster did not answer yet.');
-  #probing: Promise<void> | null = null;
   /** When each node last answered. */
   readonly #answeredAtMs = new WeakMap<Redis, number>();
 
@@ -129,28 +132,19 @@ export class ClusterHealth extends Health {
     this.#cluster = cluster;
     cluster.on('error', (error: Error) => {
       // If all nodes fail at once, the last node's error says more.
-      this.#lastError = 'lastNodeError' in error ? asError(error.lastNodeError) : error;
-      this.setDown(this.#lastError);
+      this.lastError = 'lastNodeError' in error ? asError(error.lastNodeError) : error;
+      this.setDown(this.lastError);
     });
     cluster.on('node error', (error: Error) => {
-      this.#lastError = error;
+      this.lastError = error;
     });
-    cluster.on('ready', () => void this.probe().catch(() => undefined));
-    cluster.on('-node', () => void this.probe().catch(() => undefined));
-    cluster.on('close', () => this.setDown(this.#lastError));
-    this.probeRegularly(() => this.probe());
+    cluster.on('ready', () => this.probeSoon());
+    cluster.on('-node', () => this.probeSoon());
+    cluster.on('close', () => this.setDown(this.lastError));
   }
 
-  /** Resolves if all primaries answer; rejects otherwise, in bounded time. Calls at the same time share one probe. */
-  probe(): Promise<void> {
-    this.#probing ??= this.#probe().finally(() => {
-      this.#probing = null;
-    });
-    return this.#probing;
-  }
-
-  async #probe(): Promise<void> {
-    if (this.#cluster.status !== 'ready') throw this.#lastError;
+  protected override async askNow(): Promise<void> {
+    if (this.#cluster.status !== 'ready') throw this.lastError;
     try {
       // First, since a node that was just found is connected by it.
       const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
@@ -160,7 +154,7 @@ export class ClusterHealth extends Health {
       this.setDown(asError(error));
       throw error;
     }
-    this.#lastError = new Error('The connection to a node of the Cluster was closed.');
+    this.lastError = new Error('The connection to a node of the Cluster was closed.');
     this.setUp();
   }
 

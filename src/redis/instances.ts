@@ -47,7 +47,9 @@ function infoOf(text: string | undefined): InstanceInfo | null {
  * KEYS: the times of the beats, what each instance reports. ARGV: this instance, its report, how long one counts in
  * milliseconds. Returns all instances and their reports, in turn.
  */
-const BEAT = defineScript('instanceBeat', `
+const BEAT = defineScript(
+  'instanceBeat',
+  `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
@@ -60,7 +62,8 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return redis.call('HGETALL', KEYS[2])
-`);
+`,
+);
 
 export interface Instances {
   /** Of this process. */

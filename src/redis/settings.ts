@@ -2,13 +2,13 @@
  * How a Redis is set, compared with what evalgate keeps there: state (keys, quotas, epochs) must neither be dropped nor
  * lost, cached answers may. The doctor reports it; a gateway warns of it at its start.
  */
-import { type RedisLink, type RedisServer, replyCode } from './connection.ts';
+import type { RedisServer } from './connection.ts';
 
 /**
  * The oldest version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that ask
  * for the time and then write need 5.0.
  */
-const OLDEST_VERSION = { major: 6, minor: 0 } as const;
+const OLDEST = { major: 6, minor: 0 } as const;
 /** Above this share a memory that evicts nothing is about to refuse writes. */
 const NEARLY_FULL = 0.8;
 
@@ -49,116 +49,88 @@ export interface RedisFault {
   readonly remedy: string;
 }
 
-/** What is wrong with it for that use; nothing where all is well or not told. */
+/** What is wrong with it for that use; nothing if all is well or not known. */
 export function redisFaults(settings: RedisSettings, use: RedisUse, kind: RedisKind = 'single'): readonly RedisFault[] {
+  const ofState = use === 'cache' ? [] : [replicasFault(settings, kind), persistenceFault(settings)];
   const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use);
-  const persistence = use === 'cache' ? null : persistenceFault(settings);
-  const replicas = use === 'cache' ? null : replicasFault(settings, kind);
-  const faults = [versionFault(settings), modeFault(settings, kind), replicas, memory, persistence];
-  return faults.filter((fault) => fault !== null);
+  return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
 }
 
 function versionFault({ version }: RedisSettings): RedisFault | null {
   const [, major, minor] = /^(\d+)\.(\d+)/.exec(version ?? '') ?? [];
-  if (version === null || major === undefined || minor === undefined) return null;
-  const { major: oldestMajor, minor: oldestMinor } = OLDEST_VERSION;
-  if (Number(major) > oldestMajor || (Number(major) === oldestMajor && Number(minor) >= oldestMinor)) return null;
-  return {
-    about: 'version',
-    severity: 'fail',
-    finding: `is of version ${version}, too old for what evalgate asks of it`,
-    remedy: `Use Redis ${oldestMajor}.${oldestMinor} or newer, or Valkey.`,
-  };
+  const isOld = Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor);
+  if (major === undefined || !isOld) return null;
+  const finding = `is of version ${version}, too old for what evalgate asks of it`;
+  const remedy = `Use Redis ${OLDEST.major}.${OLDEST.minor} or newer, or Valkey.`;
+  return { about: 'version', severity: 'fail', finding, remedy };
 }
 
 function modeFault({ mode, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
-  if ((mode === 'cluster' && kind !== 'cluster') || mode === 'sentinel') {
-    return {
-      about: 'mode',
-      severity: 'fail',
-      finding: mode === 'cluster' ? 'is a node of a Cluster, and holds only some of the keys' : 'is a Sentinel',
-      remedy:
-        mode === 'cluster'
-          ? 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).'
-          : 'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.',
-    };
+  const fault = { about: 'mode', severity: 'fail' } as const;
+  if (mode === 'cluster' && kind !== 'cluster') {
+    const finding = 'is a node of a Cluster, and holds only some of the keys';
+    return { ...fault, finding, remedy: 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).' };
+  }
+  if (mode === 'sentinel') {
+    const remedy = 'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.';
+    return { ...fault, finding: 'is a Sentinel', remedy };
   }
   if (isReplica !== true) return null;
-  return {
-    about: 'mode',
-    severity: 'fail',
-    finding: 'is a replica, and replicas refuse changes',
-    remedy: 'Give the address of its primary.',
-  };
+  const finding = 'is a replica, and replicas refuse changes';
+  return { ...fault, finding, remedy: 'Give the address of its primary.' };
 }
 
-/** A single Redis need not have any; who runs a Cluster or Sentinels counts on them. */
+/** A single Redis need not have any; a Cluster and Sentinels rely on them. */
 function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
   if (kind === 'single' || isReplica === true || replicas === null || replicas > 0) return null;
-  return {
-    about: 'replicas',
-    severity: 'warn',
-    finding: 'has no replica that could take over: when it is gone, what it holds is out of reach until it is back',
-    remedy: 'Add a replica, or bring back the one that it had.',
-  };
+  const finding =
+    'has no replica that could take over: when it is gone, what it holds is out of reach until it is back';
+  return { about: 'replicas', severity: 'warn', finding, remedy: 'Add a replica, or bring back the one that it had.' };
 }
 
 function stateMemoryFault(settings: RedisSettings, use: RedisUse): RedisFault | null {
   const { evictionPolicy, maxMemoryBytes, usedMemoryBytes } = settings;
-  const about = 'memory';
   const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
-  const set = toSet('maxmemory-policy noeviction');
-  const remedy = use === 'both' ? `${set} And ${own}.` : set;
+  const noeviction = toSet('maxmemory-policy noeviction');
+  const remedy = use === 'both' ? `${noeviction} And ${own}.` : noeviction;
   if (evictionPolicy?.startsWith('allkeys-') === true) {
     const finding = `may drop API keys when its memory is full (maxmemory-policy ${evictionPolicy})`;
-    return { about, severity: 'fail', finding, remedy };
+    return { about: 'memory', severity: 'fail', finding, remedy };
   }
   if (evictionPolicy?.startsWith('volatile-') === true) {
     const finding = `may forget the use of rate limits when its memory is full (maxmemory-policy ${evictionPolicy})`;
-    return { about, severity: 'warn', finding, remedy };
+    return { about: 'memory', severity: 'warn', finding, remedy };
   }
-  if (maxMemoryBytes === null || maxMemoryBytes === 0 || usedMemoryBytes === null) return null;
-  if (usedMemoryBytes <= maxMemoryBytes * NEARLY_FULL) return null;
-  const share = Math.round((usedMemoryBytes / maxMemoryBytes) * 100);
-  return {
-    about,
-    severity: 'warn',
-    finding: `has ${share} % of its maxmemory in use, and refuses all changes once it is full`,
-    remedy: use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.',
-  };
+  const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;
+  if (share <= NEARLY_FULL) return null;
+  const finding = `has ${Math.round(share * 100)} % of its maxmemory in use, and refuses all changes once it is full`;
+  const room = use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.';
+  return { about: 'memory', severity: 'warn', finding, remedy: room };
 }
 
 function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {
-  const isUnbounded = maxMemoryBytes === 0;
-  if (!isUnbounded && evictionPolicy !== 'noeviction') return null;
-  return {
-    about: 'memory',
-    severity: 'warn',
-    finding: isUnbounded
-      ? 'has no limit of memory (maxmemory 0), and the response cache fills all there is'
-      : 'caches nothing more when its memory is full (maxmemory-policy noeviction)',
-    remedy: isUnbounded
-      ? 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.'
-      : toSet('maxmemory-policy allkeys-lru'),
-  };
+  if (maxMemoryBytes === 0) {
+    const finding = 'has no limit of memory (maxmemory 0), and the response cache fills all there is';
+    const remedy = 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.';
+    return { about: 'memory', severity: 'warn', finding, remedy };
+  }
+  if (evictionPolicy !== 'noeviction') return null;
+  const finding = 'caches nothing more when its memory is full (maxmemory-policy noeviction)';
+  return { about: 'memory', severity: 'warn', finding, remedy: toSet('maxmemory-policy allkeys-lru') };
 }
 
 function persistenceFault({ appendsToFile, savesSnapshots, failedToWrite }: RedisSettings): RedisFault | null {
   const about = 'persistence';
-  const remedy = toSet('appendonly yes');
   if (failedToWrite) {
-    return {
-      about,
-      severity: 'fail',
-      finding: 'could not write to its disk lately, so that changes are lost when it restarts',
-      remedy: 'Its log says why: often the disk is full, or its folder belongs to another user.',
-    };
+    const finding = 'could not write to its disk lately, so that changes are lost when it restarts';
+    const remedy = 'Its log says why: often the disk is full, or its folder belongs to another user.';
+    return { about, severity: 'fail', finding, remedy };
   }
-  if (appendsToFile !== false) return null;
-  if (savesSnapshots === false) {
+  if (appendsToFile !== false || savesSnapshots === null) return null;
+  const remedy = toSet('appendonly yes');
+  if (!savesSnapshots) {
     return { about, severity: 'fail', finding: 'loses all API keys when it restarts: it saves nothing', remedy };
   }
-  if (savesSnapshots === null) return null;
   const finding = 'saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again';
   return { about, severity: 'warn', finding, remedy };
 }
@@ -194,58 +166,6 @@ export function settingsOf(info: string, savePoints: string | null): RedisSettin
     failedToWrite:
       fails('rdb_last_bgsave_status') || fails('aof_last_write_status') || fails('aof_last_bgrewrite_status'),
   };
-}
-
-/**
- * Warns in whole sentences, once, as soon as Redis answers. Never throws. `use`: `both` if the response cache is in the
- * same Redis.
- */
-export function warnOfRedisSettings(
-  link: RedisLink,
-  warn: (warning: string) => void,
-  use: Exclude<RedisUse, 'cache'> = 'state',
-): void {
-  onceUp(link, async () => {
-    for (const server of link.servers()) {
-      const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
-      const faults = redisFaults(await readRedisSettings(server), use, link.kind);
-      for (const { finding, remedy } of faults) warn(`${where} ${finding}. ${remedy}`);
-    }
-  });
-}
-
-/**
- * Warns once if there is no database of the address's number: Redis then goes on with the first one, perhaps among the
- * keys of somebody else. Never throws.
- */
-export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
-  const { client, role, db } = link;
-  if (db === 0) return;
-  onceUp(link, async () => {
-    const code = await client.select(db).then(() => null, replyCode);
-    if (code !== 'ERR') return;
-    const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-    warn(
-      `The Redis of ${setting} has no database ${db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
-    );
-  });
-}
-
-/** Looks as soon as Redis answers; if that fails, again when it comes back. */
-function onceUp(link: RedisLink, look: () => Promise<void>): void {
-  let isLooking = false;
-  const tryOnce = async (): Promise<void> => {
-    if (isLooking) return;
-    isLooking = true;
-    try {
-      await look();
-      end();
-    } catch {
-      isLooking = false;
-    }
-  };
-  const end = link.onUp(() => void tryOnce());
-  if (link.isUp()) void tryOnce();
 }
 
 function fieldsOf(info: string): ReadonlyMap<string, string> {

@@ -37,7 +37,9 @@ const replySchema = z.int();
  * two calls, the burst, how many are wanted, and how far ahead is too far: then Redis's clock was set back. Returns after
  * how long they may go.
  */
-const BOOK = defineScript('bookCalls', `
+const BOOK = defineScript(
+  'bookCalls',
+  `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local from = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
@@ -45,7 +47,8 @@ if from > now + tonumber(ARGV[4]) then from = now end
 local to = from + ARGV[1] * ARGV[3]
 redis.call('SET', KEYS[1], string.format('%.0f', to), 'PX', math.ceil((to - now) / 1000) + 1000)
 return math.max(0, math.ceil(to - ARGV[2] - now))
-`);
+`,
+);
 
 class RedisCallRate implements CallRate {
   readonly #options: RedisCallRateOptions;

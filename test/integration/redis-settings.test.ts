@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { redisFaults } from '../../src/redis/settings.ts';
-import { readRedisSettings, warnOfMissingDatabase, warnOfRedisSettings } from '../../src/redis/settings.ts';
+import { readRedisSettings, redisFaults } from '../../src/redis/settings.ts';
+import { warnOfMissingDatabase, warnOfRedisSettings } from '../../src/redis-warnings.ts';
 import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { linkUp } from '../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

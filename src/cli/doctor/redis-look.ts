@@ -41,7 +41,9 @@ const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
 /** KEYS: a name of our own. ARGV: a channel, and how long the name lives at most. What a gateway's scripts do, in little. */
-const TRIAL = defineScript('tryOut', `
+const TRIAL = defineScript(
+  'tryOut',
+  `
 local time = redis.call('TIME')
 redis.call('SET', KEYS[1], time[1], 'NX', 'PX', ARGV[2])
 redis.call('DEL', KEYS[1])
@@ -56,7 +58,8 @@ redis.call('ZADD', KEYS[1], time[1], 'member')
 redis.call('DEL', KEYS[1])
 redis.call('PUBLISH', ARGV[1], 'trial')
 return 1
-`);
+`,
+);
 
 /** `link` is up. Rejects where Redis stops answering. */
 export async function lookAtRedis(link: RedisLink): Promise<RedisLook> {

@@ -1,6 +1,12 @@
 /** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
 import type { Config } from '../../config/config.ts';
-import { type RedisFault, redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../redis/settings.ts';
+import {
+  type RedisFault,
+  redisFaults,
+  type RedisKind,
+  type RedisSettings,
+  type RedisUse,
+} from '../../redis/settings.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
