@@ -84,6 +84,11 @@ export class NotSentError extends Error {
   override readonly name = 'NotSentError';
 }
 
+/** No answer came in time: what was asked for may have been done or not. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+}
+
 /** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
 export async function afterChange(run: () => Promise<void>): Promise<void> {
   try {
@@ -100,6 +105,8 @@ export function replyCode(error: unknown): string | null {
 }
 
 export const DEFAULT_TIMEOUT_MS = 250;
+/** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
+const STALL_MS = 250;
 const CONNECT_TIMEOUT_MS = 2000;
 /** How long a closed connection may wait for the other side to close too. */
 const DISCONNECT_TIMEOUT_MS = 100;
@@ -111,8 +118,6 @@ const PATIENT_TIMEOUT_MS = 1500;
 const MOVING_RETRY_MS = 10;
 /** For changes that no command comes across, such as that an idle primary has become a replica. */
 const SLOTS_REFRESH_MS = 2000;
-/** Node's timers may fire that much early. */
-const TIMER_TOLERANCE_MS = 2;
 
 /** What differs between a single Redis, a primary of Sentinels and a Cluster. */
 interface Connections extends Pick<RedisLink, 'client' | 'servers' | 'ping'> {
@@ -143,15 +148,14 @@ export function openRedis({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_M
     }
     const sentAtMs = performance.now();
     try {
-      const reply = await send(client);
+      const reply = await beforeDeadline(send(client), timeoutMs);
       hooks.onCommand?.(role, 'answered', (performance.now() - sentAtMs) / 1000);
       return reply;
     } catch (error) {
-      const tookMs = performance.now() - sentAtMs;
-      const isTimeout = tookMs >= timeoutMs - TIMER_TOLERANCE_MS;
-      const outcome = replyCode(error) !== null ? 'refused' : isTimeout ? 'timeout' : 'lost';
-      hooks.onCommand?.(role, outcome, tookMs / 1000);
-      if (outcome === 'timeout') health.setDown(new Error(`Redis did not answer within ${timeoutMs} ms.`));
+      const isTimeout = error instanceof RedisTimeoutError;
+      const outcome = isTimeout ? 'timeout' : replyCode(error) === null ? 'lost' : 'refused';
+      hooks.onCommand?.(role, outcome, (performance.now() - sentAtMs) / 1000);
+      if (isTimeout) health.setDown(error);
       throw error;
     }
   };
@@ -174,6 +178,15 @@ export function openRedis({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_M
       connections.disconnect();
     },
   };
+}
+
+/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
+    const timer = setTimeout(() => setImmediate(late), timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 interface About {
@@ -244,7 +257,7 @@ function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeo
     ...(password === null ? {} : { password }),
     ...(encryption === undefined ? {} : { tls: encryption }),
     connectionName: name,
-    commandTimeout: timeoutMs,
+    commandTimeout: timeoutMs + STALL_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     maxRetriesPerRequest: 0,
