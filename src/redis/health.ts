@@ -132,7 +132,8 @@ export class ClusterHealth extends Health {
     this.#cluster = cluster;
     cluster.on('error', (error: Error) => {
       // If all nodes fail at once, the last node's error says more.
-      this.lastError = 'lastNodeError' in error ? asError(error.lastNodeError) : error;
+      const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
+      this.lastError = isOfNode ? asError(error.lastNodeError) : error;
       this.setDown(this.lastError);
     });
     cluster.on('node error', (error: Error) => {
@@ -169,6 +170,7 @@ export class ClusterHealth extends Health {
       if (answeredAtMs === undefined) this.#answeredAtMs.set(node, performance.now());
       // The Cluster then asks another node who has its slots; without any node it begins again with those of the address.
       else if (performance.now() - answeredAtMs > DROP_AFTER_MS) node.disconnect();
+      this.setDown(asError(error));
       throw error;
     }
   }
