@@ -6,7 +6,7 @@ import {
   type RedisAddress as Parsed,
 } from '../redis/address.ts';
 import { openRedis, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
-import { askMode, askSentinels } from '../redis/topology.ts';
+import { askMode, askSentinels } from './redis-nodes.ts';
 import { CliError } from './errors.ts';
 
 /** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */

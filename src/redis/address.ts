@@ -192,19 +192,14 @@ export function tlsOptions(names: TlsNames | null): ConnectionOptions | undefine
   };
 }
 
-/** Node takes any text for one, and then trusts nobody. */
+/** Checked here, since Node takes any text for one, and then trusts nobody. */
 function authority(pem: Buffer): Buffer {
-  if (!isCertificate(pem))
-    throw new RedisAddressError('the file of its option tlsCaFile holds no certificate in PEM form');
-  return pem;
-}
-
-function isCertificate(pem: Buffer): boolean {
   try {
-    return pem.includes('-----BEGIN') && new X509Certificate(pem).raw.length > 0;
+    if (pem.includes('-----BEGIN') && new X509Certificate(pem).raw.length > 0) return pem;
   } catch {
-    return false;
+    // Said below.
   }
+  throw new RedisAddressError('the file of its option tlsCaFile holds no certificate in PEM form');
 }
 
 function ownCertificate(certFile: string, keyFile: string): { readonly cert: Buffer; readonly key: Buffer } {

@@ -88,12 +88,6 @@ export interface InstancesOptions {
   readonly beatEveryMs?: number | undefined;
 }
 
-interface Count {
-  readonly count: number;
-  /** By `performance.now`. */
-  readonly atMs: number;
-}
-
 class SharedInstances implements Instances {
   readonly id = randomUUID();
   readonly #link: RedisLink;
@@ -103,7 +97,8 @@ class SharedInstances implements Instances {
   #about: InstanceInfo;
   #others: readonly Instance[] = [];
   readonly #countsHoldForMs: number;
-  #counts: readonly Count[] = [];
+  /** Of the last beats, with their times by `performance.now`. */
+  #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
   /** Whether the change still has to be announced. */
   #isNews = true;
   #isClosed = false;
@@ -159,8 +154,8 @@ class SharedInstances implements Instances {
     const isNews = this.#isNews;
     this.#isNews = false;
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
+    const call = { keys: [heartbeatsKey(), instancesKey()], args };
     try {
-      const call = { keys: [heartbeatsKey(), instancesKey()], args };
       this.#adopt(z.array(z.string()).parse(await runScript(this.#link, BEAT, call)));
       if (isNews) await this.#link.run((client) => client.publish(CHANNEL, ''));
     } catch {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readClusterView } from '../../../src/redis/topology.ts';
+import { readClusterView } from '../../../src/cli/redis-nodes.ts';
 
 const INFO =
   'cluster_state:fail\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:5461\r\ncluster_slots_pfail:10923\r\n';

@@ -1,6 +1,6 @@
 /** What the nodes of a Cluster, and Sentinels, say of the whole: for somebody who looks why it does not answer. */
-import { describeNode, type RedisAddress, type RedisNode } from './address.ts';
-import { askNode } from './connection.ts';
+import { describeNode, type RedisAddress, type RedisNode } from '../redis/address.ts';
+import { askNode } from '../redis/connection.ts';
 
 export const CLUSTER_SLOTS = 16_384;
 
