@@ -179,7 +179,7 @@ class RunningGateway implements Gateway {
 
   #become(status: Exclude<Readiness['status'], 'starting'>): void {
     this.#status = status;
-    this.#parts.shared.members.tell(status);
+    this.#parts.shared.members.setStatus(status);
   }
 
   async #drain(delayMs: number): Promise<void> {

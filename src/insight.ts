@@ -11,8 +11,8 @@ import { redisBoard, redisMessages } from './cache/what-if/redis-what-if.ts';
 import { fleetWhatIf, localWhatIf, type WhatIf } from './cache/what-if/what-if.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './log/logger.ts';
-import type { RedisLink } from './redis/link.ts';
-import type { Members } from './redis/members.ts';
+import type { RedisLink } from './redis/connection.ts';
+import type { Instances } from './redis/instances.ts';
 
 export interface Insight {
   readonly whatIf: WhatIf;
@@ -33,7 +33,7 @@ export interface InsightParts {
 export interface InsightFleet {
   /** To the state Redis. */
   readonly link: RedisLink;
-  readonly members: Members;
+  readonly members: Instances;
   /** Names the store: members in front of another one are not asked. */
   readonly store: string;
 }

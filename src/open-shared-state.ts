@@ -12,7 +12,7 @@ import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { createUpstreamKeySource } from './keys/upstream-source.ts';
 import { createMemoryQuota } from './quota/memory-quota.ts';
-import { aloneMembers } from './redis/members.ts';
+import { singleInstance } from './redis/instances.ts';
 import { openFleet } from './shared-fleet.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 import { apiKey } from './upstream/resources.ts';
@@ -28,7 +28,7 @@ function openAlone(options: SharedStateOptions): SharedState {
   const { clock, times, maintenance, logger } = options;
   const registry = createMemoryRegistry({ clock });
   const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const members = aloneMembers(aboutSelf(options));
+  const members = singleInstance(aboutSelf(options));
   const insight = openInsight({ ...options, timers: systemTimers }, null);
   return {
     keys: registry,

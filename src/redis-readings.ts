@@ -1,6 +1,6 @@
 /** What can be read of Redis when the metrics are asked for. */
 import type { RedisMemory, RedisReading } from './admin/metrics/readings.ts';
-import type { RedisLink, RedisServer } from './redis/link.ts';
+import type { RedisLink, RedisServer } from './redis/connection.ts';
 import { settingsOf } from './redis/settings.ts';
 import type { RedisWatch } from './redis-watch.ts';
 

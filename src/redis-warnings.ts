@@ -1,8 +1,8 @@
 /** What is told in the log of a Redis that does not suit, once a start. */
 import type { Logger } from './log/logger.ts';
-import type { RedisLink } from './redis/link.ts';
-import type { Members } from './redis/members.ts';
-import { warnOfMissingDatabase, warnOfRedisSettings } from './redis/settings.ts';
+import { type RedisLink, replyCode } from './redis/connection.ts';
+import type { Instances } from './redis/instances.ts';
+import { readRedisSettings, redisFaults, type RedisUse } from './redis/settings.ts';
 import type { Timers } from './timers.ts';
 
 /** By then each process that lives has told that it does. */
@@ -22,8 +22,60 @@ export function warnOfRedis({ state, cache, logger }: WarningOptions): void {
   }
 }
 
+/**
+ * Warns in whole sentences, once, as soon as Redis answers. Never throws. `use`: `both` if the response cache is in the
+ * same Redis.
+ */
+export function warnOfRedisSettings(
+  link: RedisLink,
+  warn: (warning: string) => void,
+  use: Exclude<RedisUse, 'cache'> = 'state',
+): void {
+  onceUp(link, async () => {
+    for (const server of link.servers()) {
+      const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
+      const faults = redisFaults(await readRedisSettings(server), use, link.kind);
+      for (const { finding, remedy } of faults) warn(`${where} ${finding}. ${remedy}`);
+    }
+  });
+}
+
+/**
+ * Warns once if there is no database of the address's number: Redis then goes on with the first one, perhaps among the
+ * keys of somebody else. Never throws.
+ */
+export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
+  const { client, role, db } = link;
+  if (db === 0) return;
+  onceUp(link, async () => {
+    const code = await client.select(db).then(() => null, replyCode);
+    if (code !== 'ERR') return;
+    const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+    warn(
+      `The Redis of ${setting} has no database ${db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
+    );
+  });
+}
+
+/** Looks as soon as Redis answers; if that fails, again when it comes back. */
+function onceUp(link: RedisLink, look: () => Promise<void>): void {
+  let isLooking = false;
+  const tryOnce = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      await look();
+      end();
+    } catch {
+      isLooking = false;
+    }
+  };
+  const end = link.onUp(() => void tryOnce());
+  if (link.isUp()) void tryOnce();
+}
+
 export interface OtherStoresOptions {
-  readonly members: Pick<Members, 'list'>;
+  readonly members: Pick<Instances, 'list'>;
   /** As this process tells the others. */
   readonly store: string;
   readonly logger: Pick<Logger, 'warn'>;

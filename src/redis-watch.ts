@@ -7,7 +7,7 @@ import type { DependencyWatch, Sighting } from './dependencies.ts';
 import { formatDuration } from './duration.ts';
 import type { Trust } from './keys/known-keys.ts';
 import { systemTimers } from './timers.ts';
-import type { RedisHooks, RedisRole } from './redis/link.ts';
+import type { RedisHooks, RedisRole } from './redis/connection.ts';
 
 /** As long as the cache takes to call itself deaf. */
 const DEAF_AFTER_MS = 1000;

@@ -9,8 +9,8 @@ import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole } from './redis/link.ts';
-import { createMembers, type Members } from './redis/members.ts';
+import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
+import { createInstances, type Instances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
@@ -28,8 +28,9 @@ export async function openFleet(
   const { config, tracing, clock, logger } = options;
   const isOne = cacheUrl === null || cacheUrl === url;
   const watch = new RedisWatch({ ...options, isOne });
-  const state = connect('state', url, watch);
-  const cache = connect('cache', cacheUrl ?? url, watch);
+  const { timeoutMs } = config.redis;
+  const state = connect('state', { url, timeoutMs }, watch);
+  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
   const caches = await openCaches(options, watch, { state, cache });
   const registry = createRedisRegistry({
@@ -42,20 +43,22 @@ export async function openFleet(
     },
   });
   const transientKeys = createMemoryRegistry({ clock });
-  const members = createMembers({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const quota = tracing.quota(openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks }));
+  const quota = tracing.quota(
+    openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }),
+  );
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
     transientKeys,
     quota,
-    limiter: (limit) => createRequestLimiter({ ...limit, redis: state.client }),
+    limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
     fleet: tracing.fleet(caches.fleet),
     purges: caches.purges,
     timesControl: caches.timesControl,
@@ -78,7 +81,7 @@ export async function openFleet(
 }
 
 /** Without Redis a process limits its own calls alone. */
-function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: RedisLink, members: Members): void {
+function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: RedisLink, members: Instances): void {
   const { maxRequestsPerSecond } = config.upstream;
   if (maxRequestsPerSecond === null) return;
   const rate = createRedisCallRate({
@@ -113,9 +116,13 @@ function openCaches(
   });
 }
 
-function connect(role: RedisRole, url: string, watch: RedisWatch): RedisLink {
+function connect(
+  role: RedisRole,
+  redis: { readonly url: string; readonly timeoutMs: number },
+  watch: RedisWatch,
+): RedisLink {
   try {
-    return openRedis({ url, role, hooks: watch.linkHooks });
+    return openRedis({ ...redis, role, hooks: watch.linkHooks });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

@@ -20,8 +20,8 @@ import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { Quota } from './quota/quota.ts';
-import type { AboutMember } from './redis/member.ts';
-import type { Members } from './redis/members.ts';
+import type { InstanceInfo } from './redis/instances.ts';
+import type { Instances } from './redis/instances.ts';
 import type { RedisReadings } from './redis-readings.ts';
 import type { StoreSource } from './store-source.ts';
 import type { Tracing } from './tracing/tracing.ts';
@@ -44,7 +44,7 @@ export interface SharedState {
   /** Null for a gateway that is alone. */
   readonly inspector: FleetInspector | null;
   readonly audit: Audit;
-  readonly members: Members;
+  readonly members: Instances;
   readonly insight: Insight;
   /** How Redis is doing; null where there is none. */
   readonly redis: RedisReadings | null;
@@ -67,7 +67,7 @@ export interface SharedStateOptions {
 }
 
 /** What this process tells the others of itself. */
-export function aboutSelf({ clock, source }: SharedStateOptions): AboutMember {
+export function aboutSelf({ clock, source }: SharedStateOptions): InstanceInfo {
   const startedAtMs = clock.nowMs();
   const { pid } = process;
   return { host: hostname(), pid, version: VERSION, startedAtMs, status: 'starting', store: source.identity };

@@ -1,7 +1,7 @@
 /** A change whose answer may be lost: it may then have been made all the same, and nobody may be told that it wasn't. */
 import { InvalidKeyError } from '../keys/schema.ts';
-import { KeyStateError } from '../keys/key.ts';
-import { isUnsent } from '../redis/unsent.ts';
+import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
+import { NotSentError } from '../redis/connection.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 import { AdminError } from './errors.ts';
 
@@ -27,7 +27,7 @@ export async function attempt<T>(
   } catch (error) {
     if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
     const reason = error instanceof Error ? error.message : 'no reason was given';
-    if (isUnsent(error)) {
+    if (wasNotSent(error)) {
       throw new AdminError(
         503,
         'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
@@ -41,4 +41,10 @@ export async function attempt<T>(
       { privateMessage: `${change.action}: outcome unknown: ${reason}` },
     );
   }
+}
+
+/** Whether the change certainly did not reach Redis. An error that does not say so leaves the outcome unknown. */
+function wasNotSent(error: unknown): boolean {
+  const cause = error instanceof RegistryUnavailableError ? error.cause : error;
+  return cause instanceof NotSentError;
 }

@@ -1,8 +1,8 @@
 /** GET /api/fleet: the processes that serve together. */
-import type { Members } from '../redis/members.ts';
+import type { Instances } from '../redis/instances.ts';
 import type { Endpoint } from './endpoint.ts';
 
-export function fleetEndpoint(members: Pick<Members, 'id' | 'list'>): Endpoint {
+export function fleetEndpoint(members: Pick<Instances, 'id' | 'list'>): Endpoint {
   return {
     method: 'GET',
     path: '/api/fleet',

@@ -4,11 +4,11 @@ import type { Endpoint } from './endpoint.ts';
 import { fleetEndpoint } from './fleet-endpoint.ts';
 import { historyEndpoint } from './history-endpoint.ts';
 import type { History } from './history.ts';
-import type { Members } from '../redis/members.ts';
+import type { Instances } from '../redis/instances.ts';
 
 export interface InsightOptions extends Omit<AdviceEndpointOptions, 'clock'> {
   readonly history: Pick<History, 'view'>;
-  readonly members: Pick<Members, 'id' | 'list'>;
+  readonly members: Pick<Instances, 'id' | 'list'>;
 }
 
 export function insightEndpoints({

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Audit, AuditedChange, AuditEntry } from './audit.ts';
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis/link.ts';
-import { auditKey } from '../redis/keys.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import { auditKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 
 export interface RedisAuditOptions {
@@ -25,14 +25,17 @@ interface KeptEntry extends AuditEntry {
  * ARGV: how many are kept, then each entry, oldest first. One whose answer was lost is sent again, as the same text: it
  * takes its own place, not that of another entry.
  */
-const WRITE = defineScript(`
+const WRITE = defineScript(
+  'writeAudit',
+  `
 for i = 2, #ARGV do
   redis.call('LREM', KEYS[1], 0, ARGV[i])
   redis.call('LPUSH', KEYS[1], ARGV[i])
 end
 redis.call('LTRIM', KEYS[1], 0, ARGV[1] - 1)
 return 1
-`);
+`,
+);
 
 const entrySchema = z.object({
   id: z.string().optional(),
@@ -70,9 +73,10 @@ class RedisAudit implements Audit {
 
   /** Where Redis can't be asked, those that this process has still to write. */
   async entries(): Promise<readonly AuditEntry[]> {
+    const { link, capacity } = this.#options;
     const pending = this.#unwritten.toReversed();
     try {
-      const texts = await this.#options.link.client.lrange(auditKey(), 0, this.#options.capacity - 1);
+      const texts = await link.run((redis) => redis.lrange(auditKey(), 0, capacity - 1));
       return shown([...pending, ...texts.flatMap(readEntry)]);
     } catch {
       return shown(pending);
@@ -104,7 +108,7 @@ class RedisAudit implements Audit {
     const { link, capacity } = this.#options;
     try {
       const args = [capacity, ...entries.map((entry) => JSON.stringify(entry))];
-      await runScript(link.client, WRITE, { keys: [auditKey()], args });
+      await runScript(link, WRITE, { keys: [auditKey()], args });
       this.#unwritten = this.#unwritten.filter((entry) => !entries.includes(entry));
     } catch {
       // Told by the link itself, once.

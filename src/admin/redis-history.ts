@@ -7,8 +7,8 @@ import type { CacheHooks } from '../cache/hooks.ts';
 import type { Timers } from '../timers.ts';
 import { CACHE_CLASSES } from '../cache/times.ts';
 import type { Clock } from '../clock.ts';
-import { historyKey } from '../redis/keys.ts';
-import type { RedisLink } from '../redis/link.ts';
+import { historyKey } from '../redis/names.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import {
   ActivityLog,
@@ -22,7 +22,7 @@ import {
 
 export interface RedisHistoryOptions {
   /** To the state Redis. It stays its owner's. */
-  readonly link: Pick<RedisLink, 'client' | 'isUp'>;
+  readonly link: Pick<RedisLink, 'run' | 'isUp'>;
   /** Names the store: what was read of another one is another history. */
   readonly store: string;
   /** This process: no other has ever had this name. */
@@ -36,19 +36,25 @@ const WRITE_EVERY_MS = 3000;
 const KEPT_FOR_MS = 2 * 3_600_000;
 
 /** KEYS: steps. ARGV: the process, for how long they are kept, and what it has seen in each of them. */
-const WRITE = defineScript(`
+const WRITE = defineScript(
+  'writeHistory',
+  `
 for index, step in ipairs(KEYS) do
   redis.call('HSET', step, ARGV[1], ARGV[index + 2])
   redis.call('PEXPIRE', step, ARGV[2])
 end
-`);
+`,
+);
 
 /** KEYS: steps. Returns for each of them the processes and what each has seen, in turn. */
-const READ = defineScript(`
+const READ = defineScript(
+  'readHistory',
+  `
 local seen = {}
 for index, step in ipairs(KEYS) do seen[index] = redis.call('HGETALL', step) end
 return seen
-`);
+`,
+);
 
 const replySchema = z.array(z.array(z.string()));
 const count = z.int().min(0);
@@ -106,7 +112,7 @@ class RedisHistory implements History {
     const keys = steps.map((step) => historyKey(store, step));
     const seen = steps.map((step) => written(this.#log.at(step)));
     try {
-      await runScript(link.client, WRITE, { keys, args: [self, KEPT_FOR_MS, ...seen] });
+      await runScript(link, WRITE, { keys, args: [self, KEPT_FOR_MS, ...seen] });
     } catch {
       this.#log.giveBack(steps);
     }
@@ -117,7 +123,7 @@ class RedisHistory implements History {
     const { link, store, self } = this.#options;
     if (!link.isUp()) throw new Error('Redis does not answer');
     const keys = steps.map((step) => historyKey(store, step));
-    const reply = replySchema.parse(await runScript(link.client, READ, { keys, args: [] }));
+    const reply = replySchema.parse(await runScript(link, READ, { keys, args: [] }));
     return new Map(
       steps.map((step, index) => {
         const [fields, values] = alternating(reply[index] ?? []);

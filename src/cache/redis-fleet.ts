@@ -1,8 +1,8 @@
 /** Everything that the caches of a fleet share through Redis, put together for one process. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import type { RedisLink, RedisRole } from '../redis/link.ts';
-import { CacheNames } from '../redis/keys.ts';
+import type { RedisLink, RedisRole } from '../redis/connection.ts';
+import { CacheNames } from '../redis/names.ts';
 import type { FleetInspector } from './explain.ts';
 import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
@@ -105,7 +105,7 @@ class Member implements RedisFleet {
     const self = randomUUID();
     const names = new CacheNames(options.store);
     const onBroken = (error: unknown): void => this.#report('decode', error);
-    this.#tier = new RedisTier({ client: link.client, servers: () => link.servers(), names, times, onBroken });
+    this.#tier = new RedisTier({ redis: link, servers: () => link.servers(), names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new RedisState(state, options);
     this.inspector = new RedisInspector({ link, names });

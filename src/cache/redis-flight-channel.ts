@@ -3,9 +3,8 @@
  * an older copy of what was stored; so those who wait for one need no subscription of their own: to begin to wait is
  * free, and a herd over many keys costs Redis nothing.
  */
-import { databaseOf } from '../redis/client.ts';
-import type { CacheNames } from '../redis/keys.ts';
-import type { RedisLink } from '../redis/link.ts';
+import type { CacheNames } from '../redis/names.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { FlightEnd, Following } from './ports.ts';
 import { type FlightMessage, ownStoredPrefix, readFlightMessage } from './redis-flight-messages.ts';
 import type { Timers } from '../timers.ts';
@@ -42,7 +41,7 @@ export class FlightChannel {
     this.#timers = timers;
     this.#self = self;
     const ownStored = ownStoredPrefix(self);
-    this.#unlisten = link.subscriber.listen(names.flightsChannel(databaseOf(link.client)), (text) => {
+    this.#unlisten = link.subscriber.listen(names.flightsChannel(link.db), (text) => {
       // Most are of what this process has just stored itself.
       if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
       const message = readFlightMessage(text);

@@ -1,5 +1,5 @@
 /** The fleet's ports, closed while they could only keep readers waiting or mislead them. */
-import type { RedisLink } from '../redis/link.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { Fleet } from './ports.ts';
 import type { RedisPurgeLog } from './redis-purge-log.ts';
 

@@ -3,7 +3,7 @@
  * and this process doesn't hear of it; and another where Redis doesn't: then nothing can be told to anybody.
  */
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis/link.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { Timers } from '../timers.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** What the cache Redis holds of a key, for operators. It only looks. */
-import type { CacheNames } from '../redis/keys.ts';
-import type { RedisLink } from '../redis/link.ts';
+import type { CacheNames } from '../redis/names.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { FleetHolding, FleetInspector } from './explain.ts';
 import { readEntry } from './redis-entry.ts';
 import { FleetUnavailableError } from './redis-guard.ts';
@@ -22,14 +22,15 @@ export class RedisInspector implements FleetInspector {
   async inspect(key: string): Promise<FleetHolding> {
     const { link, names } = this.#options;
     if (!link.isUp()) throw new FleetUnavailableError('the cache Redis does not answer');
-    const { client } = link;
     const entry = names.of(key);
-    const [[meta, body], keptMs, leaseMs, failureMs] = await Promise.all([
-      client.hmgetBuffer(entry, 'meta', 'body'),
-      client.pttl(entry),
-      client.pttl(names.beside(entry, LEASE)),
-      client.pttl(names.beside(entry, FAILURE)),
-    ]);
+    const [[meta, body], keptMs, leaseMs, failureMs] = await link.run((client) =>
+      Promise.all([
+        client.hmgetBuffer(entry, 'meta', 'body'),
+        client.pttl(entry),
+        client.pttl(names.beside(entry, LEASE)),
+        client.pttl(names.beside(entry, FAILURE)),
+      ]),
+    );
     const leaseLeftMs = leftOf(leaseMs);
     const hasJustFailed = leftOf(failureMs) !== null;
     if (!meta || !body) return { held: null, isBroken: false, leaseLeftMs, hasJustFailed };

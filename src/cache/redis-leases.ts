@@ -4,10 +4,9 @@
  * lease can neither store nor end anything.
  */
 import { randomUUID } from 'node:crypto';
-import { databaseOf } from '../redis/client.ts';
-import type { CacheNames } from '../redis/keys.ts';
+import type { CacheNames } from '../redis/names.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../redis/script.ts';
-import type { RedisLink } from '../redis/link.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { Following, Lease, LeaseAttempt, Leases } from './ports.ts';
 import { type BrokenEntryError, readEntry } from './redis-entry.ts';
 import type { FlightChannel } from './redis-flight-channel.ts';
@@ -39,7 +38,9 @@ const REMEMBER_FAILURE_MS = 1000;
  * KEYS: lease, failure, entry. ARGV: token, how long it holds. Gives the failure, or how long another's lease holds still;
  * or 0, or the entry that is there already: another may have stored it since this process looked.
  */
-const ACQUIRE = defineScript(`
+const ACQUIRE = defineScript(
+  'acquireLease',
+  `
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -47,19 +48,25 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('HMGET', KEYS[3], 'meta', 'body')
 end
 return math.max(1, redis.call('PTTL', KEYS[1]))
-`);
+`,
+);
 
 /** KEYS: lease. ARGV: token, how long it holds from now. */
-const RENEW = defineScript(`
+const RENEW = defineScript(
+  'renewLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-`);
+`,
+);
 
 /**
  * KEYS: lease, entry. ARGV: token, channel, message, then meta, body and how long they are kept. What a page has seeded
  * meanwhile stays where its fetch began later than this one and knew of as many purges.
  */
-const COMPLETE = defineScript(`${ENTRY_LUA}
+const COMPLETE = defineScript(
+  'completeLease',
+  `${ENTRY_LUA}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 local present, new = read(KEYS[2]), cjson.decode(ARGV[4])
@@ -68,24 +75,31 @@ local isOvertaken = present and present.filledAtMs > new.filledAtMs
 if not isOvertaken then write(KEYS[2], ARGV[4], ARGV[5], ARGV[6]) end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return isOvertaken and 0 or 1
-`);
+`,
+);
 
 /** KEYS: lease, failure. ARGV: token, channel, message, failure, how long it is remembered. */
-const FAIL = defineScript(`
+const FAIL = defineScript(
+  'failLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** KEYS: lease. ARGV: token, channel, message. */
-const RELEASE = defineScript(`
+const RELEASE = defineScript(
+  'releaseLease',
+  `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** The names of what belongs to one key. */
 interface Places {
@@ -103,7 +117,7 @@ export class RedisLeases implements Leases {
 
   constructor(options: RedisLeasesOptions) {
     this.#options = options;
-    this.#channel = options.names.flightsChannel(databaseOf(options.link.client));
+    this.#channel = options.names.flightsChannel(options.link.db);
   }
 
   async acquire(key: string): Promise<LeaseAttempt> {
@@ -112,7 +126,7 @@ export class RedisLeases implements Leases {
     const entry = names.of(key);
     const places = { entry, lease: names.beside(entry, LEASE), failure: names.beside(entry, FAILURE) };
     const call = { keys: [places.lease, places.failure, entry], args: [token, leaseMs] };
-    const reply = await runScriptForBytes(link.client, ACQUIRE, call);
+    const reply = await runScriptForBytes(link, ACQUIRE, call);
     if (reply === 0 || Array.isArray(reply)) {
       const stored = reply === 0 ? undefined : await readEntry(key, reply, this.#options.onBroken);
       return { kind: 'acquired', lease: this.#lease(key, token, places), stored };
@@ -152,6 +166,6 @@ export class RedisLeases implements Leases {
   }
 
   #run(script: RedisScript, keys: readonly string[], args: ScriptArgs): Promise<unknown> {
-    return runScript(this.#options.link.client, script, { keys, args });
+    return runScript(this.#options.link, script, { keys, args });
   }
 }

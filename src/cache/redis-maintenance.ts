@@ -1,13 +1,12 @@
 /** The maintenance of a fleet: kept in the state Redis beside the times in force, and known from memory. */
-import type { RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
-import { afterChange } from '../redis/unsent.ts';
+import { afterChange, type RedisCommands } from '../redis/connection.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import { changeMaintenance } from './redis-state-scripts.ts';
 
 export interface RedisMaintenanceOptions {
-  /** Of the state Redis. */
-  readonly client: RedisClient;
+  /** To the state Redis. */
+  readonly redis: RedisCommands;
   /** What this process goes by. */
   readonly state: MaintenanceState;
   /** Brings what this process knows to what Redis holds by then. */
@@ -49,8 +48,8 @@ export class RedisMaintenance implements MaintenanceControl {
   }
 
   async #change(to: Maintenance | null): Promise<MaintenanceChange> {
-    const { client, state, look } = this.#options;
-    const before = await changeMaintenance(client, to === null ? '' : JSON.stringify(to));
+    const { redis, state, look } = this.#options;
+    const before = await changeMaintenance(redis, to === null ? '' : JSON.stringify(to));
     await afterChange(look);
     return { from: state.ifOn(read(before)), to };
   }

@@ -3,17 +3,16 @@
  * is kept true by messages, and by looking at Redis a few times a second for what the messages may have left out.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { RedisClient } from '../redis/client.ts';
 import { z } from 'zod';
-import { afterChange } from '../redis/unsent.ts';
+import { afterChange, type RedisCommands } from '../redis/connection.ts';
 import { type PurgeLog, type PurgeMode, type PurgePosition, PurgeTable } from './purge-log.ts';
 import { tagSchema } from './redis-entry.ts';
 import { appendPurge, type KnownPurges, type StateReply } from './redis-state-scripts.ts';
 import type { Tag } from './tags.ts';
 
 export interface RedisPurgeLogOptions {
-  /** Of the state Redis. */
-  readonly client: RedisClient;
+  /** To the state Redis. */
+  readonly redis: RedisCommands;
   /** Brings this log to where Redis is by then. */
   readonly look: () => Promise<void>;
 }
@@ -57,7 +56,7 @@ export class RedisPurgeLog implements PurgeLog {
   async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
     const text = writePurge(tags, mode);
     const next = { history: randomUUID(), purge: text };
-    const { history, sequence } = await appendPurge(this.#options.client, this.known, next);
+    const { history, sequence } = await appendPurge(this.#options.redis, this.known, next);
     if (!this.#advance(history, sequence, text)) await afterChange(this.#options.look);
   }
 

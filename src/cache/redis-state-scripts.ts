@@ -9,9 +9,9 @@
  * has lost some (it was emptied, an old copy was restored, a failover lost the last writes). Nobody can tell any more
  * what was purged, so a new history begins, in which everything that was filled before counts as purged.
  */
-import { databaseOf, type RedisClient } from '../redis/client.ts';
+import type { RedisCommands } from '../redis/connection.ts';
 import { z } from 'zod';
-import { cacheStateKey, channelName } from '../redis/keys.ts';
+import { cacheStateKey, channelName } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 
 const HEAD = cacheStateKey('head');
@@ -68,7 +68,9 @@ end
 `;
 
 /** KEYS: also times. ARGV: also their known version. */
-const LOOK = defineScript(`${CHECK_LUA}
+const LOOK = defineScript(
+  'lookAtState',
+  `${CHECK_LUA}
 local from = 0
 if history == ARGV[3] and known > floor then from = known - floor end
 local version = redis.call('HGET', KEYS[1], 'times') or ''
@@ -77,19 +79,25 @@ if version ~= ARGV[6] then times = redis.call('HGETALL', KEYS[3]) end
 local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
 local purges = redis.call('LRANGE', KEYS[2], from, -1)
 return {history, tostring(sequence), tostring(floor), purges, version, times, maintenance}
-`);
+`,
+);
 
 /** ARGV: also the purge, and how many are remembered. */
-const PURGE = defineScript(`${CHECK_LUA}
+const PURGE = defineScript(
+  'purge',
+  `${CHECK_LUA}
 sequence = redis.call('HINCRBY', KEYS[1], 'sequence', 1)
 redis.call('RPUSH', KEYS[2], ARGV[6])
 redis.call('LTRIM', KEYS[2], -tonumber(ARGV[7]), -1)
 redis.call('PUBLISH', ARGV[2], 'purge ' .. history .. ' ' .. sequence .. ' ' .. ARGV[6])
 return {history, tostring(sequence)}
-`);
+`,
+);
 
 /** KEYS: head, times. ARGV: channel, a word for the version, then fields and values; no value drops the field. */
-const CHANGE_TIMES = defineScript(`
+const CHANGE_TIMES = defineScript(
+  'changeTimes',
+  `
 local before = redis.call('HGETALL', KEYS[2])
 for i = 3, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[2], ARGV[i]) else redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
@@ -97,15 +105,19 @@ end
 redis.call('HSET', KEYS[1], 'times', ARGV[2])
 redis.call('PUBLISH', ARGV[1], 'look')
 return before
-`);
+`,
+);
 
 /** KEYS: head. ARGV: channel, what is said of it. Gives what was said before. */
-const CHANGE_MAINTENANCE = defineScript(`
+const CHANGE_MAINTENANCE = defineScript(
+  'changeMaintenance',
+  `
 local before = redis.call('HGET', KEYS[1], 'maintenance') or ''
 redis.call('HSET', KEYS[1], 'maintenance', ARGV[2])
 redis.call('PUBLISH', ARGV[1], 'look')
 return before
-`);
+`,
+);
 
 const sequenceSchema = z.coerce.number().int().nonnegative();
 const pairsSchema = z.array(z.string()).transform(asMap);
@@ -121,14 +133,14 @@ const lookSchema = z.tuple([
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 
 /** Where the state is told. Channels know no database numbers, so the number is part of the name. */
-export function stateChannel(client: RedisClient): string {
-  return channelName('cache', String(databaseOf(client)), 'state');
+export function stateChannel(redis: RedisCommands): string {
+  return channelName('cache', String(redis.db), 'state');
 }
 
 /** What has changed since what is known. Rejects where Redis can't be asked. */
-export async function look(client: RedisClient, known: KnownPurges, next: NextWords): Promise<StateReply> {
-  const args = [...checkArgs(client, known, next.history), next.timesVersion];
-  const reply = await runScript(client, LOOK, { keys: [HEAD, PURGES, TIMES], args });
+export async function look(redis: RedisCommands, known: KnownPurges, next: NextWords): Promise<StateReply> {
+  const args = [...checkArgs(redis, known, next.history), next.timesVersion];
+  const reply = await runScript(redis, LOOK, { keys: [HEAD, PURGES, TIMES], args });
   const [history, sequence, floor, purges, timesVersion, times, maintenance] = lookSchema.parse(reply);
   return { history, sequence, floor, purges, timesVersion, times, maintenance };
 }
@@ -142,38 +154,38 @@ export interface NextWords {
 
 /** Adds a purge, as `writePurge` writes it, and tells it to all. Rejects where that can't be known to have been done. */
 export async function appendPurge(
-  client: RedisClient,
+  redis: RedisCommands,
   known: KnownPurges,
   next: { readonly history: string; readonly purge: string },
 ): Promise<PurgeReply> {
-  const args = [...checkArgs(client, known, next.history), next.purge, MAX_PURGES];
-  const [history, sequence] = purgeSchema.parse(await runScript(client, PURGE, { keys: [HEAD, PURGES], args }));
+  const args = [...checkArgs(redis, known, next.history), next.purge, MAX_PURGES];
+  const [history, sequence] = purgeSchema.parse(await runScript(redis, PURGE, { keys: [HEAD, PURGES], args }));
   return { history, sequence };
 }
 
 /** Sets fields, or drops those without a value, and tells all. Gives all fields as they were before. */
 export async function changeTimes(
-  client: RedisClient,
+  redis: RedisCommands,
   version: string,
   fields: ReadonlyMap<string, number | null>,
 ): Promise<ReadonlyMap<string, string>> {
   const changes = [...fields].flatMap(([field, value]) => [field, value === null ? '' : String(value)]);
-  const args = [stateChannel(client), version, ...changes];
-  return pairsSchema.parse(await runScript(client, CHANGE_TIMES, { keys: [HEAD, TIMES], args }));
+  const args = [stateChannel(redis), version, ...changes];
+  return pairsSchema.parse(await runScript(redis, CHANGE_TIMES, { keys: [HEAD, TIMES], args }));
 }
 
 /** Says it to all. Gives what was said before. */
-export async function changeMaintenance(client: RedisClient, maintenance: string): Promise<string> {
-  const args = [stateChannel(client), maintenance];
-  return z.string().parse(await runScript(client, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
+export async function changeMaintenance(redis: RedisCommands, maintenance: string): Promise<string> {
+  const args = [stateChannel(redis), maintenance];
+  return z.string().parse(await runScript(redis, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
 }
 
 function checkArgs(
-  client: RedisClient,
+  redis: RedisCommands,
   { history, sequence, lastId }: KnownPurges,
   newHistory: string,
 ): (string | number)[] {
-  return [newHistory, stateChannel(client), history, sequence, lastId];
+  return [newHistory, stateChannel(redis), history, sequence, lastId];
 }
 
 /** Fields and values in turn, as Redis gives a hash. */

@@ -1,6 +1,6 @@
 /** One process's view of what the fleet's caches share in the state Redis: purges, the times in force, maintenance. */
 import { randomUUID } from 'node:crypto';
-import type { RedisLink } from '../redis/link.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { MaintenanceState } from './maintenance.ts';
 import { RedisMaintenance } from './redis-maintenance.ts';
 import { RedisPurgeLog } from './redis-purge-log.ts';
@@ -27,12 +27,11 @@ export class RedisState {
 
   /** `link` is to the state Redis. */
   constructor(link: RedisLink, { times, maintenance }: InForce) {
-    const { client } = link;
     this.#link = link;
-    this.purges = new RedisPurgeLog({ client, look: () => this.look() });
-    this.times = new RedisTimes({ client, times, look: () => this.look() });
-    this.maintenance = new RedisMaintenance({ client, state: maintenance, look: () => this.look() });
-    this.#unlisten = link.subscriber.listen(stateChannel(client), (message) => this.#hear(message));
+    this.purges = new RedisPurgeLog({ redis: link, look: () => this.look() });
+    this.times = new RedisTimes({ redis: link, times, look: () => this.look() });
+    this.maintenance = new RedisMaintenance({ redis: link, state: maintenance, look: () => this.look() });
+    this.#unlisten = link.subscriber.listen(stateChannel(link), (message) => this.#hear(message));
   }
 
   /**
@@ -62,7 +61,7 @@ export class RedisState {
 
   async #lookNow(): Promise<void> {
     const next = { history: randomUUID(), timesVersion: this.times.version };
-    const reply = await look(this.#link.client, this.purges.known, next);
+    const reply = await look(this.#link, this.purges.known, next);
     this.purges.adopt(reply);
     if (reply.times !== null) this.times.adopt(reply.timesVersion, reply.times);
     this.maintenance.adopt(reply.maintenance);

@@ -1,7 +1,6 @@
 /** The fleet's tier: entries in the cache Redis, each under a name of its own, which may be evicted at any time. */
-import type { RedisClient } from '../redis/client.ts';
-import type { CacheNames } from '../redis/keys.ts';
-import { hashFields } from '../redis/lean-command.ts';
+import type { RedisClient, RedisCommands, RedisServer } from '../redis/connection.ts';
+import type { CacheNames } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
 import { type BrokenEntryError, decodeFilledAtMs, decodeTagged, readEntry, unlessBroken } from './redis-entry.ts';
@@ -10,10 +9,10 @@ import type { StoredEntry } from './stored.ts';
 import type { TimesInForce } from './times.ts';
 
 export interface RedisTierOptions {
-  /** Of the cache Redis. */
-  readonly client: RedisClient;
+  /** To the cache Redis. */
+  readonly redis: RedisCommands;
   /** All servers that hold entries. */
-  readonly servers: () => readonly { readonly client: RedisClient }[];
+  readonly servers: () => readonly Pick<RedisServer, 'client'>[];
   readonly names: CacheNames;
   readonly times: TimesInForce;
   /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
@@ -21,18 +20,24 @@ export interface RedisTierOptions {
 }
 
 /** KEYS: entry. ARGV: meta, body, how long it is kept. */
-const SET = defineScript(`${ENTRY_LUA}
+const SET = defineScript(
+  'setEntry',
+  `${ENTRY_LUA}
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** The same, unless what is there was still being fetched when the fetch of the new one began (ARGV[4]). */
-const SEED = defineScript(`${ENTRY_LUA}
+const SEED = defineScript(
+  'seedEntry',
+  `${ENTRY_LUA}
 local present = read(KEYS[1])
 if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
-`);
+`,
+);
 
 /** Names asked for at a time where all entries are looked at. */
 const BATCH = 200;
@@ -45,13 +50,14 @@ export class RedisTier implements CacheTier {
   }
 
   async get(key: string): Promise<StoredEntry | undefined> {
-    const { client, names, onBroken } = this.#options;
-    return await readEntry(key, await hashFields(client, names.of(key), ['meta', 'body']), onBroken);
+    const { redis, names, onBroken } = this.#options;
+    const fields = await redis.run((client) => client.hmgetBuffer(names.of(key), 'meta', 'body'));
+    return await readEntry(key, fields, onBroken);
   }
 
   async set(key: string, stored: StoredEntry): Promise<boolean> {
     const args = await entryArgs(key, stored, this.#options.times);
-    await runScript(this.#options.client, SET, { keys: [this.#options.names.of(key)], args });
+    await runScript(this.#options.redis, SET, { keys: [this.#options.names.of(key)], args });
     return true;
   }
 
@@ -60,7 +66,8 @@ export class RedisTier implements CacheTier {
   }
 
   async delete(key: string): Promise<void> {
-    await this.#options.client.del(this.#options.names.of(key));
+    const { redis, names } = this.#options;
+    await redis.run((client) => client.del(names.of(key)));
   }
 
   async measure(matches: (stored: Tagged) => boolean): Promise<Usage> {
@@ -82,7 +89,8 @@ export class RedisTier implements CacheTier {
 
   /** When what the fleet holds of the key was filled; null where there is nothing. */
   async filledAtMs(key: string): Promise<number | null> {
-    const meta = await this.#options.client.hget(this.#options.names.of(key), 'meta');
+    const { redis, names } = this.#options;
+    const meta = await redis.run((client) => client.hget(names.of(key), 'meta'));
     return meta === null
       ? null
       : ((await unlessBroken(() => decodeFilledAtMs(key, meta), this.#options.onBroken)) ?? null);
@@ -91,7 +99,7 @@ export class RedisTier implements CacheTier {
   async #seedOne(key: string, stored: StoredEntry): Promise<void> {
     const args = await entryArgs(key, stored, this.#options.times);
     const call = { keys: [this.#options.names.of(key)], args: [...args, stored.entry.filledAtMs] };
-    await runScript(this.#options.client, SEED, call);
+    await runScript(this.#options.redis, SEED, call);
   }
 
   async *#names(): AsyncGenerator<readonly string[]> {
@@ -117,8 +125,10 @@ export class RedisTier implements CacheTier {
 
   /** Of one that another release keeps in another form, nothing is known. */
   async #weigh(name: string): Promise<{ readonly tagged: Tagged | undefined; readonly size: number }> {
-    const { client } = this.#options;
-    const [meta, size] = await Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]);
+    const { redis } = this.#options;
+    const [meta, size] = await redis.run((client) =>
+      Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
+    );
     if (meta === null) return { tagged: undefined, size: 0 };
     const tagged = await unlessBroken(() => decodeTagged(meta), this.#options.onBroken);
     return { tagged, size: name.length + Buffer.byteLength(meta) + size };

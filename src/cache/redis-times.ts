@@ -1,14 +1,13 @@
 /** What was set over the configured times, for all processes of a fleet: kept in the state Redis, in force from memory. */
 import { randomUUID } from 'node:crypto';
-import type { RedisClient } from '../redis/client.ts';
-import { afterChange } from '../redis/unsent.ts';
+import { afterChange, type RedisCommands } from '../redis/connection.ts';
 import { changeTimes } from './redis-state-scripts.ts';
 import { type AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from './times.ts';
 import { checkedTimes, isTime, type TimesChange, type TimesControl } from './times-control.ts';
 
 export interface RedisTimesOptions {
-  /** Of the state Redis. */
-  readonly client: RedisClient;
+  /** To the state Redis. */
+  readonly redis: RedisCommands;
   /** What this process goes by. */
   readonly times: AdjustableTimes;
   /** Brings the times of this process to what Redis holds by then. */
@@ -56,7 +55,7 @@ export class RedisTimes implements TimesControl {
   }
 
   async #change(fields: ReadonlyMap<string, number | null>): Promise<Fields> {
-    const before = await changeTimes(this.#options.client, randomUUID(), fields);
+    const before = await changeTimes(this.#options.redis, randomUUID(), fields);
     await afterChange(this.#options.look);
     return before;
   }

@@ -5,8 +5,8 @@ import {
   RedisAddressError,
   type RedisAddress as Parsed,
 } from '../redis/address.ts';
-import { databaseOf } from '../redis/client.ts';
-import { openRedis, type RedisLink, type RedisRole } from '../redis/link.ts';
+import { openRedis, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { askMode, askSentinels } from './redis-nodes.ts';
 import { CliError } from './errors.ts';
 
 /** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */
@@ -33,6 +33,12 @@ export function settingOf(role: RedisRole): string {
   return role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
 }
 
+/** No answer came in the time that a command waits. */
+class NoAnswerError extends Error {}
+
+/** There is no database of that number; a gateway would use the first one in its place, unnoticed. */
+class NoDatabaseError extends Error {}
+
 /** A link that is up. The caller closes it. Rejects with RedisAccessError. */
 export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<RedisLink> {
   const setting = settingOf(role);
@@ -44,8 +50,8 @@ export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<R
     return link;
   } catch (error) {
     await link.close();
-    const reason = redisReason(error);
-    throw fail(`${describeAddress(address)} can't be used (${reason})`, accessAdvice(reason, setting, address));
+    const { reason, advice } = await explain(error, setting, address);
+    throw fail(`${describeAddress(address)} can't be used (${reason})`, advice);
   }
 }
 
@@ -55,7 +61,7 @@ function opened(
 ): { readonly address: Parsed; readonly link: RedisLink } {
   try {
     const address = parseRedisAddress(url);
-    return { address, link: openRedis({ url, role, commandTimeoutMs: ANSWER_WITHIN_MS }) };
+    return { address, link: openRedis({ url, role, timeoutMs: ANSWER_WITHIN_MS }) };
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw fail(error.message, `Set ${settingOf(role)} to an address that evalgate can use: see docs/redis.md.`);
@@ -66,7 +72,7 @@ function opened(
 async function answers(link: RedisLink): Promise<void> {
   if (link.isUp()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const late = (): void => reject(new Error(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
+  const late = (): void => reject(new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
   const timer = setTimeout(late, ANSWER_WITHIN_MS);
   const ends = [link.onUp(resolve), link.onDown(reject)];
   try {
@@ -77,39 +83,87 @@ async function answers(link: RedisLink): Promise<void> {
   }
 }
 
-/** A database that is not there would otherwise go unnoticed, and the first one be used in its place. */
-async function selectDatabase({ client }: RedisLink): Promise<void> {
-  const db = databaseOf(client);
-  if (db !== 0) await client.select(db);
+async function selectDatabase({ client, db }: RedisLink): Promise<void> {
+  if (db === 0) return;
+  try {
+    await client.select(db);
+  } catch (error) {
+    throw replyCode(error) === 'ERR' ? new NoDatabaseError(redisReason(error)) : error;
+  }
 }
 
 /** Why Redis, or the way there, refuses: Redis's own words or the code of the system's error. */
 export function redisReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.message.startsWith('Unknown RESP type')) return 'what answers is not Redis';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
 }
 
-function accessAdvice(reason: string, setting: string, { kind, tls }: Parsed): string {
-  if (/^(?:NOAUTH|WRONGPASS|NOPERM|ERR AUTH)/.test(reason)) {
-    return `Give a user and password that it takes in ${setting}: ${schemeOf(kind)}://user:password@host:port.`;
+interface Explanation {
+  readonly reason: string;
+  readonly advice: string;
+}
+
+async function explain(error: unknown, setting: string, address: Parsed): Promise<Explanation> {
+  const reason = redisReason(error);
+  if (error instanceof NoDatabaseError) {
+    return { reason, advice: `Give another database number in ${setting}, or raise "databases" there.` };
   }
-  if (/CERT|SIGNATURE/.test(reason)) return certificateAdvice(reason, setting, (tls?.caFile ?? null) !== null);
-  if (/cluster support disabled/.test(reason)) return `It is no Cluster: begin ${setting} with redis:// or rediss://.`;
-  if (/unknown command 'cluster'/i.test(reason)) {
-    return `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
+  if (address.kind === 'sentinel') {
+    const failure = await explainSentinels(setting, address);
+    if (failure !== null) return failure;
   }
-  if (/unknown command 'sentinel'/i.test(reason)) {
-    return `It is a Redis and no Sentinel: give the Sentinels' hosts and ports in ${setting} (26379 unless set), or begin it with redis:// where there are none.`;
+  const code = replyCode(error);
+  if (code === 'NOAUTH' || code === 'WRONGPASS' || code === 'NOPERM') {
+    const form = `${schemeOf(address.kind)}://user:password@host:port`;
+    return { reason, advice: `Give a user and password that it takes in ${setting}: ${form}.` };
   }
-  if (/no primary of that name/.test(reason)) {
-    return `Give the name after "sentinel monitor" in their configuration at the end of ${setting}: redis+sentinel://host:port,host:port/name.`;
+  if (/CERT|SIGNATURE/.test(errorCode(error))) {
+    return { reason, advice: certificateAdvice(reason, setting, (address.tls?.caFile ?? null) !== null) };
   }
-  if (/no Sentinel answers/.test(reason)) {
-    return `Check that they run, host and port of each in ${setting}, and sentinelPassword there if they ask for one.`;
+  if (address.kind === 'cluster') {
+    const mode = await askMode(address);
+    if (mode === 'standalone')
+      return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
+    if (mode === 'sentinel') {
+      const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
+      return { reason, advice };
+    }
   }
-  if (/DB index/.test(reason)) return `Give another database number in ${setting}, or raise "databases" there.`;
-  return `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
+  const advice = `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
+  // Redis refuses with a reply, and the system with a code: an answer with neither is in another language.
+  const isForeign =
+    address.kind === 'single' && code === null && errorCode(error) === '' && !(error instanceof NoAnswerError);
+  return { reason: isForeign ? 'what answers is not Redis' : reason, advice };
+}
+
+/** Why the Sentinels name no primary; null if one of them does. */
+async function explainSentinels(setting: string, address: Parsed): Promise<Explanation | null> {
+  const asked = await askSentinels(address);
+  if (asked.some(({ primary }) => primary !== null)) return null;
+  const errors = asked.flatMap((answer) => (answer.error === null ? [] : [answer.error]));
+  if (errors.length < asked.length) {
+    return {
+      reason: 'the Sentinels know no primary of that name',
+      advice: `Give the name after "sentinel monitor" in their configuration at the end of ${setting}: redis+sentinel://host:port,host:port/name.`,
+    };
+  }
+  const reason = `no Sentinel answers: ${redisReason(errors[0])}`;
+  // A Redis does not know the command.
+  if (errors.some((error) => replyCode(error) === 'ERR')) {
+    return {
+      reason,
+      advice: `It is a Redis and no Sentinel: give the Sentinels' hosts and ports in ${setting} (26379 unless set), or begin it with redis:// where there are none.`,
+    };
+  }
+  return {
+    reason,
+    advice: `Check that they run, host and port of each in ${setting}, and sentinelPassword there if they ask for one.`,
+  };
+}
+
+/** The code of Node's error; empty if it has none. */
+function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 function schemeOf(kind: Parsed['kind']): string {

@@ -33,7 +33,7 @@ function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, lo
       tokens: admin.token ?? noTokens(),
       allowedHosts: admin.allowedHosts,
     },
-    redis: { url: redis.url, cacheUrl: redis.cacheUrl },
+    redis: { url: redis.url, cacheUrl: redis.cacheUrl, timeoutMs: redis.timeout },
     upstream: {
       url: upstream.url,
       token: upstream.token,

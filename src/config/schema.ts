@@ -25,6 +25,11 @@ export const configSchema = z.strictObject({
       env: 'REDIS_CACHE_URL',
       does: 'A second Redis for the response cache alone, which may evict. Without it the first one is used.',
     }),
+    timeout: setting(duration(10, 500), {
+      env: null,
+      initial: '250ms',
+      does: 'How long a request waits for Redis. After one timeout Redis counts as away for the process until it answers a probe, and no further request waits for it. Longer only for a Redis far away.',
+    }),
   }),
   upstream: upstreamSettings,
   keys: z.strictObject({

@@ -7,9 +7,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { channelName } from '../redis/keys.ts';
+import { channelName } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import type { RedisLink } from '../redis/link.ts';
+import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { KeyHash } from './key.ts';
 import type { Trust } from './known-keys.ts';
 import { parseBeat, parseChange } from './redis-feed-messages.ts';
@@ -26,12 +26,15 @@ const MAX_AWAITED_BEATS = 8;
 /** After so many that were answered and not heard, and again after as many, the connection for messages is made anew. */
 const RENEW_AFTER_UNHEARD = 8;
 /** Refusals of whatever is asked: a Cluster without most of its primaries, a Redis that reads its data or lost its primary. */
-const REFUSES_ALL = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN)\b/;
+const REFUSES_ALL = new Set(['CLUSTERDOWN', 'LOADING', 'MASTERDOWN']);
 
-const BEAT = defineScript(`
+const BEAT = defineScript(
+  'keysBeat',
+  `
 redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
 return 1
-`);
+`,
+);
 
 export interface RedisFeedOptions {
   readonly link: RedisLink;
@@ -68,15 +71,16 @@ export class RedisFeed {
   }
 
   start(): void {
-    const { client, subscriber } = this.#options.link;
+    const { link } = this.#options;
+    const { subscriber } = link;
     this.#endings.push(
       // In this order: where beats arrive, changes do.
-      subscriber.listen(changesChannel(client), (message) => this.#hearChange(message)),
+      subscriber.listen(changesChannel(link), (message) => this.#hearChange(message)),
       subscriber.listen(this.#beatChannel, (message) => this.#hearBeat(message)),
       subscriber.onDown(() => this.#lose()),
       // Not to wait for the next beat when there is something to hear again.
       subscriber.onUp(() => void this.#beat()),
-      this.#options.link.onUp(() => void this.#beat()),
+      link.onUp(() => void this.#beat()),
     );
     void this.#beat();
   }
@@ -136,14 +140,15 @@ export class RedisFeed {
     const startedAtMs = performance.now();
     this.#beatingSinceMs = startedAtMs;
     try {
-      await runScript(this.#options.link.client, BEAT, {
+      await runScript(this.#options.link, BEAT, {
         keys: [VERSION],
         args: [this.#beatChannel, this.#nextNumber()],
       });
       this.#doesRedisAnswer = true;
     } catch (error) {
+      const code = replyCode(error);
       // A Redis that refuses a beat can still be asked, unless it is that it can't be.
-      this.#doesRedisAnswer = error instanceof Error && error.name === 'ReplyError' && !REFUSES_ALL.test(error.message);
+      this.#doesRedisAnswer = code !== null && !REFUSES_ALL.has(code);
       this.#unheard = 0;
     }
     this.#beatingSinceMs = null;

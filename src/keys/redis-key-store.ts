@@ -2,7 +2,7 @@
  * The key registry in Redis without any memory of its own: every call asks Redis. What a command line uses, and what a
  * gateway's registry is built on.
  */
-import type { RedisClient } from '../redis/client.ts';
+import type { RedisCommands } from '../redis/connection.ts';
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
@@ -25,8 +25,8 @@ const MAX_IMPORTED = 10_000;
 const MAX_TRIES = 10;
 
 export interface RedisKeyStoreOptions {
-  /** Of the state Redis. It stays its owner's to close. */
-  readonly client: RedisClient;
+  /** To the state Redis. It stays its owner's to close. */
+  readonly redis: RedisCommands;
   readonly clock: Clock;
   /** Told of a record that `list` had to leave out. The message is private. */
   readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
@@ -45,7 +45,7 @@ class RedisKeyStore implements KeyRegistry {
 
   constructor(options: RedisKeyStoreOptions) {
     this.#options = options;
-    this.#table = new RedisKeyTable(options.client);
+    this.#table = new RedisKeyTable(options.redis);
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {

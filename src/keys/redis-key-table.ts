@@ -8,8 +8,8 @@
  * Rules are not in the scripts: a change says what it was worked out from, and is made only where that still holds.
  */
 import { randomUUID } from 'node:crypto';
-import { databaseOf, type RedisClient } from '../redis/client.ts';
-import { channelName, registryKey } from '../redis/keys.ts';
+import type { RedisCommands } from '../redis/connection.ts';
+import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { describeChange } from './redis-feed-messages.ts';
@@ -24,7 +24,9 @@ export const VERSION = registryKey('version');
 const BATCH = 1000;
 
 /** ARGV: channel, next version, the hashes to tell, then hash, keyId, expected record (or nothing) and record of each. */
-const COMMIT = defineScript(`
+const COMMIT = defineScript(
+  'commit',
+  `
 for i = 4, #ARGV, 4 do
   local owner = redis.call('HGET', KEYS[2], ARGV[i + 1])
   if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return 0 end
@@ -37,10 +39,13 @@ local version = redis.call('GET', KEYS[3]) or '-'
 redis.call('SET', KEYS[3], ARGV[2])
 redis.call('PUBLISH', ARGV[1], version .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
 return 1
-`);
+`,
+);
 
 /** ARGV: hash and time of each use. A time never goes back, and what is no key gets none. */
-const NOTE_USES = defineScript(`
+const NOTE_USES = defineScript(
+  'noteUses',
+  `
 for i = 1, #ARGV, 2 do
   local last = tonumber(redis.call('HGET', KEYS[2], ARGV[i]) or '') or 0
   if tonumber(ARGV[i + 1]) > last and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1 then
@@ -48,7 +53,8 @@ for i = 1, #ARGV, 2 do
   end
 end
 return 1
-`);
+`,
+);
 
 /** A key as it was read; `text` is what a change of it is worked out from. */
 export interface StoredKey {
@@ -63,8 +69,8 @@ export interface KeyChange {
 }
 
 /** Where changes are told. Channels know no database numbers, so the number is part of the name. */
-export function changesChannel(client: RedisClient): string {
-  return channelName('keys', String(databaseOf(client)), 'changes');
+export function changesChannel(redis: RedisCommands): string {
+  return channelName('keys', String(redis.db), 'changes');
 }
 
 function parseTime(text: string | null | undefined): number | null {
@@ -87,19 +93,21 @@ function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
 
 /** Every method rejects with RegistryUnavailableError where Redis can't be asked or a record is broken. */
 export class RedisKeyTable {
-  readonly #client: RedisClient;
+  readonly #redis: RedisCommands;
 
-  constructor(client: RedisClient) {
-    this.#client = client;
+  constructor(redis: RedisCommands) {
+    this.#redis = redis;
   }
 
   async read(hash: KeyHash): Promise<StoredKey | null> {
-    const [text, used] = await asked(Promise.all([this.#client.hget(RECORDS, hash), this.#client.hget(USED, hash)]));
+    const [text, used] = await asked(
+      this.#redis.run((redis) => Promise.all([redis.hget(RECORDS, hash), redis.hget(USED, hash)])),
+    );
     return text === null ? null : { text, key: deserializeKey(text, hash, parseTime(used)) };
   }
 
   async readById(keyId: string): Promise<StoredKey | null> {
-    const hash = await asked(this.#client.hget(IDS, keyId));
+    const hash = await asked(this.#redis.run((redis) => redis.hget(IDS, keyId)));
     return hash === null ? null : this.read(hash);
   }
 
@@ -110,11 +118,12 @@ export class RedisKeyTable {
   }): Promise<Map<KeyHash, StoredKey>> {
     const hashes = new Set(names.hashes);
     for (const ids of batchesOf(names.ids)) {
-      for (const hash of await asked(this.#client.hmget(IDS, ...ids))) if (hash !== null) hashes.add(hash);
+      for (const hash of await asked(this.#redis.run((redis) => redis.hmget(IDS, ...ids))))
+        if (hash !== null) hashes.add(hash);
     }
     const found = new Map<KeyHash, StoredKey>();
     for (const batch of batchesOf([...hashes])) {
-      const texts = await asked(this.#client.hmget(RECORDS, ...batch));
+      const texts = await asked(this.#redis.run((redis) => redis.hmget(RECORDS, ...batch)));
       const used = await this.#usedTimes(batch);
       for (const [i, hash] of batch.entries()) {
         const text = texts[i];
@@ -156,25 +165,26 @@ export class RedisKeyTable {
     const version = randomUUID();
     const told = describeChange(changes.map(({ key }) => key.hash));
     const parts = changes.flatMap(({ key, from }) => [key.hash, key.keyId, from ?? '', serializeKey(key)]);
-    const call = { keys: [RECORDS, IDS, VERSION], args: [changesChannel(this.#client), version, told, ...parts] };
-    return (await asked(runScript(this.#client, COMMIT, call))) === 1 ? version : null;
+    const call = { keys: [RECORDS, IDS, VERSION], args: [changesChannel(this.#redis), version, told, ...parts] };
+    return (await asked(runScript(this.#redis, COMMIT, call))) === 1 ? version : null;
   }
 
   async noteUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {
     for (const batch of batchesOf([...uses])) {
-      await asked(runScript(this.#client, NOTE_USES, { keys: [RECORDS, USED], args: batch.flat() }));
+      await asked(runScript(this.#redis, NOTE_USES, { keys: [RECORDS, USED], args: batch.flat() }));
     }
   }
 
   async #usedTimes(hashes: readonly KeyHash[]): Promise<(number | null)[]> {
     if (hashes.length === 0) return [];
-    return (await asked(this.#client.hmget(USED, ...hashes))).map(parseTime);
+    return (await asked(this.#redis.run((redis) => redis.hmget(USED, ...hashes)))).map(parseTime);
   }
 
   async *#scan(name: string): AsyncGenerator<ReadonlyMap<string, string>> {
     let cursor = '0';
     do {
-      const [next, flat] = await asked(this.#client.hscan(name, cursor, 'COUNT', BATCH));
+      const from = cursor;
+      const [next, flat] = await asked(this.#redis.run((redis) => redis.hscan(name, from, 'COUNT', BATCH)));
       const page = new Map<string, string>();
       for (let i = 0; i + 1 < flat.length; i += 2) page.set(flat[i] ?? '', flat[i + 1] ?? '');
       yield page;

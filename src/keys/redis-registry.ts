@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis/link.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import { IssuedHashes } from './issued-hashes.ts';
 import { KeyFlights } from './key-flights.ts';
 import { KeyUses } from './key-uses.ts';
@@ -73,11 +73,11 @@ class RememberingRegistry implements RedisRegistry {
 
   constructor(options: RedisRegistryOptions) {
     const { link, clock, graceMs, confirmEveryMs = CONFIRM_EVERY_MS, hooks = {}, ...bounds } = options;
-    const table = new RedisKeyTable(link.client);
+    const table = new RedisKeyTable(link);
     this.#clock = clock;
     this.#hooks = hooks;
     this.#store = createRedisKeyStore({
-      client: link.client,
+      redis: link,
       clock,
       onBrokenRecord: (error) => hooks.onBrokenRecord?.(error),
       onCommitted: (hashes, version) => {

@@ -3,8 +3,8 @@
  * key's own description (K8a), wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not
  * answer, each process counts by itself.
  */
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { RedisClient } from '../redis/client.ts';
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RedisLink } from '../redis/connection.ts';
 
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */
@@ -19,33 +19,35 @@ export interface RequestLimiterOptions {
   readonly points: number;
   readonly windowSeconds: number;
   /** Null if there is no Redis: then this process counts alone. */
-  readonly redis: RedisClient | null;
+  readonly redis: Pick<RedisLink, 'client' | 'isUp'> | null;
 }
 
 export function createRequestLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): RequestLimiter {
   const window = { points, duration: windowSeconds, keyPrefix: `evalgate:limit:${name}` };
   const memory = new RateLimiterMemory(window);
-  const limiter =
+  const shared =
     redis === null
       ? memory
       : new RateLimiterRedis({
           ...window,
-          storeClient: redis,
+          storeClient: redis.client,
           insuranceLimiter: memory,
           // An address that used up its attempts costs Redis nothing until its window ends.
           inMemoryBlockOnConsumed: points + 1,
           rejectIfRedisNotReady: true,
         });
+  // After one timeout no further request waits for Redis (R6).
+  const limiter = (): RateLimiterAbstract => (redis?.isUp() === true ? shared : memory);
   return {
     consume: async (id) => {
       try {
-        await limiter.consume(id);
+        await limiter().consume(id);
         return null;
       } catch (rejection) {
         if (!(rejection instanceof RateLimiterRes)) throw rejection;
         return Math.max(1, Math.ceil(rejection.msBeforeNext / 1000));
       }
     },
-    giveBack: async (id) => void (await limiter.reward(id)),
+    giveBack: async (id) => void (await limiter().reward(id)),
   };
 }

@@ -19,7 +19,9 @@ export const MOST_LEAVING = 128;
  * ends takes Redis some microseconds, and a search that knows nothing looks at a dozen of them. A log's expiry is set with
  * the first request of each minute, for a minute longer.
  */
-export const TAKE = defineScript(`
+export const TAKE = defineScript(
+  'takeQuota',
+  `
 local call = redis.call
 local minuteLength, hourLength = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = call('TIME')
@@ -182,4 +184,5 @@ for index, log in ipairs(KEYS) do
 end
 failures[1] = table.concat(replies)
 return failures
-`);
+`,
+);

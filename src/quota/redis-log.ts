@@ -2,8 +2,8 @@
  * The logs of quotas' admitted requests in Redis, decided on as `decide` does, by Redis's own clock, for all requests of
  * one call at once: first come, first admitted.
  */
-import type { RedisClient } from '../redis/client.ts';
-import { quotaLogKey } from '../redis/keys.ts';
+import type { RedisCommands } from '../redis/connection.ts';
+import { quotaLogKey } from '../redis/names.ts';
 import { runScriptForBytes } from '../redis/script.ts';
 import type { QuotaWindows } from './log.ts';
 import type { QuotaLimits } from './quota.ts';
@@ -144,7 +144,7 @@ export type ExpectedUse = (quotaId: string) => number;
  * on has an Error in its place. Sent once: where it rejects, it may have been done or not.
  */
 export async function takeFromLogs(
-  client: RedisClient,
+  redis: RedisCommands,
   quotas: readonly QuotaRequests[],
   windows: QuotaWindows,
   expectedUse: ExpectedUse = () => 0,
@@ -154,7 +154,7 @@ export async function takeFromLogs(
     numbers.push(expectedUse(quotaId), runs.length);
     for (const { limits, count } of runs) numbers.push(count, limits.perMinute, limits.perHour);
   }
-  const reply = await runScriptForBytes(client, TAKE, {
+  const reply = await runScriptForBytes(redis, TAKE, {
     keys: quotas.map(({ quotaId }) => quotaLogKey(quotaId)),
     args: [windows.minuteMicros, windows.hourMicros, numbers.join(' ')],
   });

@@ -1,6 +1,6 @@
 /** Adds to a log in Redis what a process admitted while Redis was out of reach, each at its time. */
-import type { RedisClient } from '../redis/client.ts';
-import { quotaLogKey, quotaMergeKey } from '../redis/keys.ts';
+import type { RedisCommands } from '../redis/connection.ts';
+import { quotaLogKey, quotaMergeKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { Unshared } from './fallback-quota.ts';
 import type { QuotaWindows } from './log.ts';
@@ -10,7 +10,9 @@ import type { QuotaWindows } from './log.ts';
  * order. The log stays in order: its entries after the first new one are taken off and put back among the new ones. A
  * time ahead of Redis's clock counts as now. 1 where it was done, 0 where it had been before.
  */
-const MERGE = defineScript(`
+const MERGE = defineScript(
+  'mergeQuota',
+  `
 local call, log = redis.call, KEYS[1]
 local minuteLength, hourLength = tonumber(ARGV[1]), tonumber(ARGV[2])
 if not call('SET', KEYS[2], '', 'NX', 'PX', math.ceil(hourLength / 1000) + 1) then return 0 end
@@ -51,15 +53,16 @@ end
 -- Requests of the same minute won't set it.
 call('PEXPIRE', log, math.ceil((now - clock + hourLength + minuteLength) / 1000) + 1)
 return 1
-`);
+`,
+);
 
 /** Adds them. Where it rejects it may be sent again with the same `mergeId`, and counts once all the same. */
 export async function mergeIntoLog(
-  client: RedisClient,
+  redis: RedisCommands,
   { quotaId, admissions }: Unshared,
   mergeId: string,
   windows: QuotaWindows,
 ): Promise<void> {
   const keys = [quotaLogKey(quotaId), quotaMergeKey(quotaId, mergeId)];
-  await runScript(client, MERGE, { keys, args: [windows.minuteMicros, windows.hourMicros, ...admissions.flat()] });
+  await runScript(redis, MERGE, { keys, args: [windows.minuteMicros, windows.hourMicros, ...admissions.flat()] });
 }

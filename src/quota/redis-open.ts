@@ -1,9 +1,8 @@
 /** Puts the quota of a gateway with Redis together. */
 import type { Clock } from '../clock.ts';
-import { isCluster } from '../redis/client.ts';
-import { quotaBucket, trialKeys } from '../redis/keys.ts';
-import type { RedisLink } from '../redis/link.ts';
-import type { Members } from '../redis/members.ts';
+import { quotaBucket, trialKeys } from '../redis/names.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import type { Instances } from '../redis/instances.ts';
 import { FallbackQuota, type SeenUse } from './fallback-quota.ts';
 import { createResilientQuota, type ResilientQuota, type ResilientQuotaOptions } from './fallback.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
@@ -24,7 +23,7 @@ export interface FleetQuotaOptions {
   readonly link: RedisLink;
   readonly clock: Clock;
   /** Who shares the limits. They stay their owner's to close. */
-  readonly members: Pick<Members, 'count'>;
+  readonly members: Pick<Instances, 'count'>;
   readonly windows?: QuotaWindows;
   readonly hooks?: NonNullable<ResilientQuotaOptions['hooks']>;
   /** How long a request waits for Redis before this process decides alone. */
@@ -58,7 +57,7 @@ export function openFleetQuota(options: FleetQuotaOptions): FleetQuota {
   const { link, clock, members, windows = QUOTA_WINDOWS, hooks = {}, answerWithinMs } = options;
   const { client } = link;
   const shared = createRedisQuota({
-    client,
+    redis: link,
     clock,
     windows,
     answerWithinMs,
@@ -66,16 +65,17 @@ export function openFleetQuota(options: FleetQuotaOptions): FleetQuota {
   });
   const common = { clock, windows, processes: () => members.count() };
   const joint = jointHooks(hooks);
-  const merge: ResilientQuotaOptions['merge'] = (unshared, mergeId) => mergeIntoLog(client, unshared, mergeId, windows);
+  const merge: ResilientQuotaOptions['merge'] = (unshared, mergeId) => mergeIntoLog(link, unshared, mergeId, windows);
   const open = (probe: () => Promise<unknown>, fallback: FallbackQuota): Part => ({
     fallback,
     quota: createResilientQuota({ shared, fallback, probe, merge, hooks: joint }),
   });
-  const parts = isCluster(client)
-    ? trialKeys('probe').map((name) =>
-        open(() => client.exists(name), new FallbackQuota({ ...common, mostLogs: MOST_LOGS_OF_A_BUCKET })),
-      )
-    : [];
+  const parts =
+    link.kind === 'cluster'
+      ? trialKeys('probe').map((name) =>
+          open(() => client.exists(name), new FallbackQuota({ ...common, mostLogs: MOST_LOGS_OF_A_BUCKET })),
+        )
+      : [];
   // Where it is no Cluster all quotas are in one part.
   const whole = open(() => link.ping(), new FallbackQuota(common));
   const partOf = (quotaId: string): Part => (parts.length === 0 ? whole : (parts[quotaBucket(quotaId)] ?? whole));

@@ -2,8 +2,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import { isCluster, type RedisClient } from '../redis/client.ts';
-import { QUOTA_BUCKETS, quotaBucket } from '../redis/keys.ts';
+import { DEFAULT_TIMEOUT_MS, type RedisCommands } from '../redis/connection.ts';
+import { QUOTA_BUCKETS, quotaBucket } from '../redis/names.ts';
 import { QUOTA_WINDOWS, type QuotaWindows } from './log.ts';
 import type { QuotaDecision, QuotaLimits, QuotaStanding } from './quota.ts';
 import { decisionsOf, standingOf } from './redis-decisions.ts';
@@ -22,26 +22,25 @@ export interface SharedQuota {
 }
 
 export interface RedisQuotaOptions {
-  readonly client: RedisClient;
+  readonly redis: RedisCommands;
   /** Measures time between a call and what is answered from its reply; the windows go by Redis's clock. */
   readonly clock: Clock;
   /** Other lengths than a minute and an hour, for tests. */
   readonly windows?: QuotaWindows;
-  /** How long a request waits for Redis. Far above its usual answer, and below what a consumer would notice. */
+  /** How long a request waits for Redis (R6). */
   readonly answerWithinMs?: number | undefined;
   /** Told what each reply shows of the use, `receivedMicros` by `clock`; also of replies that came too late. */
   readonly onReply?: (quotaId: string, reply: LogReply, receivedMicros: number) => void;
 }
 
-const ANSWER_WITHIN_MS = 80;
 /** Quotas whose last use is remembered. Of others Redis looks at some entries more. */
 const MOST_REMEMBERED = 20_000;
 
 /** One for all where all quotas can go together; on a Cluster one for each bucket. */
 type Lanes<T> = readonly [QuotaLane<T>, ...QuotaLane<T>[]];
 
-function lanesOf<T>(client: RedisClient, open: () => QuotaLane<T>): Lanes<T> {
-  return [open(), ...Array.from({ length: isCluster(client) ? QUOTA_BUCKETS - 1 : 0 }, open)];
+function lanesOf<T>(redis: RedisCommands, open: () => QuotaLane<T>): Lanes<T> {
+  return [open(), ...Array.from({ length: redis.kind === 'cluster' ? QUOTA_BUCKETS - 1 : 0 }, open)];
 }
 
 function laneOf<T>(lanes: Lanes<T>, quotaId: string): QuotaLane<T> {
@@ -61,13 +60,13 @@ class RedisQuota implements SharedQuota {
   readonly #looks: Lanes<QuotaStanding>;
 
   constructor(options: RedisQuotaOptions) {
-    const { client, clock, windows = QUOTA_WINDOWS, answerWithinMs = ANSWER_WITHIN_MS } = options;
+    const { redis, clock, windows = QUOTA_WINDOWS, answerWithinMs = DEFAULT_TIMEOUT_MS } = options;
     this.#options = options;
     this.#windows = windows;
     this.#refusals = new RefusalMemory(clock, windows);
     const common = { clock, answerWithinMs };
-    this.#requests = lanesOf(client, () => new QuotaLane({ ...common, call: (asked) => this.#call(asked) }));
-    this.#looks = lanesOf(client, () => new QuotaLane({ ...common, call: (asked) => this.#look(asked) }));
+    this.#requests = lanesOf(redis, () => new QuotaLane({ ...common, call: (asked) => this.#call(asked) }));
+    this.#looks = lanesOf(redis, () => new QuotaLane({ ...common, call: (asked) => this.#look(asked) }));
   }
 
   recall(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
@@ -87,7 +86,7 @@ class RedisQuota implements SharedQuota {
       quotaId,
       runs: runs.slice(0, 1).map(({ limits }) => ({ limits, count: 0 })),
     }));
-    const replies = await takeFromLogs(this.#options.client, looks, this.#windows, this.#expectedUse);
+    const replies = await takeFromLogs(this.#options.redis, looks, this.#windows, this.#expectedUse);
     for (const [index, { batch }] of asked.entries()) {
       const reply = replies[index] ?? new Error('The reply has no place for the log.');
       if (reply instanceof Error) fail(batch, reply);
@@ -96,9 +95,9 @@ class RedisQuota implements SharedQuota {
   }
 
   async #call(asked: readonly Asking[]): Promise<void> {
-    const { client, clock } = this.#options;
+    const { redis, clock } = this.#options;
     const sentMicros = clock.nowMicros();
-    const replies = await takeFromLogs(client, asked, this.#windows, this.#expectedUse);
+    const replies = await takeFromLogs(redis, asked, this.#windows, this.#expectedUse);
     const times = { sentMicros, receivedMicros: clock.nowMicros() };
     for (const [index, asking] of asked.entries()) {
       const reply = replies[index] ?? new Error('The reply has no place for the log.');

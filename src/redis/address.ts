@@ -1,7 +1,11 @@
 /**
- * Where a Redis is, as one address tells it: a Redis that stands alone, a Cluster by some of its nodes, or a primary that
- * Sentinels know by name. Pure.
+ * Where a Redis is, as one address says: a single Redis, a Cluster by some of its nodes, or a primary that Sentinels know
+ * by name; and the files of its TLS options.
  */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
+
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
@@ -12,7 +16,7 @@ interface Credentials {
   readonly password: string | null;
 }
 
-/** Names of PEM files, and the name that the certificates must be of where it is not the host's. */
+/** Names of PEM files, and the name that the certificates must have if it is not the host's. */
 export interface TlsNames {
   readonly caFile: string | null;
   readonly certFile: string | null;
@@ -24,7 +28,7 @@ export interface RedisAddress {
   readonly kind: 'single' | 'cluster' | 'sentinel';
   /** The Redis itself, some nodes of a Cluster, or the Sentinels. */
   readonly nodes: readonly [RedisNode, ...RedisNode[]];
-  /** By what name the Sentinels know the primary; empty where there are none. */
+  /** The name by which the Sentinels know the primary; empty if there are none. */
   readonly primary: string;
   readonly db: number;
   /** For Redis itself. */
@@ -171,5 +175,51 @@ function decoded(text: string): string {
     return decodeURIComponent(text);
   } catch {
     throw new RedisAddressError('it has a percent sign that begins no code: write %25 for it');
+  }
+}
+
+/**
+ * Reads the files once: a certificate that was replaced is used after a restart. Without `tlsCaFile` the
+ * authorities that Node trusts are trusted. Throws RedisAddressError if a file can't be read or holds something else.
+ */
+export function tlsOptions(names: TlsNames | null): ConnectionOptions | undefined {
+  if (names === null) return undefined;
+  const { caFile, certFile, keyFile, serverName } = names;
+  return {
+    ...(caFile === null ? {} : { ca: authority(contentOf(caFile, 'tlsCaFile')) }),
+    ...(certFile === null || keyFile === null ? {} : ownCertificate(certFile, keyFile)),
+    ...(serverName === null ? {} : { servername: serverName }),
+  };
+}
+
+/** Checked here, since Node takes any text for one, and then trusts nobody. */
+function authority(pem: Buffer): Buffer {
+  try {
+    if (pem.includes('-----BEGIN') && new X509Certificate(pem).raw.length > 0) return pem;
+  } catch {
+    // Said below.
+  }
+  throw new RedisAddressError('the file of its option tlsCaFile holds no certificate in PEM form');
+}
+
+function ownCertificate(certFile: string, keyFile: string): { readonly cert: Buffer; readonly key: Buffer } {
+  const pair = { cert: contentOf(certFile, 'tlsCertFile'), key: contentOf(keyFile, 'tlsKeyFile') };
+  try {
+    createSecureContext(pair);
+    return pair;
+  } catch (error) {
+    throw new RedisAddressError(
+      'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form',
+      { cause: error },
+    );
+  }
+}
+
+function contentOf(path: string, option: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw new RedisAddressError(`the file of its option ${option} can't be read (${code})`, { cause: error });
   }
 }

@@ -1,80 +1,181 @@
 /**
- * Whether a connection answers. A socket that stands says little: a frozen server keeps it open, and a network that went
- * away keeps it for minutes. So it is asked again and again.
+ * Whether a Redis answers. An open socket says little: a frozen server keeps it open, and a lost network keeps it for
+ * minutes. So each connection is probed in the background, and nothing else has to wait to find out.
  */
-import type { Redis } from 'ioredis';
-import { sentinelFault } from './sentinels.ts';
-import { UpDown } from './up-down.ts';
+import { EventEmitter } from 'node:events';
+import type { Cluster, Redis } from 'ioredis';
+import { trialKeys } from './names.ts';
 
-export const ASK_EVERY_MS = 250;
+const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
-export const DROP_AFTER_MS = 3000;
+const DROP_AFTER_MS = 3000;
 
-/** Whether a Redis answers. */
-export type LinkHealth = Pick<UpDown, 'isUp' | 'onUp' | 'onDown' | 'close'>;
-
-export class ConnectionHealth implements LinkHealth {
-  readonly #client: Redis;
-  readonly #state = new UpDown();
+/** Up or down, and who is notified of a change. */
+export abstract class Health {
+  readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
+  /** Unknown until Redis answers, or fails to, for the first time. */
+  #state: 'unknown' | 'up' | 'down' = 'unknown';
   readonly #timer: NodeJS.Timeout;
-  #lastError: Error = new Error('Redis did not answer yet.');
-  /** Of the Sentinel that was asked last. */
-  #sentinelError: Error | null = null;
-  #isAsking = false;
+  #probing: Promise<void> | null = null;
+
+  constructor() {
+    this.#events.setMaxListeners(0);
+    this.#timer = setInterval(() => this.probeSoon(), PROBE_EVERY_MS).unref();
+  }
+
+  /** Resolves if Redis answers, all of it; rejects if it does not, in bounded time. Sets the state by it. */
+  protected abstract askNow(): Promise<void>;
+
+  /** Why Redis does not answer, as far as is known without asking. */
+  protected lastError = new Error('Redis did not answer yet.');
+
+  isUp(): boolean {
+    return this.#state === 'up';
+  }
+
+  /** Calls back at each change to up; returns a function that ends this. */
+  onUp(listener: () => void): () => void {
+    this.#events.on('up', listener);
+    return () => this.#events.off('up', listener);
+  }
+
+  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
+  onDown(listener: (reason: Error) => void): () => void {
+    this.#events.on('down', listener);
+    return () => this.#events.off('down', listener);
+  }
+
+  setUp(): void {
+    if (this.#state === 'up') return;
+    this.#state = 'up';
+    this.#events.emit('up');
+  }
+
+  setDown(reason: Error): void {
+    if (this.#state === 'down') return;
+    this.#state = 'down';
+    this.#events.emit('down', reason);
+  }
+
+  /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
+  probe(): Promise<void> {
+    this.#probing ??= this.askNow().finally(() => {
+      this.#probing = null;
+    });
+    return this.#probing;
+  }
+
+  protected probeSoon(): void {
+    // A failure is reported by the state.
+    this.probe().catch(() => undefined);
+  }
+
+  /** Ends the probes and notifies nobody any more. */
+  close(): void {
+    clearInterval(this.#timer);
+    this.#events.removeAllListeners();
+    this.#state = 'down';
+  }
+}
+
+/** The health of one connection. */
+export class ConnectionHealth extends Health {
+  readonly #client: Redis;
   #answeredAtMs = 0;
 
   constructor(client: Redis) {
+    super();
     this.#client = client;
     client.on('error', (error: Error) => {
-      this.#lastError = sentinelFault(error, this.#sentinelError);
-      // Sentinels that can't name the primary: there is nothing yet that could close.
-      if (client.status === 'connecting') this.#state.setDown(this.#lastError);
-    });
-    client.on('sentinelError', (error: Error) => {
-      this.#sentinelError = error;
+      this.lastError = error;
+      // Sentinels that cannot name the primary: there is no connection yet that could close.
+      if (client.status === 'connecting') this.setDown(error);
     });
     client.on('ready', () => this.#answered());
-    client.on('close', () => this.#state.setDown(this.#lastError));
-    this.#timer = setInterval(() => void this.#ask(), ASK_EVERY_MS).unref();
+    client.on('close', () => this.setDown(this.lastError));
+    client.on('end', () => this.setDown(this.lastError));
   }
 
-  isUp(): boolean {
-    return this.#state.isUp();
-  }
-
-  onUp(listener: () => void): () => void {
-    return this.#state.onUp(listener);
-  }
-
-  onDown(listener: (reason: Error) => void): () => void {
-    return this.#state.onDown(listener);
-  }
-
-  /** Ends the asking; listeners hear nothing more. */
-  close(): void {
-    clearInterval(this.#timer);
-    this.#state.close();
-  }
-
-  /** Rejects never. One question at a time; the command's own timeout bounds it. */
-  async #ask(): Promise<void> {
-    if (this.#isAsking || this.#client.status !== 'ready') return;
-    this.#isAsking = true;
+  protected override async askNow(): Promise<void> {
+    // How a connection attempt ends is reported by its events.
+    if (this.#client.status !== 'ready') throw this.lastError;
     try {
       await this.#client.ping();
-      if (this.#client.status === 'ready') this.#answered();
     } catch (error) {
-      this.#state.setDown(error instanceof Error ? error : new Error(String(error)));
-      const isReady = this.#client.status === 'ready';
-      if (isReady && performance.now() - this.#answeredAtMs > DROP_AFTER_MS) this.#client.disconnect(true);
-    } finally {
-      this.#isAsking = false;
+      this.setDown(asError(error));
+      const isSilent = performance.now() - this.#answeredAtMs > DROP_AFTER_MS;
+      if (this.#client.status === 'ready' && isSilent) this.#client.disconnect(true);
+      throw error;
     }
+    if (this.#client.status === 'ready') this.#answered();
   }
 
   #answered(): void {
     this.#answeredAtMs = performance.now();
-    this.#lastError = new Error('The connection to Redis was closed.');
-    this.#state.setUp();
+    this.lastError = new Error('The connection to Redis was closed.');
+    this.setUp();
   }
+}
+
+/**
+ * The health of a Cluster: up only if every primary answers and all slots are served, since what is shared lies in all of
+ * them. Probes go through the Cluster to keys in slots spread over all nodes: a node that has taken over slots is found
+ * by its MOVED, as for any command.
+ */
+export class ClusterHealth extends Health {
+  readonly #cluster: Cluster;
+  /** When each node last answered. */
+  readonly #answeredAtMs = new WeakMap<Redis, number>();
+
+  constructor(cluster: Cluster) {
+    super();
+    this.#cluster = cluster;
+    cluster.on('error', (error: Error) => {
+      // If all nodes fail at once, the last node's error says more.
+      const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
+      this.lastError = isOfNode ? asError(error.lastNodeError) : error;
+      this.setDown(this.lastError);
+    });
+    cluster.on('node error', (error: Error) => {
+      this.lastError = error;
+    });
+    cluster.on('ready', () => this.probeSoon());
+    cluster.on('-node', () => this.probeSoon());
+    cluster.on('close', () => this.setDown(this.lastError));
+  }
+
+  protected override async askNow(): Promise<void> {
+    if (this.#cluster.status !== 'ready') throw this.lastError;
+    try {
+      // First, since a node that was just found is connected by it.
+      const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
+      const keys = await Promise.allSettled(trialKeys('probe').map((key) => this.#cluster.exists(key)));
+      for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
+    } catch (error) {
+      this.setDown(asError(error));
+      throw error;
+    }
+    this.lastError = new Error('The connection to a node of the Cluster was closed.');
+    this.setUp();
+  }
+
+  /** Rejects if the node does not answer, or knows of slots that are not served. */
+  async #probeNode(node: Redis): Promise<void> {
+    try {
+      const info = await node.cluster('INFO');
+      this.#answeredAtMs.set(node, performance.now());
+      if (!info.includes('cluster_state:ok')) throw new Error('The Cluster does not serve all of its slots.');
+    } catch (error) {
+      const answeredAtMs = this.#answeredAtMs.get(node);
+      if (answeredAtMs === undefined) this.#answeredAtMs.set(node, performance.now());
+      // The Cluster then asks another node who has its slots; without any node it begins again with those of the address.
+      else if (performance.now() - answeredAtMs > DROP_AFTER_MS) node.disconnect();
+      this.setDown(asError(error));
+      throw error;
+    }
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }

@@ -1,49 +1,47 @@
-/** Lua scripts, sent by their digest: their text goes over the wire only where Redis doesn't know them yet. */
-import { createHash } from 'node:crypto';
-import type { RedisClient } from './client.ts';
-import { type CommandArgument, sendLean } from './lean-command.ts';
+/** Lua scripts, as commands that ioredis defines: it sends their digest, and their text if Redis does not know them. */
+import type { Result } from 'ioredis';
+import type { RedisLink } from './connection.ts';
+
+export type ScriptArgument = string | number | Buffer;
+
+type ScriptName = `script:${string}`;
+
+declare module 'ioredis' {
+  /** All scripts are called alike, as `runScript` defines them. */
+  interface RedisCommander<Context> {
+    [name: ScriptName]: (keys: number, ...keysAndArgs: ScriptArgument[]) => Result<unknown, Context>;
+  }
+}
 
 export interface RedisScript {
+  readonly name: ScriptName;
   readonly lua: string;
-  /** SHA-1 of the text, in hex, as EVALSHA takes it. */
-  readonly sha: string;
 }
 
 export interface ScriptCall {
   /** All of one slot. */
   readonly keys: readonly string[];
-  readonly args: readonly CommandArgument[];
+  readonly args: readonly ScriptArgument[];
 }
 
-export function defineScript(lua: string): RedisScript {
-  return { lua, sha: createHash('sha1').update(lua).digest('hex') };
+/** `name` is only for ioredis: no two scripts have the same. */
+export function defineScript(name: string, lua: string): RedisScript {
+  return { name: `script:${name}`, lua };
 }
 
-/** A script that Redis doesn't know was not run, so that sending it again runs it once. */
-function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
-}
-
-/** Runs it. The reply is whatever the script returns, to be checked by the caller. Rejects as any command does. */
-export function runScript(client: RedisClient, script: RedisScript, call: ScriptCall): Promise<unknown> {
-  return run(client, script, call, 'utf8');
+/** Runs it. The reply is what the script returns, to be checked by the caller. Rejects as `RedisLink.run` does. */
+export function runScript(redis: Pick<RedisLink, 'run'>, script: RedisScript, call: ScriptCall): Promise<unknown> {
+  return run(redis, script, '', call);
 }
 
 /** The same for scripts that return bytes: strings in the reply are Buffers. */
-export function runScriptForBytes(client: RedisClient, script: RedisScript, call: ScriptCall): Promise<unknown> {
-  return run(client, script, call, null);
+export function runScriptForBytes(redis: Pick<RedisLink, 'run'>, script: RedisScript, call: ScriptCall) {
+  return run(redis, script, 'Buffer', call);
 }
 
-async function run(
-  client: RedisClient,
-  { lua, sha }: RedisScript,
-  { keys, args }: ScriptCall,
-  replyEncoding: 'utf8' | null,
-): Promise<unknown> {
-  try {
-    return await sendLean(client, 'evalsha', [sha, keys.length, ...keys, ...args], replyEncoding);
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error;
-    return await sendLean(client, 'eval', [lua, keys.length, ...keys, ...args], replyEncoding);
-  }
+function run(redis: Pick<RedisLink, 'run'>, { name, lua }: RedisScript, variant: string, call: ScriptCall) {
+  return redis.run(async (client): Promise<unknown> => {
+    if (client[name] === undefined) client.defineCommand(name, { lua });
+    return await client[`${name}${variant}`]?.(call.keys.length, ...call.keys, ...call.args);
+  });
 }

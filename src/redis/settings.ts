@@ -1,20 +1,146 @@
-/** What a Redis is and how it is set, as far as it tells; at start a gateway warns of what does not suit it. */
-import { databaseOf, type RedisClient } from './client.ts';
-import { redisFaults, type RedisSettings, type RedisUse } from './faults.ts';
-import type { RedisLink, RedisServer } from './link.ts';
+/**
+ * How a Redis is set, compared with what evalgate keeps there: state (keys, quotas, epochs) must neither be dropped nor
+ * lost, cached answers may. The doctor reports it; a gateway warns of it at its start.
+ */
+import type { RedisServer } from './connection.ts';
 
-export interface ServerSettings {
-  readonly server: RedisServer;
-  readonly settings: RedisSettings;
+/**
+ * The oldest version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that ask
+ * for the time and then write need 5.0.
+ */
+const OLDEST = { major: 6, minor: 0 } as const;
+/** Above this share a memory that evicts nothing is about to refuse writes. */
+const NEARLY_FULL = 0.8;
+
+export interface RedisSettings {
+  /** Null, as all else here, where it is not told. */
+  readonly version: string | null;
+  /** `standalone`, `cluster` or `sentinel`. */
+  readonly mode: string | null;
+  readonly isReplica: boolean | null;
+  /** Of a primary, how many replicas follow it now. */
+  readonly replicas: number | null;
+  /** Of the running server: two addresses with the same one lead to the same memory. */
+  readonly runId: string | null;
+  /** Such as `noeviction`. */
+  readonly evictionPolicy: string | null;
+  /** 0 for no limit. */
+  readonly maxMemoryBytes: number | null;
+  readonly usedMemoryBytes: number | null;
+  readonly appendsToFile: boolean | null;
+  readonly savesSnapshots: boolean | null;
+  /** Whether what was to be written to disk last could not be. */
+  readonly failedToWrite: boolean;
 }
 
-/** Asks each server. `CONFIG` is refused by most hosted Redis: what only that tells is null there. Rejects where `INFO` fails. */
-export function readAllSettings(link: Pick<RedisLink, 'servers'>): Promise<readonly ServerSettings[]> {
-  return Promise.all(link.servers().map(async (server) => ({ server, settings: await readRedisSettings(server) })));
+/** What is kept there: `both` where the response cache has no Redis of its own. */
+export type RedisUse = 'state' | 'cache' | 'both';
+
+/** What the address says that it is. */
+export type RedisKind = 'single' | 'cluster' | 'sentinel';
+
+export interface RedisFault {
+  readonly about: 'version' | 'mode' | 'replicas' | 'memory' | 'persistence';
+  /** `fail`: evalgate does not work there, or loses what it must keep. `warn`: it can be lived with. */
+  readonly severity: 'fail' | 'warn';
+  /** What is said of it, after a name: `may drop API keys ...`. */
+  readonly finding: string;
+  /** What to set, in whole sentences. */
+  readonly remedy: string;
 }
 
-/** Asks one server, as `readAllSettings` does. */
-export async function readRedisSettings({ client }: { readonly client: RedisClient }): Promise<RedisSettings> {
+/** What is wrong with it for that use; nothing if all is well or not known. */
+export function redisFaults(settings: RedisSettings, use: RedisUse, kind: RedisKind = 'single'): readonly RedisFault[] {
+  const ofState = use === 'cache' ? [] : [replicasFault(settings, kind), persistenceFault(settings)];
+  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use);
+  return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
+}
+
+function versionFault({ version }: RedisSettings): RedisFault | null {
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(version ?? '') ?? [];
+  const isOld = Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor);
+  if (major === undefined || !isOld) return null;
+  const finding = `is of version ${version}, too old for what evalgate asks of it`;
+  const remedy = `Use Redis ${OLDEST.major}.${OLDEST.minor} or newer, or Valkey.`;
+  return { about: 'version', severity: 'fail', finding, remedy };
+}
+
+function modeFault({ mode, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
+  const fault = { about: 'mode', severity: 'fail' } as const;
+  if (mode === 'cluster' && kind !== 'cluster') {
+    const finding = 'is a node of a Cluster, and holds only some of the keys';
+    return { ...fault, finding, remedy: 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).' };
+  }
+  if (mode === 'sentinel') {
+    const remedy = 'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.';
+    return { ...fault, finding: 'is a Sentinel', remedy };
+  }
+  if (isReplica !== true) return null;
+  const finding = 'is a replica, and replicas refuse changes';
+  return { ...fault, finding, remedy: 'Give the address of its primary.' };
+}
+
+/** A single Redis need not have any; a Cluster and Sentinels rely on them. */
+function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
+  if (kind === 'single' || isReplica === true || replicas === null || replicas > 0) return null;
+  const finding =
+    'has no replica that could take over: when it is gone, what it holds is out of reach until it is back';
+  return { about: 'replicas', severity: 'warn', finding, remedy: 'Add a replica, or bring back the one that it had.' };
+}
+
+function stateMemoryFault(settings: RedisSettings, use: RedisUse): RedisFault | null {
+  const { evictionPolicy, maxMemoryBytes, usedMemoryBytes } = settings;
+  const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
+  const noeviction = toSet('maxmemory-policy noeviction');
+  const remedy = use === 'both' ? `${noeviction} And ${own}.` : noeviction;
+  if (evictionPolicy?.startsWith('allkeys-') === true) {
+    const finding = `may drop API keys when its memory is full (maxmemory-policy ${evictionPolicy})`;
+    return { about: 'memory', severity: 'fail', finding, remedy };
+  }
+  if (evictionPolicy?.startsWith('volatile-') === true) {
+    const finding = `may forget the use of rate limits when its memory is full (maxmemory-policy ${evictionPolicy})`;
+    return { about: 'memory', severity: 'warn', finding, remedy };
+  }
+  const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;
+  if (share <= NEARLY_FULL) return null;
+  const finding = `has ${Math.round(share * 100)} % of its maxmemory in use, and refuses all changes once it is full`;
+  const room = use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.';
+  return { about: 'memory', severity: 'warn', finding, remedy: room };
+}
+
+function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {
+  if (maxMemoryBytes === 0) {
+    const finding = 'has no limit of memory (maxmemory 0), and the response cache fills all there is';
+    const remedy = 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.';
+    return { about: 'memory', severity: 'warn', finding, remedy };
+  }
+  if (evictionPolicy !== 'noeviction') return null;
+  const finding = 'caches nothing more when its memory is full (maxmemory-policy noeviction)';
+  return { about: 'memory', severity: 'warn', finding, remedy: toSet('maxmemory-policy allkeys-lru') };
+}
+
+function persistenceFault({ appendsToFile, savesSnapshots, failedToWrite }: RedisSettings): RedisFault | null {
+  const about = 'persistence';
+  if (failedToWrite) {
+    const finding = 'could not write to its disk lately, so that changes are lost when it restarts';
+    const remedy = 'Its log says why: often the disk is full, or its folder belongs to another user.';
+    return { about, severity: 'fail', finding, remedy };
+  }
+  if (appendsToFile !== false || savesSnapshots === null) return null;
+  const remedy = toSet('appendonly yes');
+  if (!savesSnapshots) {
+    return { about, severity: 'fail', finding: 'loses all API keys when it restarts: it saves nothing', remedy };
+  }
+  const finding = 'saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again';
+  return { about, severity: 'warn', finding, remedy };
+}
+
+function toSet(line: string): string {
+  return `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+}
+
+/** Asks one server. Most hosted Redis refuse `CONFIG`: what only that says is null there. Rejects if `INFO` fails. */
+export async function readRedisSettings({ client }: Pick<RedisServer, 'client'>): Promise<RedisSettings> {
   const savePoints = await client.config('GET', 'save').then(valueOf, () => null);
   return settingsOf(await client.info(), savePoints);
 }
@@ -42,55 +168,6 @@ export function settingsOf(info: string, savePoints: string | null): RedisSettin
   };
 }
 
-/**
- * Looks once, as soon as it answers, and warns in whole sentences; where it can't be asked then, when it comes back.
- * Never throws. `use`: `both` where the response cache is in the same Redis.
- */
-export function warnOfRedisSettings(
-  link: RedisLink,
-  warn: (warning: string) => void,
-  use: Exclude<RedisUse, 'cache'> = 'state',
-): void {
-  let hasLooked = false;
-  const look = async (): Promise<void> => {
-    const found = await readAllSettings(link);
-    if (hasLooked) return;
-    hasLooked = true;
-    end();
-    for (const { server, settings } of found) {
-      const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
-      for (const { finding, remedy } of redisFaults(settings, use, link.kind)) warn(`${where} ${finding}. ${remedy}`);
-    }
-  };
-  const end = link.onUp(() => void look().catch(() => undefined));
-  if (link.isUp()) look().catch(() => undefined);
-}
-
-/**
- * Warns once where the database of the address is not there: Redis then goes on with the first one, among the keys of
- * somebody else perhaps. Never throws.
- */
-export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
-  const { client, role } = link;
-  const db = databaseOf(client);
-  if (db === 0) return;
-  let hasWarned = false;
-  const look = async (): Promise<void> => {
-    try {
-      await client.select(db);
-    } catch (error) {
-      if (hasWarned || !(error instanceof Error) || !error.message.includes('DB index')) return;
-      hasWarned = true;
-      const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-      warn(
-        `The Redis of ${setting} has no database ${db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
-      );
-    }
-  };
-  link.onUp(() => void look());
-  if (link.isUp()) void look();
-}
-
 function fieldsOf(info: string): ReadonlyMap<string, string> {
   const lines = info.split(/\r?\n/).filter((line) => line.includes(':'));
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
@@ -100,7 +177,7 @@ function numberOf(text: string | null): number | null {
   return text !== null && /^\d+$/.test(text) ? Number(text) : null;
 }
 
-/** Of `CONFIG GET name`: the name and its value in turn. */
+/** From the reply to `CONFIG GET name`: the name and its value in turn. */
 function valueOf(reply: unknown): string | null {
   const value: unknown = Array.isArray(reply) ? reply[1] : null;
   return typeof value === 'string' ? value : null;

@@ -1,8 +1,11 @@
 /** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
-import { Agent as HttpAgent, type AgentOptions, type IncomingHttpHeaders } from 'node:http';
+import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
-import got, { AbortError, type Got, type PlainResponse, TimeoutError } from 'got';
+import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
 import { parseJson, UnreadableJsonError } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
@@ -48,6 +51,11 @@ export interface StoreClientOptions {
 
 /** Below the shortest idle time that common servers allow (5 s), so that a call seldom meets a connection being closed. */
 const IDLE_TIMEOUT_MS = 4000;
+/** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
+const MAX_INTERIM_RESPONSES = 16;
+const TOO_MANY_INTERIM_RESPONSES = `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`;
+/** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
+const MAX_CODING_OVERHEAD_BYTES = 512 * 1024;
 /** The body of an error is read for its code alone, and is not worth the rest of the deadline. */
 const MAX_ERROR_BODY_BYTES = 8 * 1024;
 const ERROR_BODY_TIMEOUT_MS = 1000;
@@ -104,6 +112,8 @@ export class StoreClient {
       retry: { limit: 0 },
       followRedirect: false,
       throwHttpErrors: false,
+      // Decoded here, within the cap on the decoded bytes.
+      decompress: false,
       signal: this.#closing.signal,
     });
   }
@@ -150,33 +160,84 @@ export class StoreClient {
       headers: headersOf(request),
       timeout: { request: timeoutMs },
     });
-    const head: { status: number | null; headers: IncomingHttpHeaders } = { status: null, headers: {} };
-    let errorBodyTimer: NodeJS.Timeout | undefined;
-    stream.once('response', ({ statusCode, headers }: PlainResponse) => {
-      Object.assign(head, { status: statusCode, headers });
-      if (statusCode !== 200) errorBodyTimer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
+    stream.once('request', (outgoing: ClientRequest) => {
+      let interim = 0;
+      outgoing.on('information', () => {
+        interim += 1;
+        if (interim > MAX_INTERIM_RESPONSES) stream.destroy(garbled(TOO_MANY_INTERIM_RESPONSES));
+      });
     });
+    let status: number | null = null;
     try {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of stream as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        const limit = head.status === 200 ? this.#options.maxResponseBytes : MAX_ERROR_BODY_BYTES;
-        // Leaving the loop destroys the stream and its connection.
-        if (bytes > limit) throw new StoreError('garbled', `the body is larger than ${limit} bytes`, head);
-        chunks.push(chunk);
-      }
-      if (head.status === null) throw new StoreError('unreachable', 'the store sent no response');
-      return { status: head.status, headers: head.headers, body: Buffer.concat(chunks, bytes) };
+      const { statusCode, headers } = await new Promise<PlainResponse>((resolve, reject) => {
+        stream.once('response', resolve).once('error', reject);
+      });
+      status = statusCode;
+      const body =
+        status === 200
+          ? await readBody(stream, headers, this.#options.maxResponseBytes)
+          : await readErrorBody(stream, headers);
+      return { status, headers, body };
     } catch (error) {
-      const { status, headers } = head;
-      // The status says that the call failed, whatever becomes of the body.
-      if (status !== null && status !== 200) return { status, headers, body: Buffer.alloc(0) };
       throw storeErrorOf(error, status, timeoutMs);
-    } finally {
-      clearTimeout(errorBodyTimer);
     }
   }
+}
+
+/**
+ * The decoded body. Its cap is on the decoded bytes: a gzip bomb is given up when its output passes the cap. Any failure
+ * destroys the stream and its connection.
+ */
+async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const chunk of decoded) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw garbled(`the body is larger than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+  };
+  /** A coded body of nothing could go on for ever. */
+  async function* bounded(coded: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    let codedBytes = 0;
+    for await (const chunk of coded) {
+      codedBytes += chunk.length;
+      if (codedBytes > bytes + MAX_CODING_OVERHEAD_BYTES)
+        throw garbled('the body has far more bytes than what it holds');
+      yield chunk;
+    }
+  }
+  switch (headers['content-encoding']?.trim().toLowerCase() ?? '') {
+    case '':
+    case 'identity':
+      await collect(stream);
+      break;
+    case 'gzip':
+    case 'x-gzip':
+      await pipeline(stream, bounded, createGunzip(), collect);
+      break;
+    default:
+      stream.destroy();
+      throw garbled('the body has a content coding that was not asked for');
+  }
+  return Buffer.concat(chunks, bytes);
+}
+
+/** The status says that the call failed, whatever becomes of the body: one that cannot be read is taken as empty. */
+async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Promise<Buffer> {
+  const timer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
+  try {
+    return await readBody(stream, headers, MAX_ERROR_BODY_BYTES);
+  } catch {
+    return Buffer.alloc(0);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function garbled(privateMessage: string): StoreError {
+  return new StoreError('garbled', privateMessage, { status: 200 });
 }
 
 function baseOf(baseUrl: string): string {
@@ -264,6 +325,7 @@ function retryAfterMsOf(header: string | undefined, nowMs: number): number | nul
  */
 function storeErrorOf(error: unknown, status: number | null, timeoutMs: number): StoreError {
   if (error instanceof StoreError) return error;
+  if (error instanceof RequestError && error.cause instanceof StoreError) return error.cause;
   if (error instanceof TimeoutError) {
     return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
   }

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import type { Clock } from '../clock.ts';
-import { callRateKey } from '../redis/keys.ts';
-import type { RedisLink } from '../redis/link.ts';
+import { callRateKey } from '../redis/names.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../timers.ts';
 import { BURST_MS, type CallRate, createLocalCallRate } from './call-rate.ts';
@@ -37,7 +37,9 @@ const replySchema = z.int();
  * two calls, the burst, how many are wanted, and how far ahead is too far: then Redis's clock was set back. Returns after
  * how long they may go.
  */
-const BOOK = defineScript(`
+const BOOK = defineScript(
+  'bookCalls',
+  `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local from = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
@@ -45,7 +47,8 @@ if from > now + tonumber(ARGV[4]) then from = now end
 local to = from + ARGV[1] * ARGV[3]
 redis.call('SET', KEYS[1], string.format('%.0f', to), 'PX', math.ceil((to - now) / 1000) + 1000)
 return math.max(0, math.ceil(to - ARGV[2] - now))
-`);
+`,
+);
 
 class RedisCallRate implements CallRate {
   readonly #options: RedisCallRateOptions;
@@ -78,7 +81,7 @@ class RedisCallRate implements CallRate {
     const calls = Math.max(1, Math.floor(burstMicros / intervalMicros / processes()));
     try {
       const asked = { keys: [callRateKey(store)], args: [intervalMicros, burstMicros, calls, TOO_FAR_AHEAD_MICROS] };
-      const waitMicros = replySchema.parse(await runScript(link.client, BOOK, asked));
+      const waitMicros = replySchema.parse(await runScript(link, BOOK, asked));
       timers.after(Math.ceil(waitMicros / 1000), () => {
         this.#leave = { calls, untilMs: this.#nowMs() + LEAVE_HOLDS_MS };
         whenMore();

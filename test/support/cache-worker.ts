@@ -13,7 +13,7 @@ import { openRedisFleet, type RedisFleet } from '../../src/cache/redis-fleet.ts'
 import { systemTimers } from '../../src/timers.ts';
 import { AdjustableTimes, DEFAULT_TIMES } from '../../src/cache/times.ts';
 import { systemClock } from '../../src/clock.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { createHttpStore } from '../../src/upstream/http-store.ts';
 import { StoreError } from '../../src/upstream/store.ts';
 import { type Command, requestSchema, settingsSchema, type WorkerSettings } from './cache-commands.ts';

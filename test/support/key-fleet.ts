@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../src/clock.ts';
 import type { NewKey } from '../../src/keys/key.ts';
 import { createRedisRegistry, type RedisRegistry, type RedisRegistryHooks } from '../../src/keys/redis-registry.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 
 export const GRACE_MS = 600_000;
 

@@ -1,8 +1,8 @@
-import type { RedisLink } from '../../src/redis/link.ts';
-import type { AboutMember } from '../../src/redis/member.ts';
-import { createMembers, type Members } from '../../src/redis/members.ts';
+import type { RedisLink } from '../../src/redis/connection.ts';
+import type { InstanceInfo } from '../../src/redis/instances.ts';
+import { createInstances, type Instances } from '../../src/redis/instances.ts';
 
-const ABOUT: AboutMember = {
+const ABOUT: InstanceInfo = {
   host: 'gateway-1',
   pid: 4242,
   version: '1.2.3',
@@ -12,6 +12,6 @@ const ABOUT: AboutMember = {
 };
 
 /** A process's place in the fleet, with beats that a test needn't wait for. */
-export function openMembers(link: RedisLink, about: Partial<AboutMember> = {}, beatEveryMs = 50): Members {
-  return createMembers({ link, about: { ...ABOUT, ...about }, atLeast: 1, beatEveryMs });
+export function openMembers(link: RedisLink, about: Partial<InstanceInfo> = {}, beatEveryMs = 50): Instances {
+  return createInstances({ link, about: { ...ABOUT, ...about }, atLeast: 1, beatEveryMs });
 }

@@ -1,8 +1,8 @@
 /** What the quota's script costs Redis. */
 import { QUOTA_WINDOWS } from '../../src/quota/log.ts';
 import { admittedOf, takeFromLogs } from '../../src/quota/redis-log.ts';
-import type { RedisClient } from '../../src/redis/client.ts';
-import { quotaLogKey } from '../../src/redis/keys.ts';
+import type { RedisClient, RedisCommands, RedisLink } from '../../src/redis/connection.ts';
+import { quotaLogKey } from '../../src/redis/names.ts';
 
 const ROUNDS = 15;
 const CALLS = 20;
@@ -11,14 +11,15 @@ const QUOTA_ID = 'cost';
 const RUNS = [{ limits: { perMinute: 120, perHour: 3000 }, count: 1 }];
 
 /** Redis's CPU time of one call, microseconds, with that many requests of the last hour in the log: 1,000 at most. */
-export async function scriptMicros(client: RedisClient, entries: number): Promise<number> {
+export async function scriptMicros(link: RedisLink, entries: number): Promise<number> {
+  const { client } = link;
   const means: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await fill(client, entries);
     const before = await scriptStats(client);
     // The first call of a process knows nothing of the log, the others what the one before saw.
     let minuteUse = 0;
-    for (let i = 0; i < CALLS; i += 1) minuteUse = await take(client, minuteUse);
+    for (let i = 0; i < CALLS; i += 1) minuteUse = await take(link, minuteUse);
     const after = await scriptStats(client);
     means.push((after.micros - before.micros) / (after.calls - before.calls));
   }
@@ -27,9 +28,9 @@ export async function scriptMicros(client: RedisClient, entries: number): Promis
 }
 
 /** Use of the minute after the call. */
-async function take(client: RedisClient, expectedUse: number): Promise<number> {
+async function take(redis: RedisCommands, expectedUse: number): Promise<number> {
   const quotas = [{ quotaId: QUOTA_ID, runs: RUNS }];
-  const [reply] = await takeFromLogs(client, quotas, QUOTA_WINDOWS, () => expectedUse);
+  const [reply] = await takeFromLogs(redis, quotas, QUOTA_WINDOWS, () => expectedUse);
   if (reply === undefined || reply instanceof Error) throw reply ?? new Error('there is no reply');
   return reply.minute.used + admittedOf(reply);
 }

@@ -5,7 +5,7 @@ import { rateLimitHeaders } from './quota-headers.ts';
 import type { QuotaWindows } from '../../src/quota/log.ts';
 import type { Quota, QuotaDecision, QuotaLimits } from '../../src/quota/quota.ts';
 import { openFleetQuota } from '../../src/quota/redis-open.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { SeededRandom } from './random.ts';
 import { linkUp } from './redis-link.ts';
 

@@ -1,4 +1,4 @@
-import type { RedisLink } from '../../src/redis/link.ts';
+import type { RedisLink } from '../../src/redis/connection.ts';
 
 /** Resolves once the link is up; at once where it is. */
 export async function linkUp(link: RedisLink): Promise<void> {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { systemClock } from '../../src/clock.ts';
 import type { QuotaDecision } from '../../src/quota/quota.ts';
 import { openFleetQuota } from '../../src/quota/redis-open.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { SeededRandom } from './random.ts';
 import { linkUp } from './redis-link.ts';
 

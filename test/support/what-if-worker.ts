@@ -6,7 +6,7 @@ import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import { redisBoard, redisMessages } from '../../src/cache/what-if/redis-what-if.ts';
 import { fleetWhatIf } from '../../src/cache/what-if/what-if.ts';
 import { systemClock } from '../../src/clock.ts';
-import { openRedis } from '../../src/redis/link.ts';
+import { openRedis } from '../../src/redis/connection.ts';
 import { systemTimers } from '../../src/timers.ts';
 import { OUTDATED_LIMITS } from './insight.ts';
 import { until } from './key-fleet.ts';

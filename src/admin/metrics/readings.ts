@@ -1,7 +1,7 @@
 /** What gauges read at the moment when the metrics are asked for. */
 import type { Usage } from '../../cache/ports.ts';
 import type { Hearing } from '../../cache/redis-hearing.ts';
-import type { RedisRole } from '../../redis/link.ts';
+import type { RedisRole } from '../../redis/connection.ts';
 import type { GuardStatus } from '../../upstream/guard.ts';
 import type { Readiness } from '../readiness.ts';
 

@@ -1,11 +1,11 @@
 /** Asks a Redis all that the doctor wants to know, and tries what a gateway does there. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { channelName, trialKeys } from '../../redis/keys.ts';
+import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
-import type { RedisSettings } from '../../redis/faults.ts';
+import type { RedisSettings } from '../../redis/settings.ts';
 import { readRedisSettings } from '../../redis/settings.ts';
-import type { RedisLink, RedisServer } from '../../redis/link.ts';
+import type { RedisLink, RedisServer } from '../../redis/connection.ts';
 import { redisReason } from '../redis.ts';
 
 export interface ClockReading {
@@ -41,7 +41,9 @@ const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
 /** KEYS: a name of our own. ARGV: a channel, and how long the name lives at most. What a gateway's scripts do, in little. */
-const TRIAL = defineScript(`
+const TRIAL = defineScript(
+  'tryOut',
+  `
 local time = redis.call('TIME')
 redis.call('SET', KEYS[1], time[1], 'NX', 'PX', ARGV[2])
 redis.call('DEL', KEYS[1])
@@ -56,7 +58,8 @@ redis.call('ZADD', KEYS[1], time[1], 'member')
 redis.call('DEL', KEYS[1])
 redis.call('PUBLISH', ARGV[1], 'trial')
 return 1
-`);
+`,
+);
 
 /** `link` is up. Rejects where Redis stops answering. */
 export async function lookAtRedis(link: RedisLink): Promise<RedisLook> {
@@ -119,7 +122,7 @@ async function tryOut(link: RedisLink): Promise<void> {
     if (awaited === 0) heard.resolve();
   });
   try {
-    await Promise.all(keys.map((key) => runScript(link.client, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
+    await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
     await within(heard.promise, 'a message that was published did not arrive');
   } finally {
     end();

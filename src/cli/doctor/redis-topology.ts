@@ -1,7 +1,7 @@
 /** Looks at what a Redis of several parts consists of: the primaries of a Cluster, or what its Sentinels say. */
 import { parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
-import { CLUSTER_SLOTS, viewCluster } from '../../redis/cluster-view.ts';
-import { askSentinels, type SentinelAnswer } from '../../redis/sentinels.ts';
+import { CLUSTER_SLOTS, viewCluster } from '../redis-nodes.ts';
+import { askSentinels, type SentinelAnswer } from '../redis-nodes.ts';
 import { type Check, ok, warn } from './check.ts';
 import type { RedisLook } from './redis-look.ts';
 

@@ -1,7 +1,13 @@
 /** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
 import type { Config } from '../../config/config.ts';
-import { type RedisFault, redisFaults, type RedisKind, type RedisSettings, type RedisUse } from '../../redis/faults.ts';
-import type { RedisRole } from '../../redis/link.ts';
+import {
+  type RedisFault,
+  redisFaults,
+  type RedisKind,
+  type RedisSettings,
+  type RedisUse,
+} from '../../redis/settings.ts';
+import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
@@ -9,14 +15,12 @@ import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 
 /** Every request waits for Redis once at least. */
 const SLOW_MS = 10;
-/** As long as a request waits for the count of its rate limit; then its process goes on with its share of the limit. */
-const TOO_SLOW_MS = 80;
 const CLOCK_TOLERANCE_MS = 1000;
 
 export const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 /** Of both, where there are two. */
-export async function checkRedis({ url, cacheUrl }: Config['redis']): Promise<readonly Check[]> {
+export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']): Promise<readonly Check[]> {
   if (url === null) {
     return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
   }
@@ -25,9 +29,9 @@ export async function checkRedis({ url, cacheUrl }: Config['redis']): Promise<re
     cacheUrl === null || cacheUrl === url ? null : visit('cache', cacheUrl),
   ]);
   const isShared = cache === null || isSameServer(state, cache);
-  const checks = [...checksOf(state, isShared ? 'both' : 'state')];
+  const checks = [...checksOf(state, isShared ? 'both' : 'state', timeoutMs)];
   if (cache === null) return checks;
-  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, 'cache'))];
+  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, 'cache', timeoutMs))];
 }
 
 /** What was found there, or why nothing could be. */
@@ -77,11 +81,11 @@ function sameServer(): Check {
   );
 }
 
-function checksOf({ role, look, failure, topology }: Visit, use: RedisUse): readonly Check[] {
+function checksOf({ role, look, failure, topology }: Visit, use: RedisUse, timeoutMs: number): readonly Check[] {
   if (look === null) return failure === null ? [] : [failure, ...topology];
   const setting = settingOf(role);
   const checks = [
-    checkLatency(look, role),
+    checkLatency(look, role, timeoutMs),
     ...topology,
     ...checkServers(look, role, use),
     checkRefusal(look.refusal, setting),
@@ -104,15 +108,19 @@ function checkServers({ servers, kind }: RedisLook, role: RedisRole, use: RedisU
   return [...own, ...common];
 }
 
-/** How long it takes to answer; `servers` for its version. */
-export function checkLatency({ latencyMs, servers }: Pick<RedisLook, 'latencyMs' | 'servers'>, role: RedisRole): Check {
+/** How long it takes to answer; `servers` for its version. From `timeoutMs` on each process goes on with its share of the limits. */
+export function checkLatency(
+  { latencyMs, servers }: Pick<RedisLook, 'latencyMs' | 'servers'>,
+  role: RedisRole,
+  timeoutMs: number,
+): Check {
   const version = servers[0]?.settings?.version ?? null;
   const what = version === null ? 'answers' : `version ${version} answers`;
   const took = latencyMs < 10 ? latencyMs.toFixed(1) : latencyMs.toFixed(0);
   const message = `${settingOf(role)}: ${what} in ${took} ms (median of ${PINGS} pings)`;
   const nearer = 'Run it near the gateways (same network, same zone), and look at its load with redis-cli --latency.';
-  if (role === 'state' && latencyMs >= TOO_SLOW_MS) {
-    return fail('redis', `${message}; rate limits are not exact from ${TOO_SLOW_MS} ms on`, nearer);
+  if (role === 'state' && latencyMs >= timeoutMs) {
+    return fail('redis', `${message}; rate limits are not exact from ${timeoutMs} ms on`, nearer);
   }
   return latencyMs > SLOW_MS ? warn('redis', `${message}; every request waits for it`, nearer) : ok('redis', message);
 }
@@ -163,12 +171,22 @@ export function checkRefusal(refusal: string | null, setting: string): Check {
   );
 }
 
+/** By the code of the reply. Scripts report a missing right as ERR. */
 function refusalAdvice(refusal: string, setting: string): string {
-  if (refusal.startsWith('OOM')) return 'Its memory is full: raise maxmemory there.';
-  if (refusal.startsWith('READONLY')) return `Set ${setting} to its primary.`;
-  if (refusal.startsWith('MISCONF')) return 'It cannot save to its disk; its log says why.';
-  if (/NOPERM|ACL|permissions|can't (?:run|access)/.test(refusal)) return `Give its user these rights: ${REDIS_RIGHTS}`;
-  return 'Its log, and `redis-cli ACL LOG`, may say more.';
+  switch (refusal.replace(/ .*/s, '')) {
+    case 'OOM':
+      return 'Its memory is full: raise maxmemory there.';
+    case 'READONLY':
+      return `Set ${setting} to its primary.`;
+    case 'MISCONF':
+      return 'It cannot save to its disk; its log says why.';
+    case 'NOPERM':
+    case 'ACL':
+    case 'ERR':
+      return `Give its user these rights: ${REDIS_RIGHTS}`;
+    default:
+      return 'Its log, and `redis-cli ACL LOG`, may say more.';
+  }
 }
 
 /** Quotas go by Redis's clock; expiry of keys and ages of answers by the gateways'. */

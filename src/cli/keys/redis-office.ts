@@ -35,7 +35,7 @@ export interface RedisOfficeOptions {
 export async function openRedisOffice({ url, warn }: RedisOfficeOptions): Promise<KeyOffice> {
   const link = await openAnsweringRedis({ role: 'state', url });
   const registry = createRedisKeyStore({
-    client: link.client,
+    redis: link,
     clock: systemClock,
     onBrokenRecord: ({ message }) => warn(`${message}. It is left out here.`),
   });

@@ -1,9 +1,10 @@
 /** The exact quota: the pure algorithm, four processes on one Redis, clients that obey `Retry-After`, and what it costs. */
-import { connectWhenUp } from '../../support/redis/client.ts';
+import { openRedis } from '../../../src/redis/connection.ts';
 import { scriptMicros } from '../../support/quota-cost.ts';
 import { hammerFleet } from '../../support/quota-fleet.ts';
 import { followRetryAfter } from '../../support/quota-retry.ts';
 import { judgeTraces } from '../../support/quota-traces.ts';
+import { linkUp } from '../../support/redis-link.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { count, ms, type Row, scaled, type Scale } from '../row.ts';
 
@@ -69,9 +70,10 @@ async function retries({ url }: TestRedis, scale: Scale): Promise<Row> {
 }
 
 async function cost({ url }: TestRedis, scale: Scale): Promise<Row> {
-  const client = await connectWhenUp(url, 5000);
+  const link = openRedis({ url, role: 'state' });
+  await linkUp(link);
   try {
-    const micros = await scriptMicros(client, LOG_ENTRIES);
+    const micros = await scriptMicros(link, LOG_ENTRIES);
     return {
       name: 'quota, cost',
       bar: `at most ${SCRIPT_BAR_MICROS[scale]} µs of Redis's CPU a request with ${count(LOG_ENTRIES)} requests in the log`,
@@ -79,6 +81,6 @@ async function cost({ url }: TestRedis, scale: Scale): Promise<Row> {
       ok: micros <= SCRIPT_BAR_MICROS[scale],
     };
   } finally {
-    client.disconnect();
+    await link.close();
   }
 }

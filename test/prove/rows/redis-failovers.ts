@@ -6,7 +6,7 @@ import { Load } from '../../support/load.ts';
 import type { Sample, Target } from '../../support/load-commands.ts';
 import { withClient } from '../../support/redis/client.ts';
 import { spawnCluster, spawnSentinels, type TestRedis } from '../../support/redis.ts';
-import { registryKey } from '../../../src/redis/keys.ts';
+import { registryKey } from '../../../src/redis/names.ts';
 import { count, ms, type Row, type Scale, slackMs } from '../row.ts';
 
 const GATEWAYS = 2;

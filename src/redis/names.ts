@@ -52,13 +52,13 @@ export function quotaMergeKey(quotaId: string, mergeId: string): string {
   return `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
 }
 
-/** What each gateway process that is alive tells of itself: a hash, by the process's id. */
-export function membersKey(): string {
+/** What each living gateway process reports of itself: a hash, by the process's id. */
+export function instancesKey(): string {
   return taggedKey('members');
 }
 
 /** The same processes in a sorted set, scored by the time of their last heartbeat. */
-export function memberBeatsKey(): string {
+export function heartbeatsKey(): string {
   return taggedKey('members', 'beats');
 }
 

@@ -1,0 +1,354 @@
+/**
+ * A link to one Redis, to a Cluster, or to the primary that Sentinels name: a connection for commands and one for
+ * messages, with bounded waits, and whether Redis answers. Nothing is queued while it does not, and no command is sent
+ * twice.
+ */
+import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
+import { parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
+import { ClusterHealth, ConnectionHealth, type Health } from './health.ts';
+import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
+
+/** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
+export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
+
+/** What is kept there: keys, quotas and epochs (`state`), or only the response cache (`cache`). */
+export type RedisRole = 'state' | 'cache';
+
+/**
+ * - `answered`: Redis did it
+ * - `refused`: Redis answered with an error
+ * - `timeout`: no answer in time
+ * - `lost`: the connection ended before the answer
+ * - `unsent`: there was no connection to send it on
+ */
+export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
+
+/** They are notified of changes, for logs and metrics. A Redis that is down is reported once, not at each attempt. */
+export interface RedisHooks {
+  readonly onUp?: (role: RedisRole) => void;
+  readonly onDown?: (role: RedisRole, reason: Error) => void;
+  /** Called for each `run`, so it has to be cheap. */
+  readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
+}
+
+export interface RedisLinkOptions {
+  /** As `parseRedisAddress` takes it. */
+  readonly url: string;
+  readonly role: RedisRole;
+  readonly hooks?: RedisHooks;
+  /** How long a command waits for its answer before it rejects. */
+  readonly timeoutMs?: number;
+}
+
+/** One server, for what is asked of a server and not of keys, such as INFO or SCAN. */
+export interface RedisServer {
+  /** Host and port. */
+  readonly name: string;
+  readonly client: RedisClient;
+}
+
+export interface RedisLink {
+  readonly role: RedisRole;
+  /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
+  readonly kind: RedisAddress['kind'];
+  /** The number of the database that its keys are in. */
+  readonly db: number;
+  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
+  readonly client: RedisClient;
+  /**
+   * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and after `timeoutMs`
+   * without an answer; then Redis counts as down until a probe is answered, so that nothing else waits for it.
+   */
+  run<T>(send: (client: RedisClient) => Promise<T>): Promise<T>;
+  /** For messages, on a connection of its own that can be lost while `client` is up. */
+  readonly subscriber: RedisSubscriber;
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
+  servers(): readonly RedisServer[];
+  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
+  ping(): Promise<void>;
+  /** Whether Redis answered lately. False until the first connection stands. */
+  isUp(): boolean;
+  /** Calls back at each change to up; returns a function that ends this. */
+  onUp(listener: () => void): () => void;
+  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
+  onDown(listener: (reason: Error) => void): () => void;
+  /** Drops all connections. Answers still awaited reject. */
+  close(): Promise<void>;
+}
+
+/** What sends commands to keys needs no more of a link. */
+export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
+
+/** A command was not sent, so what it asks for was certainly not done. */
+export class NotSentError extends Error {
+  override readonly name = 'NotSentError';
+}
+
+/** No answer came in time: what was asked for may have been done or not. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+}
+
+/** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
+export async function afterChange(run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    throw new Error(`after the change: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/** The code of an error reply, its first word, such as `OOM` or `READONLY`; null for an error that is no reply. */
+export function replyCode(error: unknown): string | null {
+  if (!(error instanceof Error) || error.name !== 'ReplyError') return null;
+  return error.message.split(' ', 1)[0] ?? null;
+}
+
+export const DEFAULT_TIMEOUT_MS = 250;
+/** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
+const STALL_MS = 250;
+const CONNECT_TIMEOUT_MS = 2000;
+/** How long a closed connection may wait for the other side to close too. */
+const DISCONNECT_TIMEOUT_MS = 100;
+/** For an answer of a Sentinel, or of a node about who has which slots; then the next one is asked. */
+const TOPOLOGY_TIMEOUT_MS = 500;
+/** The same for somebody who waits at a terminal: a busy machine is not mistaken for one that is down. */
+const PATIENT_TIMEOUT_MS = 1500;
+/** Between two tries of a command whose keys are just moving from one node to another. */
+const MOVING_RETRY_MS = 10;
+/** For changes that no command comes across, such as that an idle primary has become a replica. */
+const SLOTS_REFRESH_MS = 2000;
+
+/** What differs between a single Redis, a primary of Sentinels and a Cluster. */
+interface Connections extends Pick<RedisLink, 'client' | 'servers' | 'ping'> {
+  readonly health: Health;
+  readonly subscriber: RedisSubscriber;
+  canSend(): boolean;
+  disconnect(): void;
+}
+
+/**
+ * Opens a link. It returns at once: a Redis that can't be reached is a link that is down and goes on trying, at least
+ * once a second. Throws RedisAddressError for what is no address of a Redis.
+ */
+export function openRedis({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions): RedisLink {
+  const address = parseRedisAddress(url);
+  const about = { name: `evalgate-${role}`, timeoutMs };
+  const connections = address.kind === 'cluster' ? connectToCluster(address, about) : connectToOne(address, about);
+  const { client, health, subscriber } = connections;
+  health.onUp(() => hooks.onUp?.(role));
+  health.onDown((reason) => hooks.onDown?.(role, reason));
+
+  // ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
+  // Redis; so commands are timed here, where they are sent.
+  const run = async <T>(send: (client: RedisClient) => Promise<T>): Promise<T> => {
+    if (!connections.canSend()) {
+      hooks.onCommand?.(role, 'unsent', 0);
+      throw new NotSentError(`the ${role} Redis does not answer`);
+    }
+    const sentAtMs = performance.now();
+    try {
+      const reply = await beforeDeadline(send(client), timeoutMs);
+      hooks.onCommand?.(role, 'answered', (performance.now() - sentAtMs) / 1000);
+      return reply;
+    } catch (error) {
+      const isTimeout = error instanceof RedisTimeoutError;
+      const outcome = isTimeout ? 'timeout' : replyCode(error) === null ? 'lost' : 'refused';
+      hooks.onCommand?.(role, outcome, (performance.now() - sentAtMs) / 1000);
+      if (isTimeout) health.setDown(error);
+      throw error;
+    }
+  };
+
+  return {
+    role,
+    kind: address.kind,
+    db: address.db,
+    client,
+    run,
+    subscriber,
+    servers: () => connections.servers(),
+    ping: () => connections.ping(),
+    isUp: () => health.isUp(),
+    onUp: (listener) => health.onUp(listener),
+    onDown: (listener) => health.onDown(listener),
+    close: async () => {
+      subscriber.close();
+      health.close();
+      connections.disconnect();
+    },
+  };
+}
+
+/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
+    const timer = setTimeout(() => setImmediate(late), timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+interface About {
+  /** Of the connection, in CLIENT LIST. */
+  readonly name: string;
+  readonly timeoutMs: number;
+}
+
+function connectToOne(address: RedisAddress, about: About): Connections {
+  const client = new Redis(connectionOptions(address, about));
+  const health = new ConnectionHealth(client);
+  const [{ host, port }] = address.nodes;
+  const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
+  return {
+    client,
+    health,
+    subscriber: new RedisSubscriber(() => new Redis(messages)),
+    canSend: () => health.isUp() && client.status === 'ready',
+    servers: () => [{ name: `${host}:${port}`, client }],
+    ping: () => health.probe(),
+    disconnect: () => client.disconnect(),
+  };
+}
+
+function connectToCluster(address: RedisAddress, about: About): Connections {
+  const nodes = address.nodes.map(({ host, port }) => ({ host, port }));
+  const cluster = new Cluster(nodes, clusterOptions(address, about));
+  const health = new ClusterHealth(cluster);
+  // Each node forwards what is published at any other, so one connection to any node is enough.
+  const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
+  const subscriber = new RedisSubscriber(() => new Redis({ ...messages, ...anyNode(cluster, nodes) }));
+  // A node that left the Cluster may live on, and hears nothing of it any more.
+  cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
+  return {
+    client: cluster,
+    health,
+    subscriber,
+    // While one node is down, the others still answer for their keys.
+    canSend: () => cluster.status === 'ready',
+    servers: () =>
+      cluster.nodes('master').map((node) => ({ name: `${node.options.host}:${node.options.port}`, client: node })),
+    ping: () => health.probe(),
+    disconnect: () => cluster.disconnect(),
+  };
+}
+
+/** A node that answers, if there is one; a random one, so that not all processes listen at the same node. */
+function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
+  const known = cluster.nodes('master');
+  const answering = known.filter(({ status }) => status === 'ready');
+  const nodes = (answering.length > 0 ? answering : known).map(({ options: { host = '', port = 0 } }) => ({
+    host,
+    port,
+  }));
+  const all = nodes.length > 0 ? nodes : named;
+  return all[Math.floor(Math.random() * all.length)] ?? {};
+}
+
+const withoutRetries = { retryStrategy: () => null, sentinelRetryStrategy: () => null } satisfies RedisOptions;
+
+/** Of every connection. Throws RedisAddressError if a file that the address names can't be read. */
+function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeoutMs }: About) {
+  const { username, password } = credentials;
+  const encryption = tlsOptions(tls);
+  return {
+    family,
+    ...(username === null ? {} : { username }),
+    ...(password === null ? {} : { password }),
+    ...(encryption === undefined ? {} : { tls: encryption }),
+    connectionName: name,
+    commandTimeout: timeoutMs + STALL_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    // A request that may already have been counted must not be counted again.
+    autoResendUnfulfilledCommands: false,
+    // Done by the subscriber, which notices a failure.
+    autoResubscribe: false,
+  } satisfies RedisOptions;
+}
+
+type PlainOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
+
+/** Of a connection that comes back by itself: to one Redis, or to the primary that Sentinels name. */
+function connectionOptions(address: RedisAddress, about: About): PlainOptions {
+  return {
+    ...commonOptions(address, about),
+    ...(address.kind === 'sentinel' ? sentinelOptions(address, about) : address.nodes[0]),
+    db: address.db,
+    enableOfflineQueue: false,
+    retryStrategy: retryDelayMs,
+    // After a failover the old primary refuses writes: connecting again finds the new one.
+    reconnectOnError: (error) => replyCode(error) === 'READONLY',
+  };
+}
+
+function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddress, about: About): PlainOptions {
+  const { username, password } = sentinelCredentials;
+  const encryption = tlsOptions(tls);
+  return {
+    sentinels: nodes.map(({ host, port }) => ({ host, port })),
+    name: primary,
+    ...(username === null ? {} : { sentinelUsername: username }),
+    ...(password === null ? {} : { sentinelPassword: password }),
+    ...(encryption === undefined ? {} : { sentinelTLS: encryption, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: topologyTimeoutMs(about),
+    sentinelRetryStrategy: retryDelayMs,
+    // The old primary may live on, out of the Sentinels' sight: it is left as soon as one of them announces another.
+    failoverDetector: true,
+    sentinelReconnectStrategy: retryDelayMs,
+    // The address names them all; the addresses by which they know each other may be out of reach from here.
+    updateSentinels: false,
+  };
+}
+
+/** A command is sent again only after a node has said that it did not do it: MOVED, ASK, TRYAGAIN. */
+function clusterOptions(address: RedisAddress, about: About) {
+  return {
+    redisOptions: commonOptions(address, about),
+    scaleReads: 'master',
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryDelayMs,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: MOVING_RETRY_MS,
+    slotsRefreshTimeout: topologyTimeoutMs(about),
+    slotsRefreshInterval: SLOTS_REFRESH_MS,
+    // Names stay names: certificates are checked by them.
+    dnsLookup: (host, callback) => callback(null, host),
+  } satisfies ClusterOptions;
+}
+
+function topologyTimeoutMs({ timeoutMs }: About): number {
+  return timeoutMs > PATIENT_TIMEOUT_MS ? PATIENT_TIMEOUT_MS : TOPOLOGY_TIMEOUT_MS;
+}
+
+/** Asks one node, or one Sentinel, of the address a question or two, on a connection of its own. Rejects if it can't. */
+export async function askNode<T>(
+  address: RedisAddress,
+  node: RedisNode,
+  ask: (client: Redis) => Promise<T>,
+): Promise<T> {
+  const { kind, credentials, sentinelCredentials } = address;
+  const own = { ...address, credentials: kind === 'sentinel' ? sentinelCredentials : credentials };
+  const client = new Redis({
+    ...commonOptions(own, { name: 'evalgate-doctor', timeoutMs: PATIENT_TIMEOUT_MS }),
+    ...node,
+    enableReadyCheck: false,
+    lazyConnect: true,
+    retryStrategy: () => null,
+  });
+  // Why a connection fails says more than that it was closed.
+  let cause: Error | null = null;
+  client.on('error', (error: Error) => {
+    cause = error;
+  });
+  try {
+    await client.connect();
+    return await ask(client);
+  } catch (error) {
+    throw cause ?? error;
+  } finally {
+    client.disconnect();
+  }
+}

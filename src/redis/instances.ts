@@ -1,0 +1,200 @@
+/**
+ * The gateway processes over one Redis: each reports by heartbeat that it lives and what it is, and reads which others
+ * did so lately. One heartbeat for everything that depends on who is there.
+ */
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { RedisLink } from './connection.ts';
+import { channelName, heartbeatsKey, instancesKey } from './names.ts';
+import { defineScript, runScript } from './script.ts';
+
+const BEAT_EVERY_MS = 2000;
+/** Several beats, so that a process does not count as gone for one lost beat. */
+const ALIVE_FOR_MS = 10_000;
+/** Where a process announces that it is new, has changed, or goes: the others then look at once. */
+const CHANNEL = channelName('members');
+/** The largest count of that many beats holds: a Redis that has just restarted has not heard of all processes. */
+const COUNTS_HOLD_FOR_BEATS = 5;
+
+const infoSchema = z.object({
+  host: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  /** Unix milliseconds. */
+  startedAtMs: z.int(),
+  status: z.enum(['starting', 'ready', 'draining']),
+  /** Names the store behind the process: two processes over one Redis may have different ones. */
+  store: z.string(),
+});
+
+/** What a process reports of itself. */
+export type InstanceInfo = Readonly<z.output<typeof infoSchema>>;
+
+export interface Instance extends InstanceInfo {
+  readonly id: string;
+}
+
+/** Null for what another release reports in another form: such a process counts, and no more is known of it. */
+function infoOf(text: string | undefined): InstanceInfo | null {
+  try {
+    return infoSchema.parse(JSON.parse(text ?? ''));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * KEYS: the times of the beats, what each instance reports. ARGV: this instance, its report, how long one counts in
+ * milliseconds. Returns all instances and their reports, in turn.
+ */
+const BEAT = defineScript(
+  'instanceBeat',
+  `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+local before = '(' .. string.format('%.0f', now - ARGV[3])
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
+  redis.call('ZREM', KEYS[1], gone)
+  redis.call('HDEL', KEYS[2], gone)
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return redis.call('HGETALL', KEYS[2])
+`,
+);
+
+export interface Instances {
+  /** Of this process. */
+  readonly id: string;
+  /** How many processes there are, this one included, as last known. */
+  count(): number;
+  /** All of them by id, as last known; this one as it is now. */
+  list(): readonly Instance[];
+  /** The ids of those with the same store, this one's among them, in order. */
+  peers(): readonly string[];
+  /** Announces the status of this process. */
+  setStatus(status: InstanceInfo['status']): void;
+  /** Resolves once this process is counted no more, or Redis can't be reached. */
+  close(): Promise<void>;
+}
+
+export interface InstancesOptions {
+  readonly link: RedisLink;
+  readonly about: InstanceInfo;
+  /** How many there are at least: the processes that this gateway itself runs. Taken until Redis answers. */
+  readonly atLeast: number;
+  readonly beatEveryMs?: number | undefined;
+}
+
+class SharedInstances implements Instances {
+  readonly id = randomUUID();
+  readonly #link: RedisLink;
+  readonly #atLeast: number;
+  readonly #timer: NodeJS.Timeout;
+  readonly #endings: readonly (() => void)[];
+  #about: InstanceInfo;
+  #others: readonly Instance[] = [];
+  readonly #countsHoldForMs: number;
+  /** Of the last beats, with their times by `performance.now`. */
+  #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
+  /** Whether the change still has to be announced. */
+  #isNews = true;
+  #isClosed = false;
+
+  constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS }: InstancesOptions) {
+    this.#link = link;
+    this.#about = about;
+    this.#atLeast = atLeast;
+    this.#countsHoldForMs = COUNTS_HOLD_FOR_BEATS * beatEveryMs;
+    this.#timer = setInterval(() => void this.#beat(), beatEveryMs).unref();
+    const beat = (): void => void this.#beat();
+    this.#endings = [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
+    void this.#beat();
+  }
+
+  count(): number {
+    return Math.max(this.#atLeast, ...this.#counts.map(({ count }) => count));
+  }
+
+  list(): readonly Instance[] {
+    return [{ id: this.id, ...this.#about }, ...this.#others].toSorted(byId);
+  }
+
+  peers(): readonly string[] {
+    return this.list()
+      .filter(({ store }) => store === this.#about.store)
+      .map(({ id }) => id);
+  }
+
+  setStatus(status: InstanceInfo['status']): void {
+    this.#about = { ...this.#about, status };
+    this.#isNews = true;
+    void this.#beat();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const end of this.#endings) end();
+    if (!this.#link.isUp()) return;
+    try {
+      await this.#link.run((client) => client.hdel(instancesKey(), this.id));
+      await this.#link.run((client) => client.zrem(heartbeatsKey(), this.id));
+      await this.#link.run((client) => client.publish(CHANNEL, ''));
+    } catch {
+      // What is left expires.
+    }
+  }
+
+  /** Never rejects: without Redis, what was last known holds. */
+  async #beat(): Promise<void> {
+    if (!this.#link.isUp() || this.#isClosed) return;
+    const isNews = this.#isNews;
+    this.#isNews = false;
+    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
+    const call = { keys: [heartbeatsKey(), instancesKey()], args };
+    try {
+      this.#adopt(z.array(z.string()).parse(await runScript(this.#link, BEAT, call)));
+      if (isNews) await this.#link.run((client) => client.publish(CHANNEL, ''));
+    } catch {
+      // Announced at the next beat.
+      this.#isNews ||= isNews;
+    }
+  }
+
+  #adopt(reply: readonly string[]): void {
+    const nowMs = performance.now();
+    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < this.#countsHoldForMs);
+    this.#counts = [...held, { count: reply.length / 2, atMs: nowMs }];
+    this.#others = reply.flatMap((id, index) => {
+      const about = index % 2 === 0 && id !== this.id ? infoOf(reply[index + 1]) : null;
+      return about === null ? [] : [{ id, ...about }];
+    });
+  }
+}
+
+export function createInstances(options: InstancesOptions): Instances {
+  return new SharedInstances(options);
+}
+
+/** For a process without Redis. */
+export function singleInstance(about: InstanceInfo): Instances {
+  const id = randomUUID();
+  let now = about;
+  return {
+    id,
+    count: () => 1,
+    list: () => [{ id, ...now }],
+    peers: () => [id],
+    setStatus: (status) => {
+      now = { ...now, status };
+    },
+    close: async () => {},
+  };
+}
+
+function byId(a: Instance, b: Instance): number {
+  return a.id < b.id ? -1 : 1;
+}
