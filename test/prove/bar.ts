@@ -1,6 +1,7 @@
 /** A bar of `npm run prove`: recorded with the test that measures it, for the table at the end, and asserted. */
 import { expect, type TestContext } from 'vitest';
 import type { Sample } from '../support/load.ts';
+import { percentile } from '../support/percentile.ts';
 
 export interface Bar {
   readonly name: string;
@@ -27,12 +28,6 @@ export function prove({ task }: Pick<TestContext, 'task'>, ...bars: readonly Bar
 export function skipLoudly({ task, skip }: Pick<TestContext, 'task' | 'skip'>, why: string): never {
   process.stderr.write(`\nSKIPPED  ${task.name}: ${why}\n`);
   return skip(why);
-}
-
-/** The value that the given share of the values does not exceed; 0 if there are none. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }
 
 export function p99(samples: readonly Sample[]): number {

@@ -7,7 +7,8 @@ import { onTestFinished, test } from 'vitest';
 import { BusyStore } from '../support/busy-store.ts';
 import { closedLoop, Load, type Sample, type Target } from '../support/load.ts';
 import { GatewayProcess } from '../support/process.ts';
-import { count, ms, p99, percentile, prove } from './bar.ts';
+import { percentile } from '../support/percentile.ts';
+import { count, ms, p99, prove } from './bar.ts';
 
 interface Strength {
   readonly serviceMs: number;

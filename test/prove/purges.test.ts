@@ -3,7 +3,8 @@ import { onTestFinished, test } from 'vitest';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { countSubscribers, cutSubscribers } from '../support/redis-servers.ts';
-import { count, ms, percentile, prove } from './bar.ts';
+import { percentile } from '../support/percentile.ts';
+import { count, ms, prove } from './bar.ts';
 
 const PROCESSES = 4;
 const GIVE_UP_MS = 10_000;

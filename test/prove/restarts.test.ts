@@ -5,7 +5,8 @@ import { Balancer } from '../support/balancer.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Sample, Target } from '../support/load.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { count, ms, percentile, prove } from './bar.ts';
+import { percentile } from '../support/percentile.ts';
+import { count, ms, prove } from './bar.ts';
 
 const TIMES = 20;
 const PER_SECOND = 200;

@@ -3,7 +3,8 @@ import { beforeAll, afterAll, test } from 'vitest';
 import { Fleet } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { countSubscribers, cutSubscribers } from '../support/redis-servers.ts';
-import { count, percentile, prove } from './bar.ts';
+import { percentile } from '../support/percentile.ts';
+import { count, prove } from './bar.ts';
 
 const PROCESSES = 4;
 const GIVE_UP_MS = 10_000;

@@ -3,7 +3,8 @@ import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { Fleet } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
-import { count, ms, percentile, prove } from './bar.ts';
+import { percentile } from '../support/percentile.ts';
+import { count, ms, prove } from './bar.ts';
 
 const PROCESSES = 4;
 const GIVE_UP_MS = 10_000;

@@ -56,7 +56,8 @@ export class Fleet {
     }
     try {
       const { gateways = 1, clockOffsetsMs = [] } = options;
-      await Promise.all(Array.from({ length: gateways }, (_, index) => fleet.add({}, clockOffsetsMs[index] ?? 0)));
+      const starting = Array.from({ length: gateways }, (_, index) => fleet.#launch({}, clockOffsetsMs[index] ?? 0));
+      fleet.gateways.push(...(await Promise.all(starting)));
       return fleet;
     } catch (error) {
       await fleet.close();
@@ -86,19 +87,8 @@ export class Fleet {
   }
 
   /** One more. */
-  async add(env: Readonly<Record<string, string>> = {}, clockOffsetMs = 0): Promise<GatewayProcess> {
-    const { env: common = {}, isProbed = false } = this.#options;
-    const redisUrl = this.#redisProxy?.url ?? this.#redis?.url;
-    const own = {
-      UPSTREAM_URL: this.storeProxy.url,
-      UPSTREAM_TOKEN: this.store.server.token,
-      LOG_LEVEL: 'warn',
-      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
-      ...common,
-      ...env,
-    };
-    const gateway = await GatewayProcess.start({ env: own, clockOffsetMs, isProbed });
-    this.#stack.defer(() => gateway.kill());
+  async add(env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+    const gateway = await this.#launch(env, 0);
     this.gateways.push(gateway);
     return gateway;
   }
@@ -116,6 +106,22 @@ export class Fleet {
 
   async close(): Promise<void> {
     await this.#stack.disposeAsync();
+  }
+
+  async #launch(env: Readonly<Record<string, string>>, clockOffsetMs: number): Promise<GatewayProcess> {
+    const { env: common = {}, isProbed = false } = this.#options;
+    const redisUrl = this.#redisProxy?.url ?? this.#redis?.url;
+    const own = {
+      UPSTREAM_URL: this.storeProxy.url,
+      UPSTREAM_TOKEN: this.store.server.token,
+      LOG_LEVEL: 'warn',
+      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+      ...common,
+      ...env,
+    };
+    const gateway = await GatewayProcess.start({ env: own, clockOffsetMs, isProbed });
+    this.#stack.defer(() => gateway.kill());
+    return gateway;
   }
 }
 
