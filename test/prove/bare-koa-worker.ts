@@ -9,7 +9,8 @@ app.use(async (context) => {
   await sleep(Number(context.query['ms']));
   context.body = { ok: true };
 });
-const { url } = await listenOnLoopback(createServer(app.callback()));
+const serve = app.callback();
+const { url } = await listenOnLoopback(createServer((request, response) => void serve(request, response)));
 process.stdout.write(JSON.stringify({ url }));
 // It goes with the test that has started it.
 process.stdin.on('end', () => process.exit()).resume();

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { newToken } from '../../src/keys/token.ts';
 import { Fleet } from '../support/fleet.ts';
+import type { Sample } from '../support/load.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { withClient } from '../support/redis-client.ts';
 import { spawnCluster, spawnSentinels, type TestRedis } from '../support/redis.ts';
@@ -86,6 +87,10 @@ async function isNormal(gateways: readonly GatewayProcess[], unused: string): Pr
   return (await Promise.all(found)).every(Boolean);
 }
 
+function admittedOf(samples: readonly Sample[]): number {
+  return samples.filter(({ tag, status }) => tag === 'limited' && status === 200).length;
+}
+
 test.for([
   { name: 'Sentinels', start: ofSentinels },
   { name: 'Cluster of 3 with replicas', start: ofCluster },
@@ -105,8 +110,6 @@ test.for([
   const warmLoad = await load.begin(warm, PER_SECOND);
   const begun = await load.run(limited, { perSecond: 10, forMs: 1500 });
   const left = await kill();
-  const admittedOf = (samples: readonly { readonly tag: string; readonly status: number }[]): number =>
-    samples.filter(({ tag, status }) => tag === 'limited' && status === 200).length;
   const admitted = admittedOf(known) + admittedOf(begun);
   const lost = Math.max(0, admitted - (await longestLog(left, log)));
   const killedMs = performance.now();

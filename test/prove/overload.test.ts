@@ -83,6 +83,10 @@ async function strengthOf(store: BusyStore, { bears }: Strength): Promise<number
   return (statuses['200'] ?? 0) / seconds;
 }
 
+function endedAt({ atMs, tookMs }: Sample): number {
+  return atMs + tookMs;
+}
+
 test('a store that bears a third of what it is asked for', async (context) => {
   const strength = { serviceMs: 120, bears: 50 };
   const [overload, goodputShare, warmPerSecond, forMs] = [3, 0.9, 50, 30_000];
@@ -106,7 +110,6 @@ test('a store that bears a third of what it is asked for', async (context) => {
   const endMs = (coldReads[0]?.atMs ?? 0) + forMs;
   // Until the first answers come there is nothing to count.
   const fromMs = endMs - forMs + 500;
-  const endedAt = ({ atMs, tookMs }: Sample): number => atMs + tookMs;
   const inTime = served.filter((one) => endedAt(one) > fromMs && endedAt(one) <= endMs);
   const goodput = inTime.length / ((endMs - fromMs) / 1000);
   const lateMs = percentile(

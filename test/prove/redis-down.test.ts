@@ -29,11 +29,10 @@ interface Outage {
 const OUTAGES: readonly Outage[] = [
   {
     name: 'frozen',
-    begin: async ({ redis }) => {
-      await redis.pause();
-    },
+    begin: ({ redis }) => redis.pause(),
     end: async ({ redis }) => {
-      await redis.resume();
+      const resumed: unknown = redis.resume();
+      await resumed;
       await redis.settled?.();
     },
   },
@@ -48,10 +47,14 @@ const BLACK_HOLE: Outage = {
 };
 
 test.for([...OUTAGES, ...(isOne ? [BLACK_HOLE] : [])])('$name', async (outage, context) => {
-  await outing(outage, context);
+  await proveOuting(outage, context);
 });
 
-async function outing({ name, begin, end }: Outage, context: TestContext): Promise<void> {
+function isAdmitted({ tag, status }: Sample): boolean {
+  return tag === 'limited' && status === 200;
+}
+
+async function proveOuting({ name, begin, end }: Outage, context: TestContext): Promise<void> {
   const fleet = await Fleet.start({
     gateways: GATEWAYS,
     redis: { controls: true, isDurable: true },
@@ -90,7 +93,6 @@ async function outing({ name, begin, end }: Outage, context: TestContext): Promi
   const late = await load.run(ofLimited, { perSecond: 20, forMs: 1000 });
   const served = during.filter(({ status }) => status === 200).length;
   const letIn = meanwhile.filter(({ tag, status }) => tag === 'stranger' && status < 400).length;
-  const isAdmitted = ({ tag, status }: Sample): boolean => tag === 'limited' && status === 200;
   const most = mostWithin(
     [...known, ...meanwhile, ...late].filter(isAdmitted).map(({ atMs }) => atMs),
     60_000,

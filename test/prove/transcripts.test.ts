@@ -74,7 +74,7 @@ test('T7, T8: walks', (context) => {
       turns[index] = (turns[index] ?? '') + text;
     }
     expect(turns).toEqual(raw ? slicesOf(parsed) : textsOf(parsed));
-    if (raw) expect(pages.map(({ text }) => text).join('')).toBe(parsed.body);
+    expect(raw ? pages.map(({ text }) => text).join('') : parsed.body).toBe(parsed.body);
     for (const { text, segments } of pages) {
       expect(text).toBe(segments.map((segment) => segment.text).join(raw ? '' : '\n'));
       expect(text.isWellFormed()).toBe(true);

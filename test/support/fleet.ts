@@ -147,16 +147,16 @@ export class ScriptedStore {
     this.server = server;
     server.override(/\/evaluations(\/[^/]+)?$/, (request, response) => {
       const { pathname } = new URL(request.url ?? '', 'http://store.invalid');
+      const isList = pathname.endsWith('/evaluations');
+      const id = isList ? 'listed' : (pathname.split('/').at(-1) ?? '');
       const failure = this.#failWith;
       // It tells what was true when it was asked.
       const { title } = this;
       const answer = (): void => {
         this.answeredAtMs = Date.now();
-        const record = (id: string): object => anEvaluation({ _id: id, title: title ?? String(Date.now()) });
+        const record = anEvaluation({ _id: id, title: title ?? String(Date.now()) });
         if (failure !== null) response.writeHead(failure).end('{}');
-        else if (pathname.endsWith('/evaluations'))
-          sendJson(request, response, { items: [record('listed')], total: 1 });
-        else sendJson(request, response, record(pathname.split('/').at(-1) ?? ''));
+        else sendJson(request, response, isList ? { items: [record], total: 1 } : record);
       };
       if (this.#held !== null) this.#held.push(answer);
       else if (this.#delayMs > 0) setTimeout(answer, this.#delayMs);

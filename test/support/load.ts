@@ -99,7 +99,7 @@ export class Load {
   }
 
   static async start({ through = [], isSpinning = false }: LoadOptions = {}): Promise<Load> {
-    const [file = '', ...args] = [...through, process.execPath, import.meta.filename, isSpinning ? 'spin' : 'tick'];
+    const [file, ...args] = [...through, process.execPath, import.meta.filename, isSpinning ? 'spin' : 'tick'];
     const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     await Promise.race([once(child, 'message'), once(child, 'exit')]);
     return new Load(child);
@@ -149,16 +149,23 @@ export class Load {
   }
 }
 
-export interface ClosedLoop {
-  readonly url: string;
-  readonly requests: readonly { readonly path: string; readonly headers: Readonly<Record<string, string>> }[];
-  readonly connections: number;
-  readonly seconds: number;
-  /** Requests a second in all; without it each connection sends its next at once. */
-  readonly rate?: number;
-  /** What `{n}` in a path begins at. */
-  readonly firstNumber?: number;
+export interface BenchRequest {
+  /** With the query; `{n}` is another number in each request, and none that was there before. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
+
+const closedLoopOptions = z.object({
+  url: z.string(),
+  requests: z.array(z.object({ path: z.string(), headers: z.record(z.string(), z.string()) })),
+  connections: z.int(),
+  seconds: z.number(),
+  /** Requests a second in all; without it each connection sends its next at once. */
+  rate: z.number().optional(),
+  /** What `{n}` in a path begins at. */
+  firstNumber: z.int().default(0),
+});
+type ClosedLoop = Readonly<z.output<typeof closedLoopOptions>>;
 
 export const closedLoopSchema = z.object({
   requests: z.number(),
@@ -171,10 +178,13 @@ export const closedLoopSchema = z.object({
 
 /** autocannon in a process of its own. Which statuses came is for the caller to look at. */
 export async function closedLoop(
-  options: ClosedLoop,
+  options: Omit<ClosedLoop, 'requests' | 'firstNumber'> & {
+    readonly requests: readonly BenchRequest[];
+    readonly firstNumber?: number;
+  },
   through: readonly string[] = [],
 ): Promise<z.output<typeof closedLoopSchema>> {
-  const [file = '', ...args] = [...through, process.execPath, import.meta.filename, 'closed', JSON.stringify(options)];
+  const [file, ...args] = [...through, process.execPath, import.meta.filename, 'closed', JSON.stringify(options)];
   return closedLoopSchema.parse(await firstJson(spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })));
 }
 
@@ -197,9 +207,9 @@ function sample({ url, key, tag, headers }: Asked, dueMs: number): Promise<Sampl
   const address = url.replace('{n}', () => `${runId}${(numbers += 1)}`);
   const none = { status: 0, cacheStatus: '', ageSeconds: null, id: null, title: null };
   return new Promise((resolve) => {
-    const settle = (answer: Omit<Sample, 'tag' | 'url' | 'atMs' | 'tookMs' | 'lateMs'>): void => {
+    const settle = (how: Omit<Sample, 'tag' | 'url' | 'atMs' | 'tookMs' | 'lateMs'>): void => {
       const atMs = performance.timeOrigin + dueMs;
-      resolve({ tag, url: address, atMs, tookMs: performance.now() - dueMs, lateMs, ...answer });
+      resolve({ tag, url: address, atMs, tookMs: performance.now() - dueMs, lateMs, ...how });
     };
     const options = { agent, headers: { authorization: `Bearer ${key}`, ...headers }, timeout: GIVE_UP_MS };
     const request = get(address, options, (response) => {
@@ -268,6 +278,8 @@ function slowSocket({ hostname, port }: URL, byteEveryMs: number): Promise<Close
 
 function answer(command: z.output<typeof commandSchema>): Promise<unknown> | null {
   switch (command.name) {
+    case 'slowloris':
+      return slowloris(command.url, command.sockets);
     case 'begin': {
       const running = { samples: [], isOver: false };
       loads.set(command.load, running);
@@ -285,12 +297,12 @@ function answer(command: z.output<typeof commandSchema>): Promise<unknown> | nul
       const dueMs = performance.now();
       return Promise.all(targets.flatMap((target) => Array.from({ length: times }, () => sample(target, dueMs))));
     }
-    case 'slowloris':
-      return slowloris(command.url, command.sockets);
+    default:
+      return null;
   }
 }
 
-async function runClosedLoop({ requests, firstNumber = 0, rate, seconds, ...more }: ClosedLoop): Promise<object> {
+async function runClosedLoop({ requests, firstNumber, rate, seconds, ...more }: ClosedLoop): Promise<object> {
   const { default: autocannon } = await import('autocannon');
   let next = firstNumber;
   const { latency, ...result } = await autocannon({
@@ -321,7 +333,7 @@ async function runClosedLoop({ requests, firstNumber = 0, rate, seconds, ...more
 
 async function main(): Promise<void> {
   if (process.argv[2] === 'closed') {
-    const options: ClosedLoop = JSON.parse(process.argv[3] ?? '');
+    const options = closedLoopOptions.parse(JSON.parse(process.argv[3] ?? ''));
     process.stdout.write(JSON.stringify(await runClosedLoop(options)));
     return;
   }

@@ -1,6 +1,6 @@
 /** Load at one server, and what it cost the server: by wrk where it is installed, else by autocannon. */
 import type { z } from 'zod';
-import { closedLoop, closedLoopSchema } from '../../support/load.ts';
+import { type BenchRequest, closedLoop, closedLoopSchema } from '../../support/load.ts';
 import { cpuNanos, ON_OTHER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 import { HAS_WRK, loadByWrk } from './wrk.ts';
@@ -17,12 +17,6 @@ export interface DriverOptions extends LoadOptions {
   readonly connections: number;
   /** The first that stands for `{n}`. */
   readonly firstNumber: number;
-}
-
-export interface BenchRequest {
-  /** With the query; `{n}` is another number in each request, and none that was there before. */
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface Loaded extends z.output<typeof closedLoopSchema> {

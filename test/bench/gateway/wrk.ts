@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { programOnPath } from '../../support/process.ts';
-import type { BenchRequest, DriverOptions } from './load.ts';
+import type { BenchRequest } from '../../support/load.ts';
+import type { DriverOptions } from './load.ts';
 import { launch, OTHER_CORE } from './processes.ts';
 
 /** Whether wrk is installed. */

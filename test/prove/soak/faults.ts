@@ -71,11 +71,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'Redis frozen',
     ...redis,
-    run: async ({ parts }, _, holdMs) => {
-      await parts.redis.pause();
-      await sleep(holdMs);
-      await parts.redis.resume();
-    },
+    run: ({ parts }, _, holdMs) => freeze(parts.redis, holdMs),
   },
   {
     name: 'Redis killed',
@@ -155,6 +151,18 @@ export class FaultLog {
     );
     return calm.length / Math.max(1, times.length);
   }
+}
+
+/** Redis, as far as it is frozen here. */
+interface Freezable {
+  pause(): Promise<void> | void;
+  resume(): Promise<void> | void;
+}
+
+async function freeze(server: Freezable, holdMs: number): Promise<void> {
+  await server.pause();
+  await sleep(holdMs);
+  await server.resume();
 }
 
 async function undoing(undo: () => void, holdMs: number): Promise<void> {

@@ -2,7 +2,7 @@
 import type { SeededRandom } from '../../support/random.ts';
 import type { Failure } from './faults.ts';
 import type { Secrets } from './secrets.ts';
-import { SCORECARD_ID, type SoakRecord, WORKSPACES } from './world.ts';
+import { SCORECARD_ID, type SoakRecord, WORKSPACES } from './records.ts';
 
 export const QUERY_MARK = 'planted-query';
 const TICK_MS = 5;

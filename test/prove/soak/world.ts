@@ -4,30 +4,17 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayProcess } from '../../support/process.ts';
-import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights } from '../../support/records.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { createStoreServer, type StoreServer } from '../../support/store-server.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
+import { fill, RECORD_MARK, RECORDS, WORKSPACES } from './records.ts';
 import { Secrets } from './secrets.ts';
 import { type Consumer, QUERY_MARK } from './traffic.ts';
 
 const ADMIN_TOKEN = 'planted-admin-token-5f1c2e';
-/** In every text of the store: it must never be found where records don't belong. */
-const RECORD_MARK = 'planted-record';
-export const WORKSPACES = ['a', 'b', 'c'].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`);
-export const SCORECARD_ID = 'sc_0';
 /** Small, so that the memory tier is full before the measuring begins; short, so that the store is read again and again. */
 const CONFIG = 'cache: {memory: 4MB, classes: {list: {fresh: 2s}, evaluation: {fresh: 3s}, transcript: {fresh: 4s}}}\n';
 const CHANGED_CONFIG = CONFIG.replace('list: {fresh: 2s}', 'list: {fresh: 3s}');
-
-export interface SoakRecord {
-  readonly id: string;
-  readonly workspaceId: string;
-}
-
-const RECORDS: readonly SoakRecord[] = WORKSPACES.flatMap((workspaceId, place) =>
-  Array.from({ length: 60 }, (_, i) => ({ id: `ev_${place}_${i}`, workspaceId })),
-);
 
 interface Parts {
   readonly store: StoreServer;
@@ -126,21 +113,4 @@ export class SoakWorld {
   async close(): Promise<void> {
     await this.#stack.disposeAsync();
   }
-}
-
-function fill(store: StoreServer): void {
-  const turns = Array.from({ length: 120 }, (_, i) => `Riley: ${RECORD_MARK} says ${i} and goes on for a while`);
-  for (const { id, workspaceId } of RECORDS) {
-    const part = { evaluationId: id, workspaceId };
-    store.put({
-      evaluations: [anEvaluation({ _id: id, workspaceId, title: `${RECORD_MARK} ${id}`, source: RECORD_MARK })],
-      transcripts: [aTranscript({ ...part, body: turns.join('\n') })],
-      scoredCards: [{ ...aScoredCard(part), scorecard: { name: RECORD_MARK, sections: [] } }],
-      dealInsights: [dealInsights({ ...part, permalink: RECORD_MARK, insights: { text: RECORD_MARK } })],
-    });
-  }
-  const workspaceId = WORKSPACES[0] ?? '';
-  store.put({
-    scorecards: [aScorecard({ _id: SCORECARD_ID, workspaceId, name: RECORD_MARK, rubric: { RECORD_MARK } })],
-  });
 }

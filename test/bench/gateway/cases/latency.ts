@@ -3,7 +3,7 @@ import { Load } from '../../../support/load.ts';
 import { percentile } from '../../../support/percentile.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, KOA_MICROS_THERE, micros, named } from '../case.ts';
-import type { BenchRequest } from '../load.ts';
+import type { BenchRequest } from '../../../support/load.ts';
 import { median } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';
