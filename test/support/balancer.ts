@@ -29,7 +29,6 @@ interface Backend {
 
 export class Balancer {
   readonly #running: RunningServer;
-  readonly #timer: NodeJS.Timeout;
   readonly #backends = new Map<GatewayProcess, Backend>();
   #turn = 0;
   /** Why requests were answered with 502, in their order. */
@@ -37,9 +36,6 @@ export class Balancer {
 
   private constructor(running: RunningServer) {
     this.#running = running;
-    this.#timer = setInterval(() => {
-      for (const backend of this.#backends.values()) void look(backend);
-    }, LOOK_EVERY_MS);
   }
 
   static async start(): Promise<Balancer> {
@@ -59,21 +55,29 @@ export class Balancer {
   async add(gateway: GatewayProcess): Promise<void> {
     const backend = { gateway, agent: new Agent({ keepAlive: true }), isReady: false, silent: 0 };
     this.#backends.set(gateway, backend);
-    while (!backend.isReady) {
-      await look(backend);
-      await sleep(LOOK_EVERY_MS);
-    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void this.#watch(backend, resolve);
+    await promise;
   }
 
   /** For one that has ended. */
   remove(gateway: GatewayProcess): void {
+    this.#backends.get(gateway)?.agent.destroy();
     this.#backends.delete(gateway);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    for (const gateway of this.#backends.keys()) this.remove(gateway);
     await this.#running.close();
-    for (const { agent } of this.#backends.values()) agent.destroy();
+  }
+
+  /** One look after the other, so that none that is late overrules a later one. */
+  async #watch(backend: Backend, onReady: () => void): Promise<void> {
+    while (this.#backends.has(backend.gateway)) {
+      await look(backend);
+      if (backend.isReady) onReady();
+      await sleep(LOOK_EVERY_MS);
+    }
   }
 
   #pass(incoming: IncomingMessage, outgoing: ServerResponse): void {
