@@ -47,7 +47,7 @@ test('a client that takes nothing of its answer', async (context) => {
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => undefined).pause();
   socket.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(20));
-  const isOpen = async (): Promise<boolean> => (await fleet.first.metric('evalgate_http_connections')) > 0;
+  const isOpen = async (): Promise<boolean> => (await fleet.first.metric('evalgate_http_connections', 'public')) > 0;
   while ((await isOpen()) && performance.now() - beganMs < 2 * allowedMs) await sleep(500);
   const tookMs = performance.now() - beganMs;
   prove(context, {
