@@ -154,10 +154,10 @@ test('the cost in Redis', async (context) => {
       return [Number(found?.[1]), Number(found?.[2])];
     };
     /** The mean of requests that come one after the other. */
-    const costWith = async (count: number): Promise<number> => {
+    const costWith = async (held: number): Promise<number> => {
       const nowMicros = Date.now() * 1000;
       await client.del(log);
-      await client.rpush(log, ...Array.from({ length: count }, (_, i) => nowMicros - (count - i) * 3_500_000));
+      await client.rpush(log, ...Array.from({ length: held }, (_, i) => nowMicros - (held - i) * 3_500_000));
       await ask(fleet, 0, key);
       const [callsBefore, microsBefore] = await scripts();
       for (let request = 0; request < requests; request += 1) await ask(fleet, 0, key);
