@@ -1,23 +1,13 @@
-/**
- * A TCP proxy whose connections can be spoiled while it runs.
- *
- *     const proxy = await TcpProxy.start(redis.url);
- *     proxy.delay('downstream', 300, 50); proxy.blackHole(); proxy.cut();
- *     proxy.heal();
- */
+/** A TCP proxy whose connections can be spoiled while it runs: `proxy.delay('downstream', 300)`, `proxy.heal()`. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { listenOnLoopback, type RunningServer } from './loopback.ts';
 
 /** `downstream` is what the server sends to the client. */
-export type Direction = 'upstream' | 'downstream';
+type Direction = 'upstream' | 'downstream';
 
-interface Pair {
-  readonly client: Socket;
-  readonly server: Socket;
-  /** The first bytes of the client. */
-  opening: string;
-}
+/** `opening`: the first bytes of the client. */
+type Pair = { readonly client: Socket; readonly server: Socket; opening: string };
 
 const NO_DELAY = { ms: 0, jitterMs: 0 };
 
@@ -45,8 +35,8 @@ export class TcpProxy {
 
   /** The target's address with the proxy in its place. */
   get url(): string {
-    const url = Object.assign(new URL(this.#target), { hostname: '127.0.0.1', port: String(this.#running.port) }).href;
-    return this.#target.pathname === '/' ? url.replace(/\/$/, '') : url;
+    const address = { hostname: '127.0.0.1', port: String(this.#running.port) };
+    return Object.assign(new URL(this.#target), address).href.replace(/\/$/, '');
   }
 
   /** Takes everything back, but for refusing. Bytes that were swallowed stay lost. */
@@ -122,8 +112,7 @@ export class TcpProxy {
     client.on('data', (chunk: Buffer) => {
       if (pair.opening.length < 4096) pair.opening += chunk.toString('latin1');
       if (this.#mode !== 'reset') return;
-      client.resetAndDestroy();
-      server.resetAndDestroy();
+      for (const socket of [client, server]) socket.resetAndDestroy();
     });
     const end = (): void => {
       client.destroy();
