@@ -43,7 +43,7 @@ function passOn(socket: TLSSocket): void {
 }
 
 async function start(env: Readonly<Record<string, string>>): Promise<GatewayProcess> {
-  const gateway = await GatewayProcess.start({ env: { UPSTREAM_TOKEN: store.token, ...env } });
+  const gateway = await GatewayProcess.start({ env: { UPSTREAM_TOKEN: store.token, LOG_LEVEL: 'warn', ...env } });
   onTestFinished(() => gateway.kill());
   return gateway;
 }
