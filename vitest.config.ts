@@ -1,12 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Two kinds of tests, one after the other, and the bars apart from both. CPU-bound tests use all cores; tests that run
- * processes, servers and browsers mostly wait, so they leave one core to those. `npm run prove` runs the bars.
+ * `npm test` runs two kinds of tests, one after the other: CPU-bound tests use all cores; tests that run processes,
+ * servers and browsers mostly wait, so they leave one core to those. `npm run prove` runs the third kind, the bars with
+ * figures, one file at a time; `npm run prove -- test/prove/quota.test.ts` runs one file.
  */
 export default defineConfig({
   test: {
-    reporters: ['default', './test/support/summary-reporter.ts'],
+    reporters: ['default', './test/support/summary-reporter.ts', './test/prove/table-reporter.ts'],
     globalSetup: './test/support/redis/source.ts',
     testTimeout: 20_000,
     hookTimeout: 60_000,
@@ -28,6 +29,19 @@ export default defineConfig({
           name: 'processes',
           include: ['test/{contract,integration,faults,tracing,browser}/**/*.test.ts'],
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'prove',
+          include: ['test/prove/**/*.test.ts'],
+          fileParallelism: false,
+          maxWorkers: 1,
+          testTimeout: 900_000,
+          // What a model holds is measured after a collection.
+          execArgv: ['--expose-gc'],
+          sequence: { groupOrder: 3 },
         },
       },
     ],

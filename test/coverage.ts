@@ -39,6 +39,8 @@ function measure(name: string, filters: readonly string[]): Map<string, Lines> {
     [
       'vitest',
       'run',
+      '--project=logic',
+      '--project=processes',
       '--coverage.enabled',
       '--coverage.include=src/**/*.ts',
       '--coverage.exclude=src/admin/dashboard/page/**',

@@ -1,6 +1,6 @@
 /** A headless Chromium: the one that is named or installed, else the one that comes as a package. */
 import { type Browser, chromium } from 'playwright-core';
-import { programOnPath } from '../support/programs.ts';
+import { programOnPath } from '../support/process.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 

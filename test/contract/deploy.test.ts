@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
 import { filesBelow, parseYaml, queriesOf, readDashboard, readRules, readText, ROOT } from '../support/deploy-files.ts';
 import { startTestGateway } from '../support/gateway.ts';
-import { programOnPath } from '../support/programs.ts';
+import { programOnPath } from '../support/process.ts';
 
 const rules = readRules();
 const alerts = rules.flatMap(({ alert, ...rest }) => (alert === undefined ? [] : [{ ...rest, name: alert }]));

@@ -1,60 +1,48 @@
-/** The proxy that the fault tests are made with does to bytes what it says. */
+/** The proxy of the fault tests does to connections what it says. */
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { listenOnLoopback, type RunningServer } from '../support/loopback.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
-let echo: Server;
-let running: RunningServer;
+let echo: RunningServer;
 let proxy: TcpProxy;
 const clients: Socket[] = [];
 
 beforeEach(async () => {
-  echo = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
-  running = await listenOnLoopback(echo);
-  proxy = await TcpProxy.start(running.url);
+  echo = await listenOnLoopback(createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)));
+  proxy = await TcpProxy.start(echo.url);
 });
 afterEach(async () => {
   for (const client of clients.splice(0)) client.destroy();
   await proxy.close();
-  await running.close();
+  await echo.close();
 });
 
-interface Client {
-  readonly socket: Socket;
-  /** What has come so far. */
-  readonly received: () => string;
-  /** Milliseconds until so many bytes have come. */
-  readonly until: (bytes: number) => Promise<number>;
-  /** How it ended: the error's code, or null. */
-  readonly ended: Promise<string | null>;
-}
-
-async function dial(): Promise<Client> {
-  const { port } = new URL(proxy.url);
-  const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
+async function dial() {
+  const socket = connect({ port: Number(new URL(proxy.url).port), host: '127.0.0.1', allowHalfOpen: true });
   clients.push(socket);
   let received = '';
+  let code: string | null = null;
   socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
   socket.on('end', () => socket.end());
-  let code: string | null = null;
   socket.on('error', (error: NodeJS.ErrnoException) => (code = error.code ?? 'none'));
   const ended = new Promise<string | null>((resolve) => socket.on('close', () => resolve(code)));
   await once(socket, 'connect');
-  return {
-    socket,
-    received: () => received,
-    ended,
-    until: async (bytes) => {
-      const startedMs = performance.now();
-      while (received.length < bytes) await once(socket, 'data');
-      return performance.now() - startedMs;
-    },
+  const until = async (bytes: number): Promise<string> => {
+    while (received.length < bytes) await once(socket, 'data');
+    return received;
   };
+  return { socket, received: () => received, until, ended };
 }
 
-test('without toxics everything gets through, in order, and so does the end', async () => {
+async function expectEcho(client: Awaited<ReturnType<typeof dial>>): Promise<void> {
+  client.socket.write('here');
+  expect(await client.until(4)).toBe('here');
+}
+
+test('it passes everything on, in order, and so the end', async () => {
   const client = await dial();
   const text = 'x'.repeat(3_000_000) + 'end';
   client.socket.end(text);
@@ -62,87 +50,52 @@ test('without toxics everything gets through, in order, and so does the end', as
   expect(client.received()).toBe(text);
 });
 
-test('latency delays each piece and keeps their order, also with jitter', async () => {
-  proxy.set('downstream', { latencyMs: 100, jitterMs: 90 });
+test('a delay holds each piece back and keeps their order, also with jitter', async () => {
+  proxy.delay('downstream', 100, 90);
   const client = await dial();
-  client.socket.write('a');
-  for (const letter of ['b', 'c', 'd', 'e', 'f']) {
-    await new Promise<void>((resolve) => setTimeout(resolve, 2));
+  for (const letter of 'abcdef') {
     client.socket.write(letter);
+    await sleep(2);
   }
-  await client.until(6);
-  expect(client.received()).toBe('abcdef');
-  proxy.set('downstream', { latencyMs: 120 });
+  expect(await client.until(6)).toBe('abcdef');
+  proxy.delay('downstream', 120);
+  const sinceMs = performance.now();
   client.socket.write('g');
-  expect(await client.until(7)).toBeGreaterThanOrEqual(110);
+  await client.until(7);
+  expect(performance.now() - sinceMs).toBeGreaterThanOrEqual(110);
 });
 
-test('bandwidth is what gets through in a time', async () => {
-  proxy.set('downstream', { bandwidthBytesPerMs: 100, sliceBytes: 1000 });
-  const client = await dial();
-  client.socket.write('x'.repeat(20_000));
-  expect(await client.until(20_000)).toBeGreaterThanOrEqual(150);
-});
-
-test('slices come one by one', async () => {
-  proxy.set('downstream', { sliceBytes: 2, sliceDelayMs: 20 });
-  const client = await dial();
-  const pieces: string[] = [];
-  client.socket.on('data', (chunk: Buffer) => pieces.push(chunk.toString()));
-  client.socket.write('abcdef');
-  await client.until(6);
-  expect(pieces).toEqual(['ab', 'cd', 'ef']);
-});
-
-test('a timeout swallows everything and then ends the connection', async () => {
-  proxy.set('upstream', { timeoutMs: 50 });
-  const client = await dial();
-  client.socket.write('lost');
-  await client.ended;
-  expect(client.received()).toBe('');
-});
-
-test('a black hole swallows without end, on open connections and new ones; healed, connections go on', async () => {
+test('a black hole swallows on open connections and new ones; healed, they go on', async () => {
   const before = await dial();
   proxy.blackHole();
   const during = await dial();
   for (const { socket } of [before, during]) socket.write('lost');
-  await new Promise<void>((resolve) => setTimeout(resolve, 50));
-  expect([before.received(), during.received(), proxy.connections]).toEqual(['', '', 2]);
+  // What comes after is all that comes.
+  await sleep(50);
   proxy.heal();
-  for (const client of [before, during]) {
-    client.socket.write('here');
-    await client.until(4);
-    expect(client.received()).toBe('here');
-  }
+  await expectEcho(before);
+  await expectEcho(during);
 });
 
-test('a limit ends the connection after so many bytes', async () => {
-  proxy.set('downstream', { limitBytes: 5 });
-  const client = await dial();
-  client.socket.write('abcdefgh');
-  await client.ended;
-  expect(client.received()).toBe('abcde');
-});
-
-test('reset_peer is a reset, not an end', async () => {
-  proxy.set('upstream', { resetPeerMs: 20 });
-  const [one, other] = [await dial(), await dial()];
-  one.socket.write('a');
-  expect(await one.ended).toBe('ECONNRESET');
-  proxy.heal();
+test('a reset is a reset, not an end: of open connections at once, of others as they begin to talk', async () => {
+  const open = await dial();
   proxy.resetPeers();
+  expect(await open.ended).toBe('ECONNRESET');
+  proxy.reset();
+  const other = await dial();
+  other.socket.write('a');
   expect(await other.ended).toBe('ECONNRESET');
 });
 
-test('slow_close passes the end on late', async () => {
-  proxy.set('upstream', { slowCloseMs: 100 });
-  const client = await dial();
-  const startedMs = performance.now();
-  client.socket.end('bye');
-  await once(client.socket, 'end');
-  expect(client.received()).toBe('bye');
-  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(90);
+test('a cut ends what is open and what comes, until it is healed', async () => {
+  const open = await dial();
+  proxy.cut();
+  await open.ended;
+  await (
+    await dial()
+  ).ended;
+  proxy.heal();
+  await expectEcho(await dial());
 });
 
 test('one that refuses listens no more, until it does again', async () => {
@@ -151,21 +104,17 @@ test('one that refuses listens no more, until it does again', async () => {
   await open.ended;
   await expect(dial()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   await proxy.listen();
-  const after = await dial();
-  after.socket.write('a');
-  await after.until(1);
+  await expectEcho(await dial());
 });
 
-test('down ends what is open and what comes, up lets it through again', async () => {
-  const open = await dial();
-  proxy.down();
-  await open.ended;
-  await (
-    await dial()
-  ).ended;
-  proxy.up();
-  const after = await dial();
-  after.socket.write('a');
-  await after.until(1);
-  expect(proxy.connections).toBe(1);
+test('a connection for messages stalls, the others go on', async () => {
+  const [messages, other] = [await dial(), await dial()];
+  messages.socket.write('evalgate-state-messages');
+  await messages.until(23);
+  await expectEcho(other);
+  expect(proxy.stallMessages()).toBe(1);
+  messages.socket.write('lost');
+  other.socket.write('more');
+  await other.until(8);
+  expect(messages.received()).toBe('evalgate-state-messages');
 });

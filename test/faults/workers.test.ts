@@ -1,25 +1,22 @@
 /** WORKERS=2 as an operator sees it: the real program, its first process and the workers of it. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { GatewayProcess, PROGRAM, runProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { Served } from '../support/served.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
 /** The machine may do other things too. */
 const SOON = { timeout: 15_000 };
-const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
 
 let redis: TestRedis;
 let store: StoreServer;
 let folder: string;
 let configFile: string;
-const running: Served[] = [];
+const running: GatewayProcess[] = [];
 
 beforeAll(async () => {
   [redis, store, folder] = await Promise.all([
@@ -31,86 +28,88 @@ beforeAll(async () => {
   store.put({ evaluations: [anEvaluation({ _id: 'ev_1' })] });
 });
 afterAll(async () => {
-  await Promise.all(running.map((served) => served.kill()));
+  await Promise.all(running.map((gateway) => gateway.kill()));
   await Promise.all([redis.close(), store.close(), rm(folder, { recursive: true })]);
 });
 
-async function start(env: Readonly<Record<string, string>> = {}): Promise<Served> {
-  const served = await Served.start({
-    WORKERS: '2',
-    REDIS_URL: redis.url,
-    UPSTREAM_URL: store.url,
-    UPSTREAM_TOKEN: store.token,
-    DRAIN_DELAY: '400ms',
-    CONFIG_FILE: configFile,
-    ...env,
+async function start(env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.start({
+    env: {
+      WORKERS: '2',
+      REDIS_URL: redis.url,
+      UPSTREAM_URL: store.url,
+      UPSTREAM_TOKEN: store.token,
+      DRAIN_DELAY: '400ms',
+      CONFIG_FILE: configFile,
+      ...env,
+    },
   });
-  running.push(served);
-  return served;
+  running.push(gateway);
+  return gateway;
 }
 
-async function metric(served: Served, sample: string): Promise<number> {
-  const text = await (await served.admin('GET', '/metrics')).text();
+async function metric(gateway: GatewayProcess, sample: string): Promise<number> {
+  const text = await (await gateway.admin('GET', '/metrics')).text();
   const line = text.split('\n').find((candidate) => candidate.startsWith(`${sample} `));
   return Number(line?.split(' ').at(-1) ?? Number.NaN);
 }
 
 const timesSchema = z.object({ classes: z.array(z.object({ class: z.string(), fresh: z.unknown() })) });
 
-async function listTimes(served: Served): Promise<string> {
-  const { classes } = timesSchema.parse(await (await served.admin('GET', '/api/cache/ttl')).json());
+async function listTimes(gateway: GatewayProcess): Promise<string> {
+  const { classes } = timesSchema.parse(await gateway.administer('GET', '/api/cache/ttl'));
   return JSON.stringify(classes.find((row) => row.class === 'list'));
 }
 
 test('two workers answer as one: reloaded, replaced, counted and drained together', async () => {
   await writeFile(configFile, 'cache: {classes: {list: {fresh: 41s}}}');
-  const served = await start();
-  const workersOf = async () => (await served.readiness()).dependencies.find(({ name }) => name === 'workers');
-  expect(await served.readiness()).toMatchObject({ code: 200, status: 'ready' });
+  const gateway = await start();
+  const workersOf = async () => (await gateway.readiness()).dependencies.find(({ name }) => name === 'workers');
+  expect(await gateway.readiness()).toMatchObject({ code: 200, status: 'ready' });
   expect(await workersOf()).toMatchObject({ status: 'ok', detail: '2 of 2 are ready' });
-  expect(await metric(served, 'evalgate_workers{state="answered"}')).toBe(2);
+  expect(await metric(gateway, 'evalgate_workers{state="answered"}')).toBe(2);
 
-  const { token } = await served.issueKey();
-  const get = () => fetch(`${served.publicUrl}/v2/calls/ev_1`, { headers: { authorization: `Bearer ${token}` } });
+  const key = await gateway.issueKey();
+  const get = () => gateway.get('/v2/calls/ev_1', key);
   for (let i = 0; i < 20; i += 1) expect((await get()).status).toBe(200);
   const counted = 'evalgate_http_requests_total{surface="v2",route="/v2/calls/{callId}",method="GET",status="200"}';
-  expect(await metric(served, counted)).toBe(20);
+  expect(await metric(gateway, counted)).toBe(20);
 
   // A new configuration reaches those that run and those that come later; an invalid one nobody, not even later.
   await writeFile(configFile, 'cache: {classes: {list: {fresh: 42s}}}');
-  served.signal('SIGHUP');
-  await expect.poll(() => served.logged('configuration reloaded').length, SOON).toBe(1);
+  gateway.signal('SIGHUP');
+  await expect.poll(() => gateway.logged('configuration reloaded').length, SOON).toBe(1);
   await writeFile(configFile, 'cache: {classes: {list: {fresh: never}}}');
-  served.signal('SIGHUP');
+  gateway.signal('SIGHUP');
   await expect
-    .poll(() => served.logged('the new configuration is invalid; the old one stays in force').length, SOON)
+    .poll(() => gateway.logged('the new configuration is invalid; the old one stays in force').length, SOON)
     .toBe(1);
-  await expect.poll(() => metric(served, 'evalgate_config_reloads_total{result="failure"}'), SOON).toBe(1);
-  for (const pid of served.workerPids.slice(0, 2)) process.kill(pid, 'SIGKILL');
-  await served.untilReady(4);
+  await expect.poll(() => metric(gateway, 'evalgate_config_reloads_total{result="failure"}'), SOON).toBe(1);
+  for (const pid of gateway.workerPids.slice(0, 2)) process.kill(pid, 'SIGKILL');
+  await gateway.untilReady(4);
   await expect.poll(async () => (await workersOf().catch(() => undefined))?.detail, SOON).toBe('2 of 2 are ready');
-  expect(await listTimes(served)).toContain('42');
-  expect(await metric(served, 'evalgate_workers{state="answered"}')).toBe(2);
-  expect(await metric(served, counted)).toBe(20);
+  expect(await listTimes(gateway)).toContain('42');
+  expect(await metric(gateway, 'evalgate_workers{state="answered"}')).toBe(2);
+  expect(await metric(gateway, counted)).toBe(20);
 
   // What is in flight when all are told to end is finished, and a second signal changes nothing.
   const gate = store.gate();
-  const inFlight = fetch(`${served.publicUrl}/v2/calls/ev_2`, { headers: { authorization: `Bearer ${token}` } });
+  const inFlight = gateway.get('/v2/calls/ev_2', key);
   await store.waitForCalls(2, 'evaluation');
-  served.signal('SIGTERM');
-  await expect.poll(async () => (await served.readiness()).status, SOON).toBe('draining');
-  expect((await served.readiness()).code).toBe(503);
-  served.signal('SIGTERM');
+  gateway.signal('SIGTERM');
+  await expect.poll(async () => (await gateway.readiness()).status, SOON).toBe('draining');
+  expect((await gateway.readiness()).code).toBe(503);
+  gateway.signal('SIGTERM');
   const during = await get();
   expect([during.status, during.headers.get('connection')]).toEqual([200, 'close']);
   gate.release();
   expect((await inFlight).status).toBe(404);
-  expect(await served.exited).toEqual([0, null]);
+  expect(await gateway.exited).toEqual([0, null]);
 }, 60_000);
 
 test('in front of the sample store all workers let in the same two keys, and their quota is one', async () => {
-  const served = await start({ UPSTREAM_URL: '', UPSTREAM_TOKEN: '', CONFIG_FILE: '', RATE_LIMIT_PER_MINUTE: '6' });
-  const demo = z.object({ v2Key: z.string(), curlLines: z.array(z.string()) }).parse(served.demo);
+  const gateway = await start({ UPSTREAM_URL: '', UPSTREAM_TOKEN: '', CONFIG_FILE: '', RATE_LIMIT_PER_MINUTE: '6' });
+  const demo = z.object({ v2Key: z.string(), curlLines: z.array(z.string()) }).parse(gateway.demo);
   const url = demo.curlLines.find((line) => line.includes('/v2/calls?'))?.split("'")[3] ?? '';
   const statuses: number[] = [];
   // A connection a request, so that both workers are asked.
@@ -119,7 +118,7 @@ test('in front of the sample store all workers let in the same two keys, and the
     statuses.push((await fetch(url, { headers })).status);
   }
   expect(statuses.toSorted((a, b) => a - b)).toEqual([...Array<number>(6).fill(200), ...Array<number>(6).fill(429)]);
-  served.signal('SIGKILL');
+  gateway.signal('SIGKILL');
   // Without the first process its workers don't stay.
   await expect
     .poll(
@@ -131,6 +130,28 @@ test('in front of the sample store all workers let in the same two keys, and the
       SOON,
     )
     .toBe('refuses');
+}, 60_000);
+
+test('workers that crash at once are replaced later and later, and the others go on serving', async () => {
+  const gateway = await start({ CONFIG_FILE: '' });
+  const key = await gateway.issueKey();
+  for (let crash = 0; crash < 4; crash += 1) {
+    const pid = gateway.workerPids.at(-1);
+    if (pid === undefined) throw new Error('There is no worker.');
+    process.kill(pid, 'SIGKILL');
+    await gateway.untilEnded(pid);
+    expect(await gateway.status('/v2/calls/ev_1', key)).toBe(200);
+    await gateway.untilReady(3 + crash);
+  }
+  const delaysMs = gateway
+    .logged('worker ended by itself; another is started')
+    .map((line) => [line['end'], line['delayMs']]);
+  expect(delaysMs).toEqual([100, 200, 400, 800].map((delayMs) => ['ended by SIGKILL', delayMs]));
+  // Of several that end together, none is left to serve until the next ones are ready.
+  for (const pid of gateway.workerPids.slice(0, 1).concat(gateway.workerPids.slice(-1))) process.kill(pid, 'SIGKILL');
+  await gateway.untilReady(8);
+  expect(await gateway.status('/v2/calls/ev_1', key)).toBe(200);
+  expect(await gateway.stop()).toEqual([0, null]);
 }, 60_000);
 
 interface Faulty {
@@ -156,15 +177,14 @@ test.each(faulty)(
   '$what is told once, and the exit status is 1',
   async ({ env, message }) => {
     const usual = { PORT: '0', ADMIN_PORT: '0', WORKERS: '2', REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
-    const child = spawn(process.execPath, [PROGRAM, 'serve'], {
-      env: { ...process.env, ...usual, ...env() },
-      stdio: ['ignore', 'ignore', 'pipe'],
+    const { exit, errors } = await runProcess(process.execPath, [PROGRAM, 'serve'], {
+      ...process.env,
+      ...usual,
+      ...env(),
     });
-    let text = '';
-    child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    expect(await once(child, 'close')).toEqual([1, null]);
-    expect(text.match(message)).toHaveLength(1);
-    expect(text).not.toContain('    at ');
+    expect(exit).toEqual([1, null]);
+    expect(errors.match(message)).toHaveLength(1);
+    expect(errors).not.toContain('    at ');
   },
   30_000,
 );

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL } from '../http/common/endpoints.ts';
 import { keyFor, putSubject } from '../http/common/subject.ts';
 import { CacheWorld, HIT, MISS, type Reader, seenOf } from '../support/cache-world.ts';
-import { MessagesProxy } from '../support/messages-proxy.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
 const SECOND = 1000;
 
-let proxy: MessagesProxy;
+let proxy: TcpProxy;
 /** The gateway here sees Redis through the proxy, the one there directly. */
 let world: CacheWorld;
 let reader: Reader;
@@ -16,7 +16,7 @@ beforeEach(async () => {
   world = await CacheWorld.start('redis', {
     controls: true,
     redisUrlHere: async (url) => {
-      proxy = await MessagesProxy.start(url);
+      proxy = await TcpProxy.start(url);
       return proxy.url;
     },
   });

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
 import { BACKENDS, CacheWorld, containing, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
-import { GatewayProcess } from '../support/gateway-process.ts';
+import { GatewayProcess } from '../support/process.ts';
 import { aTranscript } from '../support/records.ts';
 import { sendError } from '../support/store-server.ts';
 

@@ -198,7 +198,7 @@ describe('/api/fleet', () => {
     a = await start();
     b = await start({ REDIS_URL: proxy.url });
     for (const gateway of [a, b]) await until(async () => expect(await statusesAt(gateway)).toHaveLength(2));
-    proxy.down();
+    await proxy.refuse();
     await until(async () => expect(await statusesAt(a)).toEqual(['self ready']));
     expect(await statusesAt(b)).toEqual(['other ready', 'self ready']);
     await b.close();

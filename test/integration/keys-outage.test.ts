@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
-import { MessagesProxy } from '../support/messages-proxy.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { withClient } from '../support/redis/client.ts';
 import { cutSubscribers } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -155,7 +155,7 @@ test('C8: a revocation is seen although the subscription was cut', async () => {
 test('C8: a subscription that stands but delivers nothing is noticed, a revocation is seen, and it is made anew', async () => {
   const { gateways, join } = await start();
   const operator = nth(gateways, 0);
-  const proxy = await MessagesProxy.start(redis.url);
+  const proxy = await TcpProxy.start(redis.url);
   try {
     const gateway = await join({ env: { REDIS_URL: proxy.url } });
     await redisIsWell(gateway);
@@ -175,7 +175,7 @@ test('C8: a subscription that stands but delivers nothing is noticed, a revocati
 test('C8: a change made while a gateway could not reach Redis is known to it before it trusts its memory', async () => {
   const { gateways, join } = await start();
   const operator = nth(gateways, 0);
-  const proxy = await MessagesProxy.start(redis.url);
+  const proxy = await TcpProxy.start(redis.url);
   try {
     const gateway = await join({ env: { REDIS_URL: proxy.url } });
     await redisIsWell(gateway);

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { GatewayProcess } from '../support/gateway-process.ts';
+import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
@@ -43,7 +43,7 @@ function passOn(socket: TLSSocket): void {
 }
 
 async function start(env: Readonly<Record<string, string>>): Promise<GatewayProcess> {
-  const gateway = await GatewayProcess.start({ env: { UPSTREAM_TOKEN: store.token, ...env } });
+  const gateway = await GatewayProcess.start({ env: { UPSTREAM_TOKEN: store.token, LOG_LEVEL: 'warn', ...env } });
   onTestFinished(() => gateway.kill());
   return gateway;
 }

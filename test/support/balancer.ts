@@ -2,50 +2,48 @@
  * A balancer as stands in front of several gateways: it asks each whether it is ready, keeps connections to those that
  * are, and passes each request to one of them. A request that fails there is answered with 502; no other is tried.
  */
-import { Agent, createServer, get, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { listenOnLoopback, type RunningServer } from './loopback.ts';
+import type { GatewayProcess } from './process.ts';
 
-const ASK_EVERY_MS = 100;
-const ASK_TIMEOUT_MS = 5000;
-/** What it says counts at once; that it says nothing may be a chance. */
+const LOOK_EVERY_MS = 100;
+/** An answer counts at once; silence may be a chance. */
 const MOST_SILENT = 3;
-const KEEP_ALIVE_MS = 120_000;
-/** Of one connection alone: they are not passed on. */
+/** Of one connection only: they are not passed on. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
-export interface BalancedMember {
-  readonly publicUrl: string;
-  readonly adminUrl: string;
-}
-
-interface Member extends BalancedMember {
+interface Backend {
+  readonly gateway: GatewayProcess;
   readonly agent: Agent;
   isReady: boolean;
-  /** How often in a row it did not answer. */
   silent: number;
 }
 
 export class Balancer {
   readonly #running: RunningServer;
-  readonly #timer: NodeJS.Timeout;
-  #members: readonly Member[] = [];
+  readonly #backends = new Map<GatewayProcess, Backend>();
   #turn = 0;
   /** Why requests were answered with 502, in their order. */
   readonly failures: string[] = [];
 
   private constructor(running: RunningServer) {
     this.#running = running;
-    this.#timer = setInterval(() => {
-      for (const member of this.#members) void look(member);
-    }, ASK_EVERY_MS);
   }
 
   static async start(): Promise<Balancer> {
-    let balancer: Balancer | null = null;
-    const server: Server = createServer((incoming, outgoing) => balancer?.pass(incoming, outgoing));
-    // Its clients are to close idle connections, not it.
-    server.keepAliveTimeout = KEEP_ALIVE_MS;
-    balancer = new Balancer(await listenOnLoopback(server));
+    const server = createServer();
+    // Its clients close idle connections, not it.
+    server.keepAliveTimeout = 120_000;
+    const balancer = new Balancer(await listenOnLoopback(server));
+    server.on('request', (incoming, outgoing) => balancer.#pass(incoming, outgoing));
     return balancer;
   }
 
@@ -53,76 +51,72 @@ export class Balancer {
     return this.#running.url;
   }
 
-  /** Requests are passed to it from when it says that it is ready; resolves then. */
-  async add(added: BalancedMember): Promise<void> {
-    const member = { ...added, agent: new Agent({ keepAlive: true }), isReady: false, silent: 0 };
-    this.#members = [...this.#members, member];
-    while (!member.isReady) {
-      await look(member);
-      await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
-    }
+  /** Passes requests to it while it is ready; resolves once it is for the first time. */
+  async add(gateway: GatewayProcess): Promise<void> {
+    const backend = { gateway, agent: new Agent({ keepAlive: true }), isReady: false, silent: 0 };
+    this.#backends.set(gateway, backend);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void this.#watch(backend, resolve);
+    await promise;
   }
 
   /** For one that has ended. */
-  remove({ publicUrl }: BalancedMember): void {
-    this.#members = this.#members.filter((member) => member.publicUrl !== publicUrl);
-  }
-
-  pass(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const ready = this.#members.filter(({ isReady }) => isReady);
-    this.#turn += 1;
-    const member = ready[this.#turn % ready.length];
-    if (member === undefined) {
-      this.#fail(outgoing, 'no member is ready');
-      return;
-    }
-    const { method, url: path, rawHeaders } = incoming;
-    const headers = Object.fromEntries(endToEnd(rawHeaders));
-    const forwarded = request(member.publicUrl + (path ?? '/'), { method, headers, agent: member.agent }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders).flat());
-      answer.on('error', () => outgoing.destroy());
-      answer.pipe(outgoing);
-    });
-    forwarded.on('error', (error) => this.#fail(outgoing, `${error.message} (reused: ${forwarded.reusedSocket})`));
-    incoming.pipe(forwarded);
+  remove(gateway: GatewayProcess): void {
+    this.#backends.get(gateway)?.agent.destroy();
+    this.#backends.delete(gateway);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    for (const gateway of this.#backends.keys()) this.remove(gateway);
     await this.#running.close();
-    for (const { agent } of this.#members) agent.destroy();
   }
 
-  #fail(outgoing: ServerResponse, reason: string): void {
-    this.failures.push(reason);
-    if (outgoing.headersSent) outgoing.destroy();
-    else outgoing.writeHead(502).end();
+  /** One look after the other, so that none that is late overrules a later one. */
+  async #watch(backend: Backend, onReady: () => void): Promise<void> {
+    while (this.#backends.has(backend.gateway)) {
+      await look(backend);
+      if (backend.isReady) onReady();
+      await sleep(LOOK_EVERY_MS);
+    }
   }
-}
 
-function look(member: Member): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (isReady: boolean | null): void => {
-      member.silent = isReady === null ? member.silent + 1 : 0;
-      if (isReady !== null) member.isReady = isReady;
-      else if (member.silent >= MOST_SILENT) member.isReady = false;
-      resolve();
+  #pass(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const ready = [...this.#backends.values()].filter(({ isReady }) => isReady);
+    this.#turn += 1;
+    const backend = ready[this.#turn % ready.length];
+    const fail = (reason: string): void => {
+      this.failures.push(reason);
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(502).end();
     };
-    const asked = get(`${member.adminUrl}/readyz`, { agent: false, timeout: ASK_TIMEOUT_MS }, (answer) => {
-      answer.resume();
-      end(answer.statusCode === 200);
+    if (backend === undefined) {
+      fail('no gateway is ready');
+      return;
+    }
+    const { method, url = '/', headers } = incoming;
+    const options = { ...(method !== undefined && { method }), headers: endToEnd(headers), agent: backend.agent };
+    const forwarded = request(backend.gateway.publicUrl + url, options, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
+      answer.on('error', () => outgoing.destroy());
+      answer.pipe(outgoing);
     });
-    asked.on('timeout', () => asked.destroy());
-    asked.on('error', () => end(null));
-  });
+    forwarded.on('error', (error) => fail(`${error.message} (reused: ${forwarded.reusedSocket})`));
+    incoming.pipe(forwarded);
+  }
 }
 
-function endToEnd(rawHeaders: readonly string[]): (readonly [string, string])[] {
-  const pairs = Array.from(
-    { length: rawHeaders.length / 2 },
-    (_, i) => [rawHeaders[2 * i], rawHeaders[2 * i + 1]] as const,
-  );
-  return pairs.flatMap(([name = '', value = '']) =>
-    HOP_BY_HOP.has(name.toLowerCase()) ? [] : [[name, value] as const],
-  );
+async function look(backend: Backend): Promise<void> {
+  try {
+    const response = await fetch(`${backend.gateway.adminUrl}/readyz`, { signal: AbortSignal.timeout(5000) });
+    await response.arrayBuffer();
+    backend.silent = 0;
+    backend.isReady = response.ok;
+  } catch {
+    backend.silent += 1;
+    if (backend.silent >= MOST_SILENT) backend.isReady = false;
+  }
+}
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
 }

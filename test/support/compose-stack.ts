@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { sleep } from './faults-world.ts';
-import { programOnPath } from './programs.ts';
+import { programOnPath } from './process.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');

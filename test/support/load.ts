@@ -1,60 +1,348 @@
-/** An open-loop load generator in a process of its own: it asks when it is time to, whether answers come or not. */
-import { join } from 'node:path';
-import {
-  type Closed,
-  closedSchema,
-  type LoadCommand,
-  type Sample,
-  samplesSchema,
-  type Target,
-} from './load-commands.ts';
-import { WorkerProcess } from './worker-calls.ts';
+/**
+ * The load generator, in a process of its own.
+ *
+ * `Load` is an open loop: a request is sent when it is due, whatever became of those before, and its time counts from then.
+ * It is not autocannon's, since its `overallRate` sends a connection's requests of a second as a burst at the second's
+ * start and never more at once than it has connections, and since it reports no request that was lost with its
+ * connection: bars on overload and on lost requests could not see what they are about.
+ *
+ * `closedLoop` is autocannon: each connection sends its next request once it has its answer.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { firstJson } from './process.ts';
 
-const WORKER = join(import.meta.dirname, 'load-worker.ts');
+const TICK_MS = 2;
+const GIVE_UP_MS = 30_000;
+const BYTE_EVERY_MS = 1000;
+
+export interface Target {
+  /** The whole address; `{n}` is another number in each request. */
+  readonly url: string;
+  readonly key: string;
+  /** Names what it is for, to find its samples. */
+  readonly tag?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const sampleSchema = z.object({
+  tag: z.string(),
+  url: z.string(),
+  /** When it was due, Unix milliseconds. */
+  atMs: z.number(),
+  /** From then on. */
+  tookMs: z.number(),
+  /** How much of that was the generator's own lateness. */
+  lateMs: z.number(),
+  /** 0 if no whole answer came. */
+  status: z.int(),
+  cacheStatus: z.string(),
+  ageSeconds: z.number().nullable(),
+  /** The first `id` and `name` in the body. */
+  id: z.string().nullable(),
+  title: z.string().nullable(),
+});
+export type Sample = Readonly<z.output<typeof sampleSchema>>;
+
+/** How long a slow connection stood, and what it was answered at the end. */
+const closedSchema = z.object({ afterMs: z.number(), status: z.int() });
+export type Closed = z.output<typeof closedSchema>;
+
+const targetSchema = z.object({
+  url: z.string(),
+  key: z.string(),
+  tag: z.string().default(''),
+  headers: z.record(z.string(), z.string()).default({}),
+});
+const commandSchema = z.discriminatedUnion('name', [
+  z.object({ name: z.literal('begin'), load: z.int(), targets: z.array(targetSchema), perSecond: z.number() }),
+  z.object({ name: z.literal('end'), load: z.int() }),
+  z.object({ name: z.literal('burst'), targets: z.array(targetSchema), times: z.int() }),
+  z.object({ name: z.literal('slowloris'), url: z.string(), sockets: z.int() }),
+]);
+type Command = z.input<typeof commandSchema>;
+const callSchema = z.object({ call: z.int(), command: commandSchema });
+const replySchema = z.object({ call: z.int(), result: z.unknown() });
+
+export interface Pace {
+  readonly perSecond: number;
+  readonly forMs: number;
+}
+
+export interface LoadOptions {
+  /** What the process is started through, such as `taskset -c 1`. */
+  readonly through?: readonly string[];
+  /** Whether it never sleeps, so that nothing is sent late. */
+  readonly isSpinning?: boolean;
+}
 
 export class Load {
-  readonly #worker: WorkerProcess;
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  #calls = 0;
+  #begun = 0;
 
-  private constructor(worker: WorkerProcess) {
-    this.#worker = worker;
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    child.on('message', (message) => {
+      const { call, result } = replySchema.parse(message);
+      this.#waiting.get(call)?.resolve(result);
+      this.#waiting.delete(call);
+    });
+    child.once('exit', () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('The load generator has ended.'));
+    });
   }
 
-  static async start(): Promise<Load> {
-    return new Load(await WorkerProcess.start(WORKER, ''));
+  static async start({ through = [], isSpinning = false }: LoadOptions = {}): Promise<Load> {
+    const [file, ...args] = [...through, process.execPath, import.meta.filename, isSpinning ? 'spin' : 'tick'];
+    const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    return new Load(child);
   }
 
-  /** Asks the targets in turn from now on, so many times a second in all. */
-  async begin(targets: readonly Target[], perSecond: number): Promise<void> {
-    await this.#call({ name: 'begin', targets: [...targets], perSecond });
+  /** Requests to the targets in turn from now on, so many a second in all. Several loads may go on at a time. */
+  async begin(targets: readonly Target[], perSecond: number): Promise<number> {
+    const load = (this.#begun += 1);
+    await this.#call({ name: 'begin', load, targets: [...targets], perSecond });
+    return load;
   }
 
-  /** Asks no more, and tells how each request went once all have ended. */
-  async end(): Promise<readonly Sample[]> {
-    return samplesSchema.parse(await this.#call({ name: 'end' }));
+  /** Sends no more. Resolves with how each request went, in the order in which they were due, once all have ended. */
+  async end(load = this.#begun): Promise<readonly Sample[]> {
+    return z.array(sampleSchema).parse(await this.#call({ name: 'end', load }));
   }
 
-  /** `begin` and `end` after that time. */
   async run(targets: readonly Target[], { perSecond, forMs }: Pace): Promise<readonly Sample[]> {
-    await this.begin(targets, perSecond);
-    await new Promise<void>((resolve) => setTimeout(resolve, forMs));
-    return this.end();
+    const load = await this.begin(targets, perSecond);
+    await sleep(forMs);
+    return this.end(load);
+  }
+
+  /** So many requests to each target, all at once. */
+  async burst(targets: readonly Target[], times: number): Promise<readonly Sample[]> {
+    return z.array(sampleSchema).parse(await this.#call({ name: 'burst', targets: [...targets], times }));
   }
 
   /** Opens connections that send a request a byte at a time and never end it; resolves once all were closed on them. */
   async slowloris(url: string, sockets: number): Promise<readonly Closed[]> {
-    return closedSchema.parse(await this.#call({ name: 'slowloris', url, sockets }));
+    return z.array(closedSchema).parse(await this.#call({ name: 'slowloris', url, sockets }));
   }
 
   async close(): Promise<void> {
-    await this.#worker.kill();
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exit = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exit;
   }
 
-  #call(command: LoadCommand): Promise<unknown> {
-    return this.#worker.call(command);
+  #call(command: Command): Promise<unknown> {
+    const call = (this.#calls += 1);
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(call, waiting);
+    this.#child.send({ call, command });
+    return waiting.promise;
   }
 }
 
-interface Pace {
-  readonly perSecond: number;
-  readonly forMs: number;
+export interface BenchRequest {
+  /** With the query; `{n}` is another number in each request, and none that was there before. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
+
+const closedLoopOptions = z.object({
+  url: z.string(),
+  requests: z.array(z.object({ path: z.string(), headers: z.record(z.string(), z.string()) })),
+  connections: z.int(),
+  seconds: z.number(),
+  /** Requests a second in all; without it each connection sends its next at once. */
+  rate: z.number().optional(),
+  /** What `{n}` in a path begins at. */
+  firstNumber: z.int().default(0),
+});
+type ClosedLoop = Readonly<z.output<typeof closedLoopOptions>>;
+
+export const closedLoopSchema = z.object({
+  requests: z.number(),
+  statuses: z.record(z.string(), z.number()),
+  errors: z.number(),
+  seconds: z.number(),
+  bytes: z.number(),
+  latencyMs: z.object({ p50: z.number(), p90: z.number(), p99: z.number(), max: z.number() }),
+});
+
+/** autocannon in a process of its own. Which statuses came is for the caller to look at. */
+export async function closedLoop(
+  options: Omit<ClosedLoop, 'requests' | 'firstNumber'> & {
+    readonly requests: readonly BenchRequest[];
+    readonly firstNumber?: number;
+  },
+  through: readonly string[] = [],
+): Promise<z.output<typeof closedLoopSchema>> {
+  const [file, ...args] = [...through, process.execPath, import.meta.filename, 'closed', JSON.stringify(options)];
+  return closedLoopSchema.parse(await firstJson(spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })));
+}
+
+// From here on: the generator's own process.
+
+type Asked = z.output<typeof targetSchema>;
+
+interface Running {
+  readonly samples: Promise<Sample>[];
+  isOver: boolean;
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+const loads = new Map<number, Running>();
+const runId = Date.now() % 1_000_000_000;
+let numbers = 0;
+
+function sample({ url, key, tag, headers }: Asked, dueMs: number): Promise<Sample> {
+  const lateMs = performance.now() - dueMs;
+  const address = url.replace('{n}', () => `${runId}${(numbers += 1)}`);
+  const none = { status: 0, cacheStatus: '', ageSeconds: null, id: null, title: null };
+  return new Promise((resolve) => {
+    const settle = (how: Omit<Sample, 'tag' | 'url' | 'atMs' | 'tookMs' | 'lateMs'>): void => {
+      const atMs = performance.timeOrigin + dueMs;
+      resolve({ tag, url: address, atMs, tookMs: performance.now() - dueMs, lateMs, ...how });
+    };
+    const options = { agent, headers: { authorization: `Bearer ${key}`, ...headers }, timeout: GIVE_UP_MS };
+    const request = get(address, options, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => (body += chunk));
+      response.on('end', () => settle(answered(response, body)));
+      response.on('error', () => settle(none));
+    });
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => settle(none));
+  });
+}
+
+function answered({ statusCode = 0, headers }: IncomingMessage, body: string) {
+  return {
+    status: statusCode,
+    cacheStatus: String(headers['cache-status'] ?? ''),
+    ageSeconds: headers.age === undefined ? null : Number(headers.age),
+    id: /"id":"([^"]*)"/.exec(body)?.[1] ?? null,
+    title: /"name":"([^"]*)"/.exec(body)?.[1] ?? null,
+  };
+}
+
+async function send(running: Running, targets: readonly Asked[], perSecond: number): Promise<void> {
+  const beganMs = performance.now();
+  const isSpinning = process.argv[2] === 'spin';
+  while (!running.isOver) {
+    for (;;) {
+      const dueMs = beganMs + (running.samples.length * 1000) / perSecond;
+      const target = targets[running.samples.length % targets.length];
+      if (dueMs > performance.now() || target === undefined) break;
+      running.samples.push(sample(target, dueMs));
+    }
+    await (isSpinning ? new Promise((resolve) => setImmediate(resolve)) : sleep(TICK_MS));
+  }
+}
+
+/** Not all at once, as they would not be. */
+async function slowloris(url: string, sockets: number): Promise<readonly Closed[]> {
+  const closed: Promise<Closed>[] = [];
+  for (let index = 0; index < sockets; index += 1) {
+    closed.push(slowSocket(new URL(url), BYTE_EVERY_MS + (index % 100)));
+    if (index % 10 === 0) await sleep(10);
+  }
+  return Promise.all(closed);
+}
+
+function slowSocket({ hostname, port }: URL, byteEveryMs: number): Promise<Closed> {
+  return new Promise((resolve) => {
+    let received = '';
+    let beganMs = performance.now();
+    const socket = connect(Number(port), hostname, () => {
+      beganMs = performance.now();
+      socket.write('GET /v2/calls HTTP/1.1\r\nHost: a\r\nX-Slow: ');
+    });
+    const drip = setInterval(() => socket.write('x'), byteEveryMs);
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      clearInterval(drip);
+      resolve({ afterMs: performance.now() - beganMs, status: Number(received.split(' ')[1] ?? 0) });
+    });
+  });
+}
+
+function answer(command: z.output<typeof commandSchema>): Promise<unknown> | null {
+  switch (command.name) {
+    case 'slowloris':
+      return slowloris(command.url, command.sockets);
+    case 'begin': {
+      const running = { samples: [], isOver: false };
+      loads.set(command.load, running);
+      void send(running, command.targets, command.perSecond);
+      return null;
+    }
+    case 'end': {
+      const running = loads.get(command.load);
+      loads.delete(command.load);
+      if (running !== undefined) running.isOver = true;
+      return Promise.all(running?.samples ?? []);
+    }
+    case 'burst': {
+      const { targets, times } = command;
+      const dueMs = performance.now();
+      return Promise.all(targets.flatMap((target) => Array.from({ length: times }, () => sample(target, dueMs))));
+    }
+    default:
+      return null;
+  }
+}
+
+async function runClosedLoop({ requests, firstNumber, rate, seconds, ...more }: ClosedLoop): Promise<object> {
+  const { default: autocannon } = await import('autocannon');
+  let next = firstNumber;
+  const { latency, ...result } = await autocannon({
+    ...more,
+    duration: seconds,
+    timeout: 20,
+    ...(rate !== undefined && { overallRate: rate }),
+    requests: requests.map(({ path, headers }) => ({
+      method: 'GET',
+      path,
+      headers,
+      ...(path.includes('{n}') && {
+        setupRequest: (request) => ({ ...request, path: path.replace('{n}', () => String(next++)) }),
+      }),
+    })),
+  });
+  return {
+    requests: result.requests.total,
+    statuses: Object.fromEntries(
+      Object.entries(result.statusCodeStats ?? {}).map(([status, stats]) => [status, stats.count]),
+    ),
+    errors: result.errors + result.timeouts,
+    seconds: result.duration,
+    bytes: result.throughput.total,
+    latencyMs: { p50: latency.p50, p90: latency.p90, p99: latency.p99, max: latency.max },
+  };
+}
+
+async function main(): Promise<void> {
+  if (process.argv[2] === 'closed') {
+    const options = closedLoopOptions.parse(JSON.parse(process.argv[3] ?? ''));
+    process.stdout.write(JSON.stringify(await runClosedLoop(options)));
+    return;
+  }
+  process.on('message', (message) => {
+    const { call, command } = callSchema.parse(message);
+    void Promise.resolve(answer(command)).then((result) => process.send?.({ call, result }));
+  });
+  process.on('disconnect', () => process.exit(0));
+  process.send?.('ready');
+}
+
+if (process.argv[1] === import.meta.filename) await main();

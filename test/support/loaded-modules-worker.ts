@@ -7,7 +7,7 @@ import { registerHooks } from 'node:module';
 const loaded: string[] = [];
 registerHooks({
   load: (url, context, next) => {
-    if (url.includes('@opentelemetry') || url.includes('/src/tracing/')) loaded.push(url);
+    if (url.includes('@opentelemetry')) loaded.push(url);
     return next(url, context);
   },
 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { programOnPath } from './programs.ts';
+import { programOnPath } from './process.ts';
 import { freePort } from './redis/server.ts';
 
 const DEPLOYED = join(import.meta.dirname, '../../deploy/prometheus');

@@ -77,6 +77,8 @@ export class StoreServer {
   readonly #upstream: sample.SampleUpstream;
   #url = '';
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
+  #inFlight = 0;
+  #mostInFlight = 0;
   #gate: Promise<void> | null = null;
   #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
@@ -111,6 +113,17 @@ export class StoreServer {
   /** Those that are open now. */
   get openConnections(): number {
     return this.#upstream.openConnections;
+  }
+
+  /** The most calls at a time so far. */
+  get mostInFlight(): number {
+    return this.#mostInFlight;
+  }
+
+  /** Forgets all requests so far, and how many there were at a time. */
+  forget(): void {
+    this.requests.length = 0;
+    this.#mostInFlight = this.#inFlight;
   }
 
   put(contents: StoreContents): void {
@@ -205,6 +218,11 @@ export class StoreServer {
     const resource = route.resource === 'other' ? 'unknown' : route.resource;
     const arrivedAtMs = performance.timeOrigin + performance.now();
     this.requests.push({ resource, id: route.id || null, method, path: url, query, headers, arrivedAtMs });
+    this.#inFlight += 1;
+    this.#mostInFlight = Math.max(this.#mostInFlight, this.#inFlight);
+    response.once('close', () => {
+      this.#inFlight -= 1;
+    });
     this.#arrivals = this.#arrivals.filter((arrival) => {
       if (arrival.isReached()) arrival.resolve();
       return !arrival.isReached();

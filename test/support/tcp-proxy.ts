@@ -1,29 +1,23 @@
-/**
- * A TCP proxy whose connections can be spoiled while it runs, with the verbs ("toxics") of Toxiproxy. Each direction has
- * its own: `downstream` is what the server sends to the client, `upstream` the other way. What is set rules bytes that
- * arrive from then on, on open connections too.
- *
- *     const proxy = await TcpProxy.start(redis.url);
- *     proxy.set('downstream', { latencyMs: 300, jitterMs: 50 });
- *     proxy.down(); proxy.up();
- */
+/** A TCP proxy whose connections can be spoiled while it runs: `proxy.delay('downstream', 300)`, `proxy.heal()`. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { listenOnLoopback, type RunningServer } from './loopback.ts';
-import { type Direction, join, type Toxics } from './tcp-pipe.ts';
 
-interface Pair {
-  readonly client: Socket;
-  readonly server: Socket;
-}
+/** `downstream` is what the server sends to the client. */
+type Direction = 'upstream' | 'downstream';
+
+/** `opening`: the first bytes of the client. */
+type Pair = { readonly client: Socket; readonly server: Socket; opening: string };
+
+const NO_DELAY = { ms: 0, jitterMs: 0 };
 
 export class TcpProxy {
   readonly #target: URL;
   readonly #server: Server;
   readonly #running: RunningServer;
   readonly #pairs = new Set<Pair>();
-  readonly #toxics: Record<Direction, Toxics> = { downstream: {}, upstream: {} };
-  #isDown = false;
+  readonly #delays: Record<Direction, typeof NO_DELAY> = { upstream: NO_DELAY, downstream: NO_DELAY };
+  #mode: 'pass' | 'swallow' | 'reset' | 'cut' = 'pass';
 
   private constructor(target: URL, server: Server, running: RunningServer) {
     this.#target = target;
@@ -41,34 +35,33 @@ export class TcpProxy {
 
   /** The target's address with the proxy in its place. */
   get url(): string {
-    const url = Object.assign(new URL(this.#target), { hostname: '127.0.0.1', port: String(this.#running.port) }).href;
-    return this.#target.pathname === '/' ? url.replace(/\/$/, '') : url;
+    const address = { hostname: '127.0.0.1', port: String(this.#running.port) };
+    return Object.assign(new URL(this.#target), address).href.replace(/\/$/, '');
   }
 
-  /** Those that are open at the moment. */
-  get connections(): number {
-    return this.#pairs.size;
-  }
-
-  /** Replaces all toxics of that direction. */
-  set(direction: Direction, toxics: Toxics): void {
-    this.#toxics[direction] = toxics;
-  }
-
-  /** Takes all toxics of both directions away. Bytes that a `timeout` has swallowed stay lost. */
+  /** Takes everything back, but for refusing. Bytes that were swallowed stay lost. */
   heal(): void {
-    this.#toxics.downstream = {};
-    this.#toxics.upstream = {};
-    this.#isDown = false;
+    this.#mode = 'pass';
+    this.#delays.upstream = NO_DELAY;
+    this.#delays.downstream = NO_DELAY;
   }
 
-  /** Nothing gets through, and nobody is told: open connections and new ones stand, and deliver nothing. */
+  /** What goes that way arrives later, in its order. */
+  delay(direction: Direction, ms: number, jitterMs = 0): void {
+    this.#delays[direction] = { ms, jitterMs };
+  }
+
+  /** Nothing gets through and nobody notices: open connections and new ones stand, and deliver nothing. */
   blackHole(): void {
-    this.set('upstream', { timeoutMs: 0 });
-    this.set('downstream', { timeoutMs: 0 });
+    this.#mode = 'swallow';
   }
 
-  /** Resets all open connections with a TCP RST. */
+  /** Resets each connection (RST) as soon as its client sends anything. */
+  reset(): void {
+    this.#mode = 'reset';
+  }
+
+  /** Resets all open connections once. */
   resetPeers(): void {
     for (const { client, server } of this.#pairs) {
       client.resetAndDestroy();
@@ -76,55 +69,81 @@ export class TcpProxy {
     }
   }
 
-  /** Ends all connections, and each new one as it comes, until `up` or `heal`. */
-  down(): void {
-    this.#isDown = true;
-    for (const { client, server } of this.#pairs) {
-      client.destroy();
-      server.destroy();
-    }
+  /** Ends all connections, and each new one as it comes. */
+  cut(): void {
+    this.#mode = 'cut';
+    for (const { client } of this.#pairs) client.destroy();
   }
 
-  up(): void {
-    this.#isDown = false;
+  /** The present connections for messages of Redis stand and deliver nothing. Returns how many there were. */
+  stallMessages(name = 'evalgate-state-messages'): number {
+    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes(name));
+    for (const { client, server } of stalled) for (const socket of [client, server]) socket.pause();
+    return stalled.length;
   }
 
-  /** Ends all connections, and listens no more: new ones are refused by the system, until `listen`. */
+  /** Ends all connections and listens no more: new ones are refused by the system, until `listen`. */
   async refuse(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.down();
+    for (const { client } of this.#pairs) client.destroy();
     await closed;
   }
 
-  /** Listens again where it did before. */
+  /** Listens again on the same port. */
   async listen(): Promise<void> {
-    this.up();
     this.#server.listen(this.#running.port, '127.0.0.1');
     await once(this.#server, 'listening');
   }
 
   async close(): Promise<void> {
-    for (const { server } of this.#pairs) server.destroy();
     if (this.#server.listening) await this.#running.close();
   }
 
   #accept(client: Socket): void {
-    if (this.#isDown) {
+    if (this.#mode === 'cut') {
       client.destroy();
       return;
     }
-    const port = Number(this.#target.port);
-    const server = connect({ host: this.#target.hostname, port, allowHalfOpen: true, noDelay: true });
-    const pair = { client, server };
+    const options = { host: this.#target.hostname, port: Number(this.#target.port) };
+    const server = connect({ ...options, allowHalfOpen: true, noDelay: true });
+    const pair: Pair = { client, server, opening: '' };
     this.#pairs.add(pair);
+    client.on('data', (chunk: Buffer) => {
+      if (pair.opening.length < 4096) pair.opening += chunk.toString('latin1');
+      if (this.#mode !== 'reset') return;
+      for (const socket of [client, server]) socket.resetAndDestroy();
+    });
     const end = (): void => {
       client.destroy();
       server.destroy();
       this.#pairs.delete(pair);
     };
     for (const socket of [client, server]) socket.on('error', end).on('close', end);
-    join(client, server, () => this.#toxics.upstream);
-    join(server, client, () => this.#toxics.downstream);
+    this.#pass(client, server, 'upstream');
+    this.#pass(server, client, 'downstream');
+  }
+
+  #pass(from: Socket, to: Socket, direction: Direction): void {
+    const queue: { readonly dueMs: number; readonly run: () => void }[] = [];
+    let timer: NodeJS.Timeout | null = null;
+    const flush = (): void => {
+      timer = null;
+      while ((queue[0]?.dueMs ?? Infinity) <= performance.now()) queue.shift()?.run();
+      const next = queue[0];
+      if (next !== undefined) timer = setTimeout(flush, Math.max(1, next.dueMs - performance.now()));
+    };
+    const later = (run: () => void): void => {
+      const { ms, jitterMs } = this.#delays[direction];
+      const dueMs = performance.now() + Math.max(0, ms + jitterMs * (2 * Math.random() - 1));
+      // Never before what came earlier.
+      queue.push({ dueMs: Math.max(dueMs, queue.at(-1)?.dueMs ?? 0), run });
+      if (timer === null) flush();
+    };
+    from.on('data', (chunk: Buffer) => {
+      if (this.#mode !== 'swallow') later(() => void (to.writable && (to.write(chunk) || from.pause())));
+    });
+    from.on('end', () => later(() => to.end()));
+    to.on('drain', () => from.resume());
   }
 }

@@ -1,12 +1,9 @@
 /** Arbitrary conversations and bodies for property tests, made of what breaks parsers and pagers. */
 import * as fc from 'fast-check';
-import { isProving, noteCases } from './prove.ts';
 import type { SpokenTurn } from './transcript-render.ts';
 
-/** How many cases a property is tried on: `EVALGATE_PROVE=1` for the long run. */
-export function runs(normal = 500): { readonly numRuns: number } {
-  const numRuns = isProving ? 10_000 : normal;
-  noteCases(numRuns);
+/** How many cases a property is tried on. */
+export function runs(numRuns = 500): { readonly numRuns: number } {
   return { numRuns };
 }
 

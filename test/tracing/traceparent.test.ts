@@ -153,7 +153,24 @@ describe('what is recorded', () => {
     expect(await flagOf('01')).toBe('00');
   });
 
-  test('with parentbased, whoever calls decides', async () => {
+  test('a consumer cannot choose an id that is always recorded, and what is done for a request is as it is', async () => {
+    await start({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.5' });
+    // The usual ratio goes by the id: this one would be recorded at any ratio above 0.
+    const traceparent = `00-00000001000000010000000100000001-${SPAN_ID}-01`;
+    const flags = new Set<string | undefined>();
+    let recorded = 0;
+    while (flags.size < 2) {
+      const flag = FORM.exec((await passedOn({ traceparent })) ?? '')?.[3];
+      flags.add(flag);
+      if (flag === '01') recorded += 1;
+    }
+    await gateway.close();
+    const names = collector.spans.map(({ name }) => name);
+    expect(flags).toEqual(new Set(['00', '01']));
+    expect([REQUEST, CALL].map((name) => names.filter((one) => one === name).length)).toEqual([recorded, recorded]);
+  });
+
+  test('with parentbased, the caller decides', async () => {
     await start({ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
 
     expect(await flagOf('01')).toBe('01');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { type Evalgate, type EvalgateOptions, startEvalgate, startStore, type Store } from './evalgate.ts';
-import type { BenchRequest } from './load.ts';
+import type { BenchRequest } from '../../support/load.ts';
 import { type Effort, type Measured, measureInTurn, type Subject } from './measure.ts';
 import { type NodePeer, type PeerOptions, startPeer } from './node-peers.ts';
 import { OTHER_CORE } from './processes.ts';

@@ -1,10 +1,10 @@
 /** One case of the benchmark: what it is held to, and every figure it measured. */
-import type { Row } from '../../prove/row.ts';
+import type { Bar } from '../../prove/bar.ts';
 import type { Bench } from './bench.ts';
 import { type Measured, timesAsMuch } from './measure.ts';
 
 export interface CaseResult {
-  readonly rows: readonly Row[];
+  readonly rows: readonly Bar[];
   readonly tables: readonly Table[];
 }
 
@@ -23,7 +23,7 @@ export type Case = (bench: Bench) => Promise<CaseResult>;
 export const KOA_MICROS_THERE = 16;
 
 /** A row that holds the CPU time of one server to that of another. */
-export function ratioRow(what: string, [subject, reference]: readonly [Measured, Measured], most: number): Row {
+export function ratioRow(what: string, [subject, reference]: readonly [Measured, Measured], most: number): Bar {
   const ratio = timesAsMuch(subject, reference);
   return {
     name: what,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { PROGRAM } from '../../support/process.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
-import { startSettings } from '../../support/start-settings.ts';
 import { firstDocument, launch, OTHER_CORE, SERVER_CORE, type Started } from './processes.ts';
 import type { Server } from './server.ts';
 
@@ -30,7 +30,6 @@ export interface Store extends Started {
 }
 
 const MANY = 1_000_000_000;
-const LAUNCHER = fileURLToPath(new URL('../../../src/cli/evalgate.js', import.meta.url));
 const STORE = fileURLToPath(new URL('./store-process.ts', import.meta.url));
 const servingSchema = z.object({ publicUrl: z.string(), adminUrl: z.string() });
 const storeSchema = z.object({ port: z.number(), token: z.string() });
@@ -52,12 +51,10 @@ export async function startEvalgate({
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-'));
   const configFile = join(folder, 'config.yaml');
   await writeFile(configFile, file ?? '{}\n');
-  const { flags, env: ofProcess } = startSettings();
   const { child, pid, stop } = launch({
     core,
-    command: [process.execPath, ...flags, LAUNCHER, 'serve', '--json'],
+    command: [process.execPath, PROGRAM, 'serve', '--json'],
     env: {
-      ...ofProcess,
       CONFIG_FILE: configFile,
       PORT: '0',
       ADMIN_PORT: '0',

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import { programOnPath } from '../../support/programs.ts';
-import type { BenchRequest, DriverOptions } from './load.ts';
+import { programOnPath } from '../../support/process.ts';
+import type { BenchRequest } from '../../support/load.ts';
+import type { DriverOptions } from './load.ts';
 import { launch, OTHER_CORE } from './processes.ts';
 
 /** Whether wrk is installed. */

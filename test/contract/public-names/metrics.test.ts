@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { Served } from '../../support/served.ts';
+import { GatewayProcess } from '../../support/process.ts';
 import { expectPinned } from './pin.ts';
 import { askEverything, startBusyGateway } from './world.ts';
 
@@ -16,7 +16,7 @@ let folder: string;
 let alone: TestGateway;
 let shared: TestGateway;
 let sibling: TestGateway;
-let workers: Served;
+let workers: GatewayProcess;
 beforeAll(async () => {
   redis = await startRedis();
   folder = await mkdtemp(join(tmpdir(), 'evalgate-metrics-'));
@@ -31,12 +31,8 @@ beforeAll(async () => {
   await waitForEachOther();
   await refuseCalls();
   const { url, token } = shared.store;
-  workers = await Served.start({
-    REDIS_URL: redis.url,
-    WORKERS: '2',
-    DRAIN_DELAY: '0s',
-    UPSTREAM_URL: url,
-    UPSTREAM_TOKEN: token,
+  workers = await GatewayProcess.start({
+    env: { REDIS_URL: redis.url, WORKERS: '2', DRAIN_DELAY: '0s', UPSTREAM_URL: url, UPSTREAM_TOKEN: token },
   });
 });
 afterAll(async () => {

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { logOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
-import { programOnPath } from '../../support/programs.ts';
+import { programOnPath } from '../../support/process.ts';
 import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
-import { programOnPath } from '../programs.ts';
+import { programOnPath } from '../process.ts';
 import { onHost, type RedisSource } from './server.ts';
 
 declare module 'vitest' {

@@ -2,7 +2,7 @@
 import type { Evalgate } from '../evalgate.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, micros, named, ratioRow } from '../case.ts';
-import type { BenchRequest } from '../load.ts';
+import type { BenchRequest } from '../../../support/load.ts';
 import { type Measured, type Subject, timesAsMuch } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';

@@ -2,7 +2,7 @@
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
 import type { Evalgate } from '../evalgate.ts';
-import type { BenchRequest } from '../load.ts';
+import type { BenchRequest } from '../../../support/load.ts';
 import { LIST, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
 
 export async function notModified(bench: Bench): Promise<CaseResult> {

@@ -1,36 +1,36 @@
 /** What the gateway adds to the time of an answer while it is half busy. */
-import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import { Load } from '../../../support/load.ts';
+import { percentile } from '../../../support/percentile.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, KOA_MICROS_THERE, micros, named } from '../case.ts';
-import { type BenchRequest, CONNECTIONS } from '../load.ts';
+import type { BenchRequest } from '../../../support/load.ts';
 import { median } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';
-import { firstDocument, launch, OTHER_CORE } from '../processes.ts';
+import { ON_OTHER_CORE, stolenTicks } from '../processes.ts';
 import type { Server } from '../server.ts';
 
-const DRIVER = fileURLToPath(new URL('../open-loop.ts', import.meta.url));
 const MOST_ADDED_MS = 1;
 const MOST_ADDED_RATIO = (1000 * MOST_ADDED_MS) / KOA_MICROS_THERE;
-const latenciesSchema = z.object({
-  /** That were answered. */
-  requests: z.number(),
-  /** In the seconds after the last was sent. */
-  unanswered: z.number(),
+/** What is sent first isn't counted: until V8 has compiled the generator, it is the generator that is slow. */
+const WARM_UP_MS = 2500;
+/** What was sent later than this isn't counted: something else had the generator's core. */
+const MOST_LATE_MS = 2;
+const UNANSWERED = 0;
+
+interface Latencies {
+  readonly unanswered: number;
   /** Ticks of the clock at which the host had taken a core away. */
-  stolenTicks: z.number(),
-  /** How often something else had the client's core for over 2 ms. */
-  timesHeldUp: z.number(),
-  statuses: z.record(z.string(), z.number()),
-  latencyMs: z.object({ p50: z.number(), p90: z.number(), p99: z.number(), max: z.number() }),
-});
-type Latencies = z.output<typeof latenciesSchema>;
+  readonly stolenTicks: number;
+  /** How many requests were sent too late to count. */
+  readonly late: number;
+  readonly latencyMs: Readonly<Record<(typeof PERCENTILES)[number], number>>;
+}
 
 export async function latency(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
   const key = await gateway.createKey();
-  const request: BenchRequest = { path: LIST, headers: bearer(key) };
+  const request = { path: LIST, headers: bearer(key), key };
   const { file: bodyFile } = await bench.bodyOf(gateway, request);
   const origin = bench.keep(await startOrigin(bodyFile));
   const koa = await bench.peer('koa', { bodyFile });
@@ -46,7 +46,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
     for (const one of runs) one.add(await openLoop(one.server, { request, rate, seconds: seconds / RUNS_A_ROUND }));
     if (runs.every(({ quiet }) => quiet.length >= rounds)) break;
   }
-  // Of a peer that falls behind, the table tells.
+  // A peer that falls behind is shown in the table.
   for (const { server, all } of runs) {
     if (server !== fastify && all.some(({ unanswered }) => unanswered > 0))
       throw new Error(`${server.name} left requests unanswered at ${rate} a second`);
@@ -73,7 +73,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
           'server',
           ...PERCENTILES,
           'never answered',
-          'times its client was held up',
+          'sent late, not counted',
           'runs in which the host took no core away',
         ],
         lines: runs.map((one) => one.line()),
@@ -110,33 +110,45 @@ class Runs {
   }
 
   line(): readonly string[] {
-    const sum = (which: 'unanswered' | 'timesHeldUp'): string =>
+    const sum = (which: 'unanswered' | 'late'): string =>
       this.all.reduce((total, run) => total + run[which], 0).toLocaleString('en');
     return [
       this.server.name,
       ...PERCENTILES.map((which) => `${this.medianMs(which).toFixed(2)} ms`),
       sum('unanswered'),
-      sum('timesHeldUp'),
+      sum('late'),
       `${this.quiet.length} of ${this.all.length}`,
     ];
   }
 }
 
 interface Open {
-  readonly request: BenchRequest;
+  readonly request: BenchRequest & { readonly key: string };
   readonly rate: number;
   readonly seconds: number;
 }
 
 async function openLoop(server: Server, { request, rate, seconds }: Open): Promise<Latencies> {
-  const options = JSON.stringify({ url: server.url, ...request, connections: CONNECTIONS, seconds, rate });
   // It never sleeps, so that nothing is sent late: Redis, on the same core, goes before it at once, as it does before
   // nothing but what is idle.
-  const command = ['chrt', '--idle', '0', process.execPath, DRIVER];
-  const driver = launch({ core: OTHER_CORE, command, env: { OPTIONS: options } });
-  const found = await firstDocument(driver.child, latenciesSchema);
-  if (found.statuses['200'] !== found.requests) {
-    throw new Error(`${server.name} answered with something else: ${JSON.stringify(found)}`);
+  const load = await Load.start({ through: [...ON_OTHER_CORE, 'chrt', '--idle', '0'], isSpinning: true });
+  try {
+    const targets = [{ url: server.url + request.path, key: request.key }];
+    await load.run(targets, { perSecond: rate, forMs: WARM_UP_MS });
+    const stolenBefore = stolenTicks();
+    const samples = await load.run(targets, { perSecond: rate, forMs: seconds * 1000 });
+    const stolen = stolenTicks() - stolenBefore;
+    const others = samples.filter(({ status }) => status !== 200 && status !== UNANSWERED);
+    if (others.length > 0) throw new Error(`${server.name} answered with something else: ${others[0]?.status}`);
+    const counted = samples.filter(({ status, lateMs }) => status === 200 && lateMs <= MOST_LATE_MS);
+    const tookMs = counted.map((one) => one.tookMs);
+    return {
+      unanswered: samples.filter(({ status }) => status === UNANSWERED).length,
+      stolenTicks: stolen,
+      late: samples.filter(({ lateMs }) => lateMs > MOST_LATE_MS).length,
+      latencyMs: { p50: percentile(tookMs, 0.5), p90: percentile(tookMs, 0.9), p99: percentile(tookMs, 0.99) },
+    };
+  } finally {
+    await load.close();
   }
-  return found;
 }

@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Row } from '../../../prove/row.ts';
+import type { Bar } from '../../../prove/bar.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
-import { CONNECTIONS, load, type BenchRequest } from '../load.ts';
+import type { BenchRequest } from '../../../support/load.ts';
+import { CONNECTIONS, load } from '../load.ts';
 import { median } from '../measure.ts';
 import { LIST, NEVER_SEEN, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
 import { childrenOf, cpuNanos, residentBytes } from '../processes.ts';
@@ -26,7 +27,7 @@ export async function memory(bench: Bench): Promise<CaseResult> {
   const afterMb: number[] = [];
   const seconds = bench.effort.memorySeconds / MEMORY_ROUNDS;
   for (let round = 0; round < MEMORY_ROUNDS; round++) {
-    await load(gateway, { requests, seconds, isUnique: true });
+    await load(gateway, { requests, seconds });
     afterMb.push(residentBytes(gateway.pid) / MEGABYTE);
   }
   const mostMb = Math.max(...afterMb);
@@ -142,6 +143,6 @@ async function npmStartMs(): Promise<number> {
   return tookMs;
 }
 
-function row(name: string, rest: Omit<Row, 'name'>): Row {
+function row(name: string, rest: Omit<Bar, 'name'>): Bar {
   return { name, ...rest };
 }

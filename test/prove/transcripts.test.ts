@@ -1,0 +1,127 @@
+/** Transcripts: what walks through their pages give, on many random ones, and what parsing and paging cost. */
+import * as fc from 'fast-check';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
+import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
+import { parseTranscript } from '../../src/transcript/parse.ts';
+import type { ParsedTranscript, TranscriptPage } from '../../src/transcript/types.ts';
+import { BARS, BODY_UNITS, costsSchema } from '../bench/transcript-bars.ts';
+import { runProcess } from '../support/process.ts';
+import { anyBody, cueTurns, lineEnding, pageLimits } from '../support/transcript-arbitraries.ts';
+import { countPoints, oraclePages } from '../support/transcript-oracle.ts';
+import { slicesOf, textsOf } from '../support/transcript-read.ts';
+import { renderTranscript } from '../support/transcript-render.ts';
+import { count, prove } from './bar.ts';
+
+const CASES = 10_000;
+const BENCH = join(import.meta.dirname, '../bench/transcript.ts');
+
+const format = fc.constantFrom(...TRANSCRIPT_FORMATS);
+const transcript: fc.Arbitrary<ParsedTranscript> = fc.oneof(
+  fc.tuple(anyBody, fc.option(format)).map(([body, declared]) => parseTranscript(body, declared)),
+  fc
+    .tuple(cueTurns, format, lineEnding, fc.boolean())
+    .map(([turns, declared, ending, isVerbose]) =>
+      parseTranscript(renderTranscript(turns, declared, { lineEnding: ending, isVerbose }), declared),
+    ),
+);
+
+type Limits = { readonly pageSize: number; readonly maxChars: number };
+
+function walk(pager: TranscriptPager, limits: Limits, raw: boolean): TranscriptPage[] {
+  const pages: TranscriptPage[] = [];
+  for (let page = 1; ; page += 1) {
+    const found = pager.page({ page, ...limits, raw });
+    if (page > found.totalPages) return pages;
+    pages.push(found);
+    if (!found.hasMore) return pages;
+  }
+}
+
+/** Held for as many transcripts as are asked for, or the smallest one for which it isn't. */
+function proveProperty(
+  context: Parameters<typeof prove>[0],
+  name: string,
+  holds: (parsed: ParsedTranscript, limits: Limits, raw: boolean) => void,
+): void {
+  const { failed, numRuns, errorInstance } = fc.check(fc.property(transcript, pageLimits, fc.boolean(), holds), {
+    numRuns: CASES,
+  });
+  prove(context, {
+    name: `transcripts, ${name}`,
+    bar: `on ${count(CASES)} random transcripts`,
+    measured: failed ? `not on number ${numRuns}: ${String(errorInstance).split('\n')[0]}` : `on ${count(numRuns)}`,
+    ok: !failed,
+  });
+}
+
+test('T5, T6: pages', (context) => {
+  proveProperty(context, 'every page as by a plain oracle', (parsed, limits, raw) => {
+    const texts = raw ? slicesOf(parsed) : textsOf(parsed);
+    const expected = oraclePages(texts, raw ? '' : '\n', limits.pageSize, limits.maxChars);
+    expect(walk(createPager(parsed), limits, raw)).toEqual(expected);
+  });
+});
+
+test('T7, T8: walks', (context) => {
+  proveProperty(context, 'walks are whole, raw pages are the body, no cap is broken', (parsed, limits, raw) => {
+    const pages = walk(createPager(parsed), limits, raw);
+    const turns: string[] = [];
+    for (const { index, text } of pages.flatMap(({ segments }) => segments)) {
+      expect([turns.length, turns.length - 1]).toContain(index);
+      turns[index] = (turns[index] ?? '') + text;
+    }
+    expect(turns).toEqual(raw ? slicesOf(parsed) : textsOf(parsed));
+    expect(raw ? pages.map(({ text }) => text).join('') : parsed.body).toBe(parsed.body);
+    for (const { text, segments } of pages) {
+      expect(text).toBe(segments.map((segment) => segment.text).join(raw ? '' : '\n'));
+      expect(text.isWellFormed()).toBe(true);
+      expect(countPoints(text)).toBeLessThanOrEqual(limits.maxChars);
+      expect(segments.length).toBeLessThanOrEqual(limits.pageSize);
+    }
+  });
+});
+
+const benchSchema = z.object({
+  costs: costsSchema,
+  missed: z.object({ parsing: z.array(z.string()), paging: z.array(z.string()), hostile: z.array(z.string()) }),
+});
+
+function most<K extends string>(rows: readonly Readonly<Record<K, number>>[], column: K): number {
+  return Math.max(...rows.map((row) => row[column]));
+}
+
+test('costs', async (context) => {
+  // In a process of its own, as a gateway runs it.
+  const { output, errors } = await runProcess(process.execPath, [BENCH, '--json']);
+  if (output === '') throw new Error(`The benchmark printed nothing: ${errors}`);
+  const {
+    costs: { parsing, paging, hostile },
+    missed,
+  } = benchSchema.parse(JSON.parse(output));
+  const size = `${BODY_UNITS / 1e6} MB`;
+  const hostileCpuMs = Math.max(most(hostile, 'parseCpuMs'), most(hostile, 'tinyPagesCpuMs'));
+  prove(
+    context,
+    {
+      name: 'transcripts, parse',
+      bar: `${size} of each format: under ${BARS.parseCpuMs} ms of CPU the first time, at most ${BARS.growth} × a tenth of it (best of the rounds), no hold of the event loop over ${BARS.holdMs} ms of its thread's CPU`,
+      measured: `at most ${most(parsing, 'firstCpuMs')} ms, ${most(parsing, 'ratio')} ×, ${most(parsing, 'holdCpuMs')} ms (${most(parsing, 'holdMs')} ms by the clock)`,
+      ok: missed.parsing.length === 0,
+    },
+    {
+      name: 'transcripts, pages',
+      bar: `${size}, ${paging.length} kinds of pages: by best times, the last page costs at most ${BARS.pageRatio} × page 1, the last dozen at most ${BARS.pageRatio} × the first`,
+      measured: `at most ${most(paging, 'ratio')} ×; late pages take ${most(paging, 'lateMicros')} µs each at most`,
+      ok: missed.paging.length === 0,
+    },
+    {
+      name: 'transcripts, hostile',
+      bar: `${hostile.length} bodies made to be slow, ${size} and more: under ${count(BARS.hostileCpuMs)} ms of CPU, no hold over ${BARS.holdMs} ms of the thread's CPU, at most ${BARS.hostileMB} MB held`,
+      measured: `at most ${hostileCpuMs} ms, ${most(hostile, 'holdCpuMs')} ms (${most(hostile, 'holdMs')} ms by the clock), ${most(hostile, 'heldMB')} MB`,
+      ok: missed.hostile.length === 0,
+    },
+  );
+});

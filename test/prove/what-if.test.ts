@@ -1,0 +1,242 @@
+/** What the what-if curves predict against what a cache does that holds every key: for one process and for a fleet. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { hash32 } from '../../src/cache/hash.ts';
+import { AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
+import { adviceOf } from '../../src/cache/what-if/advice.ts';
+import { WhatIfModel } from '../../src/cache/what-if/model.ts';
+import { Fleet } from '../support/fleet.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { SeededRandom } from '../support/random.ts';
+import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
+import { count, ms, prove } from './bar.ts';
+
+const BAR_POINTS = 1;
+const BAR_BYTES = 1_000_000;
+const BAR_CPU = 0.02;
+const READS_PER_SECOND = 2000;
+
+interface Setting {
+  readonly name: string;
+  readonly class: CacheClass;
+  readonly trace: ReadTrace;
+  /** In force while the model watches; none of those that it tries out by itself. */
+  readonly freshMs: number;
+}
+
+/** Hours enough for a day's freshness to end. */
+const SETTINGS: readonly Setting[] = [
+  {
+    name: 'Zipf 0.8',
+    class: 'evaluation',
+    trace: zipfTrace({ seed: 1, reads: 180_000, hours: 26, keys: 120_000, exponent: 0.8 }),
+    freshMs: 300_000,
+  },
+  {
+    name: 'Zipf 1.0',
+    class: 'transcript',
+    trace: zipfTrace({ seed: 2, reads: 200_000, hours: 30, keys: 250_000, exponent: 1 }),
+    freshMs: 30_000,
+  },
+  {
+    name: 'Zipf 1.15',
+    class: 'scorecard',
+    trace: zipfTrace({ seed: 3, reads: 160_000, hours: 25, keys: 1_000_000, exponent: 1.15 }),
+    freshMs: 900_000,
+  },
+  {
+    name: 'bursts and crowds',
+    class: 'dealInsights',
+    trace: burstyTrace({ seed: 4, reads: 180_000, hours: 26, keys: 120_000, exponent: 0.9 }),
+    freshMs: 60_000,
+  },
+];
+
+interface Read {
+  readonly class: CacheClass;
+  readonly keyHash: number;
+  /** From the beginning. */
+  readonly atMs: number;
+}
+
+type Curve = readonly { readonly freshMs: number; readonly hitRatio: number }[];
+
+/** As long stale as fresh. */
+function timesOf(freshMs: number): CacheTimes {
+  return { freshMs, staleMs: freshMs, errorMs: freshMs };
+}
+
+/** The share of reads that cost the store no call, if every key is held. Freshness is up to a tenth shorter by chance. */
+function hitRatioOf(reads: readonly Pick<Read, 'keyHash' | 'atMs'>[], freshMs: number): number {
+  const random = new SeededRandom(freshMs);
+  const freshUntilMs = new Map<number, number>();
+  let calls = 0;
+  for (const { keyHash, atMs } of reads) {
+    if (atMs < (freshUntilMs.get(keyHash) ?? 0)) continue;
+    calls += 1;
+    freshUntilMs.set(keyHash, atMs + freshMs * (1 - random.next() / 10));
+  }
+  return 1 - calls / reads.length;
+}
+
+function readsOf({ class: cacheClass, trace }: Setting): readonly Read[] {
+  return Array.from(trace.atMs, (atMs, index) => ({
+    class: cacheClass,
+    keyHash: hash32(`ev_${trace.keys[index]}`),
+    atMs,
+  }));
+}
+
+/** The reads of all, in order of time. */
+const TOGETHER = SETTINGS.flatMap(readsOf).toSorted((a, b) => a.atMs - b.atMs);
+
+function watch(settings: readonly Setting[], reads: readonly Read[], after: (model: WhatIfModel) => void = () => {}) {
+  const clock = new ManualClock();
+  const startMs = clock.nowMs();
+  const times = new AdjustableTimes();
+  for (const one of settings) times.set(one.class, timesOf(one.freshMs));
+  const model = new WhatIfModel({ clock, times });
+  for (const { class: cacheClass, keyHash, atMs } of reads) {
+    clock.advance(startMs + atMs - clock.nowMs());
+    model.read(cacheClass, keyHash, clock.nowMs());
+    after(model);
+  }
+  const outdatedLimits = {
+    list: 0.02,
+    evaluation: 0.02,
+    transcript: 0.02,
+    scorecard: 0.02,
+    rubric: 0.02,
+    dealInsights: 0.02,
+    notFound: 0.02,
+  };
+  const curveOf = (cacheClass: CacheClass): Curve =>
+    adviceOf([model.snapshot()], { times, outdatedLimits, nowMs: clock.nowMs() }).find(
+      (advice) => advice.class === cacheClass,
+    )?.curve ?? [];
+  return { model, clock, curveOf };
+}
+
+/** In points of hit ratio. */
+function largestError(curve: Curve, measured: ReadonlyMap<number, number>): number {
+  const errors = [...measured].map(([freshMs, hitRatio]) => {
+    const predicted = curve.find((point) => point.freshMs === freshMs)?.hitRatio ?? Number.NaN;
+    return 100 * Math.abs(predicted - hitRatio);
+  });
+  return errors.length === 0 ? Number.NaN : Math.max(...errors);
+}
+
+test('accuracy', (context) => {
+  const together = watch(SETTINGS, TOGETHER);
+  const bars = SETTINGS.map((setting) => {
+    const reads = readsOf(setting);
+    const curve = watch([setting], reads).curveOf(setting.class);
+    const measured = new Map(curve.map(({ freshMs }) => [freshMs, hitRatioOf(reads, freshMs)]));
+    const [alone, beside] = [largestError(curve, measured), largestError(together.curveOf(setting.class), measured)];
+    const hits = [...measured.values()].map((ratio) => Math.round(100 * ratio));
+    return {
+      name: `what-if, ${setting.name}`,
+      bar: `hit ratio of ${measured.size} times from 500 ms to 24 h predicted from one trace with ${setting.freshMs / 1000} s in force: off by at most ${BAR_POINTS} point`,
+      measured: `${count(reads.length)} reads of ${count(new Set(setting.trace.keys).size)} keys, hit ratios of ${Math.min(...hits)} to ${Math.max(...hits)} %: off by ${alone.toFixed(2)}; in one model with all traces by ${beside.toFixed(2)}`,
+      ok: Math.max(alone, beside) <= BAR_POINTS && measured.size >= 13,
+    };
+  });
+  prove(context, ...bars);
+});
+
+function heapBytes(): number {
+  for (let time = 0; time < 3; time += 1) globalThis.gc?.();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
+
+test('memory and CPU', (context) => {
+  // All models are kept until the end: one that goes while the next is made would make that look small.
+  const filled = Array.from({ length: 3 }, () => {
+    const before = heapBytes();
+    const { model, clock } = watch(SETTINGS, TOGETHER);
+    for (const each of CACHE_CLASSES) {
+      model.read(each, hash32(each), clock.nowMs());
+      model.refreshed(each, true, 60_000);
+    }
+    return { model, bytes: heapBytes() - before };
+  });
+  // The first ones also pay for code that is compiled meanwhile.
+  const bytes = Math.min(...filled.map((one) => one.bytes));
+  const ownCount = Math.max(...filled.map(({ model }) => model.bytes));
+  let left = 2 * READS_PER_SECOND;
+  const began = process.cpuUsage();
+  watch(SETTINGS, TOGETHER, (model) => {
+    left -= 1;
+    if (left > 0) return;
+    left = 2 * READS_PER_SECOND;
+    JSON.stringify(model.snapshot());
+  });
+  const { user, system } = process.cpuUsage(began);
+  const microsPerRead = (user + system) / TOGETHER.length;
+  const share = (microsPerRead * READS_PER_SECOND) / 1e6;
+  prove(
+    context,
+    {
+      name: 'what-if, memory',
+      bar: `at most ${count(BAR_BYTES)} bytes per process, all classes together`,
+      measured: `${count(ownCount)} bytes by its own count, ${count(bytes)} by the runtime's`,
+      ok: globalThis.gc !== undefined && ownCount <= BAR_BYTES && bytes <= BAR_BYTES,
+    },
+    {
+      name: 'what-if, CPU',
+      bar: `at ${count(READS_PER_SECOND)} reads/s, with a snapshot every 2 s: at most ${100 * BAR_CPU} % of a CPU`,
+      measured: `${microsPerRead.toFixed(2)} µs per read: ${(100 * share).toFixed(2)} %`,
+      ok: share <= BAR_CPU,
+    },
+  );
+});
+
+const adviceSchema = z.object({
+  classes: z.array(
+    z.object({
+      class: z.string(),
+      reads: z.number(),
+      curve: z.array(z.object({ freshMs: z.number(), hitRatio: z.number() })),
+    }),
+  ),
+});
+
+test('a fleet', async (context) => {
+  const [processes, perSecond, forMs, keys, knownWithinMs] = [4, 400, 60_000, 2000, 2000];
+  const fleet = await Fleet.start({ gateways: processes, redis: {}, env: { CACHE_EVALUATION_FRESH: '20s' } });
+  onTestFinished(() => fleet.close());
+  const load = await fleet.load();
+  const key = await fleet.first.issueKey();
+  const trace = zipfTrace({ seed: 5, reads: (perSecond * forMs) / 1000, hours: 1, keys, exponent: 1 });
+  const random = new SeededRandom(6);
+  const targets = Array.from(trace.keys, (id) => {
+    const { publicUrl } = fleet.gateway(random.integer(0, processes - 1));
+    return { url: `${publicUrl}/v2/calls/ev_${id}`, key };
+  });
+  const samples = await load.run(targets, { perSecond, forMs });
+  const endedMs = performance.now();
+  const adviceAt = async (gateway: number) => {
+    const advice = await fleet.gateway(gateway).administer('GET', '/api/cache/advice');
+    return adviceSchema.parse(advice).classes.find((one) => one.class === 'evaluation');
+  };
+  const all = async () => Promise.all(Array.from({ length: processes }, (_, gateway) => adviceAt(gateway)));
+  let advice = await all();
+  const isKnown = (): boolean => advice.every((one) => Math.abs((one?.reads ?? 0) - samples.length) < 1);
+  while (!isKnown() && performance.now() - endedMs < 5 * knownWithinMs) {
+    await sleep(10);
+    advice = await all();
+  }
+  const knownMs = isKnown() ? performance.now() - endedMs : Number.POSITIVE_INFINITY;
+  const reads = samples.map(({ url, atMs }) => ({ keyHash: hash32(url.split('/').at(-1) ?? ''), atMs }));
+  const times = advice[0]?.curve.map(({ freshMs }) => freshMs) ?? [];
+  const measured = new Map(times.map((freshMs) => [freshMs, hitRatioOf(reads, freshMs)]));
+  const points = Math.max(...advice.map((one) => largestError(one?.curve ?? [], measured)));
+  prove(context, {
+    name: 'what-if, fleet',
+    bar: `${processes} processes, ${perSecond} reads/s of the same keys over all of them: each one's curve is that of all reads, within ${BAR_POINTS} point of hit ratio, at most ${ms(knownWithinMs)} old`,
+    measured: `${count(samples.length)} reads, ${measured.size} times: at most ${points.toFixed(2)} points; all was known everywhere ${ms(knownMs)} after the last read`,
+    ok: points <= BAR_POINTS && knownMs <= knownWithinMs && samples.every(({ status }) => status === 200),
+  });
+});
