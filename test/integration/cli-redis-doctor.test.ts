@@ -149,7 +149,7 @@ test('a cache Redis that evicts nothing is warned of', async () => {
 
 test.each([
   [20, 'warn', 'every request waits for it', true],
-  [90, 'fail', 'rate limits are not exact from 80 ms on', false],
+  [260, 'fail', 'rate limits are not exact from 250 ms on', false],
 ])('a Redis that is %i ms away: %s', async (awayMs, status, words, isWell) => {
   const slow = await slowWayTo(state.url, awayMs);
   try {
