@@ -52,6 +52,16 @@ describe('what a key of the store may do', () => {
     expect(await use(put({ status }))).toBe(403);
   });
 
+  test('K9: first look-ups of good keys are no failed authentications', async () => {
+    for (let index = 0; index < 30; index += 1) expect(await use(put({ keyId: `key_${index}` }))).toBe(200);
+    const refusals: unknown[] = [];
+    for (let index = 0; index < 61; index += 1) {
+      const { status, headers } = await gateway.get('/v2/key', { key: 'evg_made-up' });
+      refusals.push([status, headers['retry-after'] !== undefined]);
+    }
+    expect(refusals).toEqual([...Array.from({ length: 60 }, () => [401, false]), [401, true]]);
+  });
+
   test('R1: keys of the store with one id share a quota, and none with a key of the registry', async () => {
     const own = await gateway.issue({ perMinute: 2 });
     const limits = { perMinute: 1, perHour: 50 };
