@@ -53,7 +53,7 @@ describe('what a key of the store may do', () => {
   });
 
   test('K9: first look-ups of good keys are no failed authentications', async () => {
-    for (let index = 0; index < 30; index += 1) expect(await use(put({ keyId: `key_${index}` }))).toBe(200);
+    for (let index = 0; index < 5; index += 1) expect(await use(put({ keyId: `key_${index}` }))).toBe(200);
     const refusals: unknown[] = [];
     for (let index = 0; index < 61; index += 1) {
       const { status, headers } = await gateway.get('/v2/key', { key: 'evg_made-up' });
