@@ -5,7 +5,7 @@ import { createCacheControls } from './admin/cache-controls.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
 import type { Readiness } from './admin/readiness.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import { combineHooks } from './cache/combine-hooks.ts';
+import { broadcast } from './telemetry/events.ts';
 import { createReadThrough } from './cache/read-through.ts';
 import type { CachingReader, EvaluationReader } from './cache/reader.ts';
 import type { AdjustableTimes } from './cache/times.ts';
@@ -73,7 +73,9 @@ export function assembleReader(parts: Parts): CachingReader {
     purges: shared.purges,
     times,
     clock,
-    hooks: tracing.cache(combineHooks(combineHooks(observer.cache, shared.insight.hooks), watch.hooks)),
+    hooks: tracing.cache(
+      broadcast([observer.cache, shared.insight.whatIf.hooks, shared.insight.history.hooks, watch.hooks]),
+    ),
     aroundFlights: (flights) => tracing.flights(flights),
     maintenance: shared.maintenance,
     flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,

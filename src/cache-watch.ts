@@ -1,12 +1,12 @@
 /** What a process remembers of its own reads and store calls, so that an operator can be told why. */
 import { Pulse } from './admin/dashboard/pulse.ts';
 import { TopLoads } from './admin/top-loads.ts';
-import type { CacheHooks } from './cache/hooks.ts';
+import type { Listener } from './telemetry/events.ts';
 import { LastMisses } from './cache/last-misses.ts';
 import type { Clock } from './clock.ts';
 
 export interface CacheWatch {
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   readonly lastMisses: LastMisses;
   readonly top: TopLoads;
   readonly pulse: Pulse;

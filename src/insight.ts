@@ -1,8 +1,6 @@
 /** What operators are shown of live traffic: the what-if curves and the history, of a whole fleet where there is one. */
 import { createHistory, type History } from './admin/history.ts';
 import { createRedisHistory } from './admin/redis-history.ts';
-import { combineHooks } from './cache/combine-hooks.ts';
-import type { CacheHooks } from './cache/hooks.ts';
 import type { Timers } from './timers.ts';
 import type { TimesInForce } from './cache/times.ts';
 import { WhatIfModel } from './cache/what-if/model.ts';
@@ -17,8 +15,6 @@ import type { Instances } from './redis/instances.ts';
 export interface Insight {
   readonly whatIf: WhatIf;
   readonly history: History;
-  /** To be told of all that the cache of this process does. */
-  readonly hooks: CacheHooks;
   close(): Promise<void>;
 }
 
@@ -63,7 +59,6 @@ function insightOf(whatIf: WhatIf, history: History): Insight {
   return {
     whatIf,
     history,
-    hooks: combineHooks(whatIf.hooks, history.hooks),
     close: async () => {
       whatIf.close();
       await history.close();

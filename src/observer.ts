@@ -1,7 +1,7 @@
 /** What the rooms report of themselves, turned into log lines, metrics and the state of the store. */
 import { type CacheCounters, createCacheCounters } from './admin/cache-counts.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
-import type { CacheHooks } from './cache/hooks.ts';
+import type { Listener } from './telemetry/events.ts';
 import { Capacity } from './capacity.ts';
 import type { Clock } from './clock.ts';
 import type { DependencyWatch } from './dependencies.ts';
@@ -19,7 +19,7 @@ import type { StoreCall, StoreClientHooks } from './upstream/client.ts';
 export interface Observer {
   readonly store: StoreClientHooks;
   readonly guard: GuardHooks;
-  readonly cache: CacheHooks;
+  readonly cache: Listener;
   readonly http: PublicAppHooks;
   readonly listener: ListenerHooks;
   readonly cacheCounters: Pick<CacheCounters, 'of'>;

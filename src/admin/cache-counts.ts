@@ -1,5 +1,5 @@
 /** What the cache has done since the process began, by class. The hooks of the other rooms feed it. */
-import type { MissReason, ReadReport } from '../cache/hooks.ts';
+import type { MissReason, ReadReport } from '../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
 import { LogHistogram } from './log-histogram.ts';
 

@@ -1,5 +1,5 @@
 /** What was read of each class and asked of the store over the last hour, in steps of half a minute. */
-import type { CacheHooks } from '../cache/hooks.ts';
+import type { Listener } from '../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
 import type { Clock } from '../clock.ts';
 
@@ -35,7 +35,7 @@ export interface HistoryView {
 
 export interface History {
   /** To be told of all that the cache of this process does. Never throws and never waits. */
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   /** Never rejects. */
   view(): Promise<HistoryView>;
   /** Resolves once what others are to know is where they find it, or that can't be. */
@@ -44,7 +44,7 @@ export interface History {
 
 /** What happened in this process. */
 export class ActivityLog {
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   readonly #clock: Clock;
   /** By when the step began, oldest first. */
   readonly #steps = new Map<number, Map<CacheClass, Counts>>();

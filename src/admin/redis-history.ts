@@ -3,7 +3,7 @@
  * again: writing it twice changes nothing, and what could not be written is written when Redis is back.
  */
 import { z } from 'zod';
-import type { CacheHooks } from '../cache/hooks.ts';
+import type { Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
 import { CACHE_CLASSES } from '../cache/times.ts';
 import type { Clock } from '../clock.ts';
@@ -76,7 +76,7 @@ class RedisHistory implements History {
     this.#schedule();
   }
 
-  get hooks(): CacheHooks {
+  get hooks(): Listener {
     return this.#log.hooks;
   }
 

@@ -1,7 +1,7 @@
 /** What the next read of a question would do, in one plain sentence. Pure. It follows the read-through step by step. */
 import type { Copy, Explanation } from './explain.ts';
 import { isReplacedBy, isServedAtOnce, isServedOnError } from './held.ts';
-import type { MissReason } from './hooks.ts';
+import type { MissReason } from '../telemetry/events.ts';
 import { isKept } from './times.ts';
 
 export interface NextRead {

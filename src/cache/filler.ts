@@ -4,7 +4,7 @@ import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.t
 import { fetchEntry, type Fetched, type FetchTask, seedsOf } from './fetch-entry.ts';
 import { FleetFlights } from './fleet-flight.ts';
 import { asStoreError } from './flight-failure.ts';
-import type { CacheHooks } from './hooks.ts';
+import type { Listener } from '../telemetry/events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet, Keyed } from './ports.ts';
 import type { CacheRead } from './reader.ts';
@@ -19,7 +19,7 @@ export interface FillerOptions extends Law {
   readonly fleet: Fleet | null;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   /** How long one flight may take in all; longer than the store client's own limit. */
   readonly flightDeadlineMs: number;
 }

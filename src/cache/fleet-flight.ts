@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { asStoreError, fromFailure, toFailure } from './flight-failure.ts';
-import type { LeaseWaitEnd } from './hooks.ts';
+import type { LeaseWaitEnd } from '../telemetry/events.ts';
 import type { Fleet, FlightFailure, Following, Lease, LeaseAttempt } from './ports.ts';
 import type { StoredEntry } from './stored.ts';
 import type { Timers } from '../timers.ts';

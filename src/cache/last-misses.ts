@@ -4,7 +4,7 @@
  * makes it grow.
  */
 import { hash32 } from './hash.ts';
-import type { MissReason, ReadReport } from './hooks.ts';
+import type { MissReason, ReadReport } from '../telemetry/events.ts';
 
 export interface LastMiss {
   readonly reason: MissReason;

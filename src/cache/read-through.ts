@@ -6,7 +6,7 @@ import type { MaybePromise } from '../maybe-promise.ts';
 import { StoreError } from '../upstream/store.ts';
 import { Filler, type FillerOptions, type Flights, type Landing } from './filler.ts';
 import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
-import type { MissReason } from './hooks.ts';
+import type { MissReason } from '../telemetry/events.ts';
 import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, pausedError } from './maintenance.ts';
 import type { PurgePosition } from './purge-log.ts';
 import { type Question, readerOf } from './question.ts';

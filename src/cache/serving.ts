@@ -1,7 +1,7 @@
 /** What every read ends with: a copy, with what there is to say of it, and a report of how it came about. */
 import type { Clock } from '../clock.ts';
 import type { Held, Tier } from './held.ts';
-import type { CacheHooks, MissReason } from './hooks.ts';
+import type { Listener, MissReason } from '../telemetry/events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Question } from './question.ts';
 import type { CacheRead, ReadContext, ReadOutcome } from './reader.ts';
@@ -35,7 +35,7 @@ export interface Served {
 export interface ServingOptions extends Law {
   readonly memory: MemoryTier;
   readonly clock: Clock;
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
 }
 
 export class Serving {

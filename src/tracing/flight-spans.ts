@@ -1,7 +1,7 @@
 /** Spans of the cache: each flight, and each wait for a flight that another request had begun. */
 import { type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
 import type { Flights } from '../cache/filler.ts';
-import type { CacheHooks, ReadReport } from '../cache/hooks.ts';
+import type { Listener, ReadReport } from '../telemetry/events.ts';
 import { EVALGATE } from './names.ts';
 import { isRecorded, type Spans } from './spans.ts';
 
@@ -42,7 +42,7 @@ export class FlightSpans {
     };
   }
 
-  cache(hooks: CacheHooks): CacheHooks {
+  cache(hooks: Listener): Listener {
     return {
       ...hooks,
       onRead: (report) => {

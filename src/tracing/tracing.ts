@@ -3,7 +3,7 @@
  * to be used in its place; where tracing is off that is the very same thing. Nothing here imports OpenTelemetry.
  */
 import type { Flights } from '../cache/filler.ts';
-import type { CacheHooks } from '../cache/hooks.ts';
+import type { Listener } from '../telemetry/events.ts';
 import type { Fleet } from '../cache/ports.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { KeyLookup } from '../keys/key.ts';
@@ -22,7 +22,7 @@ export interface Tracing {
   /** A span for each request, which `http` ends. */
   handler(handler: RequestHandler): RequestHandler;
   http(hooks: PublicAppHooks): PublicAppHooks;
-  cache(hooks: CacheHooks): CacheHooks;
+  cache(hooks: Listener): Listener;
   /** A span for each flight; one of its own trace where nobody waits for it. */
   flights(flights: Flights): Flights;
   /** A span for each call to the store, which carries it on by `traceparent`. */

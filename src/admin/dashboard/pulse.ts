@@ -1,5 +1,5 @@
 /** How long reads took and how many old copies stood in for a failing store, over the last hour: of this process alone. */
-import type { CacheHooks } from '../../cache/hooks.ts';
+import type { Listener } from '../../telemetry/events.ts';
 import type { Clock } from '../../clock.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { LogHistogram } from '../log-histogram.ts';
@@ -27,7 +27,7 @@ interface Counts {
 }
 
 export class Pulse {
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   readonly #clock: Clock;
   /** Oldest first, and only steps in which anything was read: what is over is one number, not a histogram. */
   readonly #over: Beat[] = [];

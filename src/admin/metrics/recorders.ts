@@ -1,5 +1,5 @@
 /** What the rooms report, as the metrics take it. */
-import type { LeaseWaitEnd, MissReason } from '../../cache/hooks.ts';
+import type { LeaseWaitEnd, MissReason } from '../../telemetry/events.ts';
 import type { ReadOutcome } from '../../cache/reader.ts';
 import type { CacheClass } from '../../cache/times.ts';
 import type { WindowName } from '../../quota/quota.ts';

@@ -1,7 +1,7 @@
 /** Feeds one process's what-if model with what its cache does, and says what has come of it. */
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
-import type { CacheHooks } from '../hooks.ts';
+import type { Listener } from '../../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass } from '../times.ts';
 import type { WhatIfModel } from './model.ts';
 import { whatIfSnapshotSchema } from './snapshot.ts';
@@ -29,7 +29,7 @@ export interface WhatIfParts {
 
 /** Feeds the model, and says what this process has to say. */
 export class WhatIfFeed {
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   readonly #parts: WhatIfParts;
   readonly #measured = new Map<CacheClass, Measured>();
 

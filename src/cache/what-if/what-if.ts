@@ -3,7 +3,7 @@
  * serve all of a fleet, so a model has to see all reads of the keys that it follows, whoever made them.
  */
 import type { Timers } from '../../timers.ts';
-import type { CacheHooks } from '../hooks.ts';
+import type { Listener } from '../../telemetry/events.ts';
 import { type ExchangeHooks, ReadExchange } from './exchange.ts';
 import { WhatIfFeed, type WhatIfParts, type WhatIfReport } from './feed.ts';
 import type { Board, Messages } from './ports.ts';
@@ -11,7 +11,7 @@ import { Reports } from './reports.ts';
 
 export interface WhatIf {
   /** To be told of all that the cache of this process does. Never throws and never waits. */
-  readonly hooks: CacheHooks;
+  readonly hooks: Listener;
   /** Of this process and, as far as they can be had, of all others in front of the same store. Never rejects. */
   reports(): Promise<readonly WhatIfReport[]>;
   close(): void;

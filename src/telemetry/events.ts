@@ -1,7 +1,10 @@
-/** What the cache reports of its work, for metrics and what-if models. Nothing here changes what it does; hooks never throw. */
+/**
+ * The stream of events: what the cache does, reported once to a list of listeners (metrics, log, what-if, counters). A
+ * listener changes nothing, and never throws.
+ */
 import type { StoreError } from '../upstream/store.ts';
-import type { CacheRead, ReadOutcome } from './reader.ts';
-import type { CacheClass } from './times.ts';
+import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
+import type { CacheClass } from '../cache/times.ts';
 
 /**
  * Why a read went to the store:
@@ -72,7 +75,7 @@ export interface RefreshReport {
   readonly sinceMs: number;
 }
 
-export interface CacheHooks {
+export interface Listener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
@@ -82,4 +85,31 @@ export interface CacheHooks {
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
   /** A shared part of the cache failed, and the cache went on without it. */
   onFleetFailed?(report: { readonly operation: string; readonly error: unknown }): void;
+}
+
+/** One listener that passes each event on to all of them, in their order. The type keeps an event from being left out. */
+export function broadcast(listeners: readonly Listener[]): Required<Listener> {
+  return {
+    onRead: (event) => {
+      for (const listener of listeners) listener.onRead?.(event);
+    },
+    onStoreCall: (event) => {
+      for (const listener of listeners) listener.onStoreCall?.(event);
+    },
+    onLeaseWait: (event) => {
+      for (const listener of listeners) listener.onLeaseWait?.(event);
+    },
+    onFill: (event) => {
+      for (const listener of listeners) listener.onFill?.(event);
+    },
+    onRefresh: (event) => {
+      for (const listener of listeners) listener.onRefresh?.(event);
+    },
+    onRefreshFailed: (event) => {
+      for (const listener of listeners) listener.onRefreshFailed?.(event);
+    },
+    onFleetFailed: (event) => {
+      for (const listener of listeners) listener.onFleetFailed?.(event);
+    },
+  };
 }
