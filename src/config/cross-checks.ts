@@ -67,8 +67,5 @@ export function warningsOf({ upstream, cache }: Settings): readonly string[] {
   if (upstream.url !== null && upstream.token === null) {
     warnings.push('UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.');
   }
-  if (upstream.url === null && upstream.token !== null) {
-    warnings.push('UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.');
-  }
   return warnings;
 }

@@ -223,8 +223,9 @@ describe('the configuration', () => {
         {
           name: 'config',
           status: 'warn',
-          message: 'UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.',
-          advice: 'Leave one of the two out if this is not what is meant.',
+          message:
+            'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
+          advice: 'Change it, unless it is meant.',
         },
         {
           name: 'config',

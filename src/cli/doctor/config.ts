@@ -25,7 +25,7 @@ export function checkConfig(env: Readonly<Record<string, string | undefined>>): 
 }
 
 function asWarning(message: string): Check {
-  return warn('config', message, 'Leave one of the two out if this is not what is meant.');
+  return warn('config', message, 'Change it, unless it is meant.');
 }
 
 function weakTokens({ config }: LoadedConfig): readonly Check[] {
