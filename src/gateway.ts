@@ -147,6 +147,7 @@ class RunningGateway implements Gateway {
       listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
+        maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks: this.#parts.observer.listener,
       }),
     ]);
