@@ -42,8 +42,9 @@ export class QuotaOracle {
     this.#windows = windows;
   }
 
-  /** Decides on a request at that time, and remembers it where it is admitted. */
+  /** Decides on a request at that time, and remembers it where it is admitted. What is from the future is so no more. */
   take(nowMicros: number, limits: Limits): Decision {
+    for (const [index, time] of this.admitted.entries()) this.admitted[index] = Math.min(time, nowMicros);
     const admitted = this.#fits(nowMicros, limits);
     const retryAtMicros = admitted ? null : this.#firstFit(nowMicros, limits);
     if (admitted) this.admitted.push(nowMicros);
