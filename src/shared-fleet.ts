@@ -50,7 +50,7 @@ export async function openFleet(
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const quota = tracing.quota(
-    new FailoverLimiter({ link: state, clock, processes: () => members.count(), hooks: watch.quotaHooks }),
+    new FailoverLimiter({ link: state, clock, processes: () => members.count(), timeoutMs, hooks: watch.quotaHooks }),
   );
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {

@@ -29,6 +29,8 @@ export interface FailoverOptions {
   readonly clock: Clock;
   /** How many processes share the limits, as last known; an integer from 1. */
   readonly processes: () => number;
+  /** How long a request waits for Redis (`redis.timeout`). A Redis that takes longer to answer a probe is not back. */
+  readonly timeoutMs: number;
   readonly hooks: FailoverHooks;
 }
 
@@ -39,7 +41,7 @@ export class FailoverLimiter implements FleetLimiter {
   readonly #hooks: FailoverHooks;
   #degraded = 0;
 
-  constructor({ link, clock, processes, hooks }: FailoverOptions) {
+  constructor({ link, clock, processes, timeoutMs, hooks }: FailoverOptions) {
     this.#redis = new RedisLimiter({ redis: link, clock });
     this.#hooks = hooks;
     const { client } = link;
@@ -50,7 +52,11 @@ export class FailoverLimiter implements FleetLimiter {
     this.#partitions = probes.map(
       (probe) =>
         new Partition({
-          probe,
+          probe: async () => {
+            const askedMicros = clock.nowMicros();
+            await probe();
+            if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
+          },
           redis: this.#redis,
           share: new LocalShare({ clock, processes, mostQuotas: MOST_QUOTAS / probes.length }),
           onDegraded: (reason) => this.#noteDegraded(reason),

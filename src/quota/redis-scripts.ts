@@ -18,33 +18,42 @@ local minuteLength, hourLength = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local function at(log, index)
-  return tonumber(call('LINDEX', log, index))
+local log, known, length
+
+local function at(index)
+  local entry = known[index] or tonumber(call('LINDEX', log, index))
+  known[index] = entry
+  return entry
 end
 
 -- Index of the first entry at or after "since" among those from "low" on and before "high"; "high" if there is none.
-local function firstSince(log, since, low, high)
+local function firstSince(since, low, high)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if at(log, middle) < since then low = middle + 1 else high = middle end
+    if at(middle) < since then low = middle + 1 else high = middle end
   end
   return low
 end
 
--- The clock went back: what is from the future counts as made now.
-local function correct(log, length)
+-- If the clock went back, what is from the future counts as made now.
+local function open(name)
+  log, known, length = name, {}, call('LLEN', name)
+  if length == 0 or at(length - 1) <= now then return end
   local entry = string.format('%.0f', now)
-  for index = firstSince(log, now + 1, 0, length), length - 1 do call('LSET', log, index, entry) end
+  for index = firstSince(now + 1, 0, length), length - 1 do
+    call('LSET', log, index, entry)
+    known[index] = now
+  end
 end
 
 -- In parts: Lua's stack is bounded.
-local function append(log, entries)
+local function append(entries)
   for from = 1, #entries, 1000 do
     call('RPUSH', log, unpack(entries, from, math.min(from + 999, #entries)))
   end
 end
 
-local function expireLater(log)
+local function expireLater()
   call('PEXPIRE', log, math.ceil((hourLength + minuteLength) / 1000) + 1)
 end
 `;
@@ -61,57 +70,55 @@ end
 export const CONSUME = defineScript(
   'consumeQuota',
   `${COMMON}
-local function firstFromOldEnd(log, since, length)
+local function firstFromOldEnd(since)
   local low, probe, step = 0, 0, 1
-  while probe < length and at(log, probe) < since do
+  while probe < length and at(probe) < since do
     low, probe, step = probe + 1, probe + step, step * 4
   end
-  return firstSince(log, since, low, math.min(probe, length))
+  return firstSince(since, low, math.min(probe, length))
 end
 
-local function firstFromNewEnd(log, since, low, length)
+local function firstFromNewEnd(since, low)
   local high, probe, step = length, length - 1, 1
-  while probe >= low and at(log, probe) >= since do
+  while probe >= low and at(probe) >= since do
     high, probe, step = probe, probe - step, step * 4
   end
-  return firstSince(log, since, math.max(low, probe + 1), high)
+  return firstSince(since, math.max(low, probe + 1), high)
 end
 
-local function consume(log, count, perMinute, perHour)
-  local length = call('LLEN', log)
-  local newest = length > 0 and at(log, -1) or 0
-  if newest > now then
-    correct(log, length)
-    newest = now
-  end
-  local hourFirst = firstFromOldEnd(log, now - hourLength, length)
-  local minuteFirst = firstFromNewEnd(log, now - minuteLength, hourFirst, length)
+local function consume(name, count, perMinute, perHour)
+  open(name)
+  local newest = length > 0 and at(length - 1) or 0
+  local hourFirst = firstFromOldEnd(now - hourLength)
+  local minuteFirst = firstFromNewEnd(now - minuteLength, hourFirst)
   local minuteUsed, hourUsed = length - minuteFirst, length - hourFirst
-  local minuteOldest = minuteUsed > 0 and at(log, minuteFirst) or 0
-  local hourOldest = hourUsed > 0 and at(log, hourFirst) or 0
+  local minuteOldest = minuteUsed > 0 and at(minuteFirst) or 0
+  local hourOldest = hourUsed > 0 and at(hourFirst) or 0
 
   local admitted = math.max(0, math.min(count, perMinute - minuteUsed, perHour - hourUsed))
   if admitted > 0 then
     local entries, entry = {}, string.format('%.0f', now)
     for i = 1, admitted do entries[i] = entry end
-    append(log, entries)
-    if hourFirst > 0 then call('LTRIM', log, hourFirst, -1) end
-    -- Once a minute is enough.
-    if math.floor(newest / minuteLength) ~= math.floor(now / minuteLength) then expireLater(log) end
+    append(entries)
   end
-
   local retryAt = 0
   if admitted < count then
-    if minuteUsed + admitted >= perMinute then retryAt = at(log, -perMinute) + minuteLength + 1 end
-    if hourUsed + admitted >= perHour then retryAt = math.max(retryAt, at(log, -perHour) + hourLength + 1) end
+    local used = length + admitted
+    if minuteUsed + admitted >= perMinute then retryAt = at(used - perMinute) + minuteLength + 1 end
+    if hourUsed + admitted >= perHour then retryAt = math.max(retryAt, at(used - perHour) + hourLength + 1) end
+  end
+  if admitted > 0 then
+    if hourFirst > 0 then call('LTRIM', log, hourFirst, -1) end
+    -- Once a minute is enough.
+    if math.floor(newest / minuteLength) ~= math.floor(now / minuteLength) then expireLater() end
   end
   return {now, newest, minuteUsed, minuteOldest, hourUsed, hourOldest, admitted, retryAt}
 end
 
 local replies = {}
-for i, log in ipairs(KEYS) do
+for i, name in ipairs(KEYS) do
   local count, perMinute, perHour = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
-  local isDecided, reply = pcall(consume, log, count, perMinute, perHour)
+  local isDecided, reply = pcall(consume, name, count, perMinute, perHour)
   -- A log that can't be decided on fails by itself.
   replies[i] = isDecided and reply or {err = type(reply) == 'table' and reply.err or tostring(reply)}
 end
@@ -128,7 +135,7 @@ return replies
 export const MERGE = defineScript(
   'mergeQuota',
   `${COMMON}
-local log, marker = KEYS[1], KEYS[2]
+local marker = KEYS[2]
 if tonumber(call('GET', marker) or 0) >= tonumber(ARGV[3]) then return end
 call('SET', marker, ARGV[3], 'PX', ${MARKER_MS})
 
@@ -141,9 +148,8 @@ for i = 4, #ARGV, 2 do
 end
 if #added == 0 then return end
 
-local length = call('LLEN', log)
-if length > 0 and at(log, -1) > now then correct(log, length) end
-local first = firstSince(log, added[1] + 1, 0, length)
+open(KEYS[1])
+local first = firstSince(added[1] + 1, 0, length)
 local after = call('LRANGE', log, first, -1)
 if first == 0 then call('DEL', log) else call('LTRIM', log, 0, first - 1) end
 
@@ -156,7 +162,7 @@ for _, at in ipairs(added) do
   entries[#entries + 1] = string.format('%.0f', at)
 end
 for rest = next, #after do entries[#entries + 1] = after[rest] end
-append(log, entries)
-expireLater(log)
+append(entries)
+expireLater()
 `,
 );
