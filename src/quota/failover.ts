@@ -1,7 +1,7 @@
 /**
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
  * with its share of the limits (R5). One request without an answer is enough: no further one waits for Redis (R6), which
- * is probed behind. What was admitted meanwhile is added to the logs in Redis once it is back.
+ * is probed behind. The requests admitted meanwhile are added to the logs in Redis once it is back.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -107,7 +107,7 @@ export class FailoverLimiter implements FleetLimiter {
   }
 
   #partitionOf(quotaId: string): Partition {
-    const { [this.#partitions.length === 1 ? 0 : quotaBucket(quotaId)]: partition } = this.#partitions;
+    const partition = this.#partitions[this.#partitions.length === 1 ? 0 : quotaBucket(quotaId)];
     if (partition === undefined) throw new RangeError(`No partition has the quota ${quotaId}.`);
     return partition;
   }

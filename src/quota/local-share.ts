@@ -1,5 +1,5 @@
 /**
- * What a process knows of the use of limits, to go on with while Redis cannot be asked (R5). Each of n processes assumes
+ * The use of limits that a process knows of, to go on with while Redis cannot be asked (R5). Each of n processes assumes
  * that whatever it admits the others admit as well, so one request counts n times. Together they so admit no more than
  * what was left when they lost Redis, as far as they knew it; if a limit is below n, each still admits one per window.
  */
@@ -13,7 +13,7 @@ import { QUOTA_WINDOWS, SlidingWindowLog } from './window-log.ts';
 const MOST_RUNS = 256;
 const { minuteMicros, hourMicros } = QUOTA_WINDOWS;
 
-/** Admissions that Redis has to be told of. They are sent again with the same number until Redis has them. */
+/** Admissions that Redis does not have yet. They are sent again with the same number until Redis has them. */
 export interface Merge {
   readonly quotaId: string;
   readonly number: number;
@@ -32,7 +32,7 @@ export interface LocalShareOptions {
   readonly clock: Clock;
   /** How many processes share the limits, as last known; an integer from 1. */
   readonly processes: () => number;
-  /** Of more quotas those used longest ago start afresh. Each takes 4 kB at most. */
+  /** If there are more, those used longest ago start afresh. Each takes 4 kB at most. */
   readonly mostQuotas: number;
 }
 

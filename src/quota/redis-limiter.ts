@@ -25,7 +25,7 @@ interface Batch {
   readonly waiters: readonly Waiter[];
 }
 
-/** What the script found in a log before the requests, and what it decided. */
+/** The script's finding in a log before the requests, and its decision. */
 interface Reply {
   readonly log: LogSummary;
   readonly admitted: number;

@@ -5,7 +5,7 @@
  * Windows are closed: a request is in a window of length L until more than L has gone by. So no stretch of time of that
  * length, wherever it begins, ever holds more admitted requests than the limit, its two ends included (R1).
  *
- * An entry from the future tells that the clock went back. It then counts as made now, and so for at most one window
+ * An entry from the future shows that the clock went back. It then counts as made now, and so for at most one window
  * from now; the log is corrected, so that `retryAtMicros` stays true by the clock that clients live in (R6).
  */
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';

@@ -1,5 +1,5 @@
 /**
- * What a quota leaves in Redis, byte by byte. Releases that run side by side during an upgrade share it: another form
+ * The keys that a quota leaves in Redis, byte by byte. Releases that run side by side during an upgrade share it: another form
  * needs another key name, or a limit is given twice.
  */
 import type { Redis } from 'ioredis';
@@ -92,7 +92,7 @@ test('a log of another release is read, and goes on as it is', async () => {
   expect(entries).toHaveLength(5);
 });
 
-test('what was admitted without Redis is added at its times; one marker per key and process tells for minutes', async () => {
+test('requests admitted without Redis are added at their times; one marker per key and process lasts for minutes', async () => {
   const key = await keyOf('merged');
   await key.ask();
   for (const number of [1, 2]) {

@@ -73,7 +73,7 @@ async function decidesInRedis(key: SettableKey, gateway: TestGateway): Promise<v
   }, WITHIN);
 }
 
-/** Of bursts and of requests one by one at all gateways. */
+/** How many requests are admitted, of two bursts and of some one by one, at all gateways. */
 async function admittedOfMany(key: SettableKey, gateways: readonly TestGateway[], perMinute: number): Promise<number> {
   await key.setLimits({ perMinute, perHour: 1000 }, randomUUID());
   await Promise.all(gateways.map((gateway) => key.look(gateway)));

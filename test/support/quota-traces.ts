@@ -51,13 +51,13 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
     nowMicros = nextTime(random, nowMicros, oracle, windows);
     if (isSteppedBack && random.next() < 0.1) nowMicros -= random.integer(0, 2 * windows.hourMicros);
     if (changing && random.next() < 0.2) limits = newLimits();
-    const expected = oracle.take(nowMicros, limits);
+    const expected = oracle.consume(nowMicros, limits);
     const decision = log.consume(nowMicros, limits);
     if (!isDeepStrictEqual(decision, expected)) {
       faults.push(`step ${step} is ${JSON.stringify(decision)} instead of ${JSON.stringify(expected)}`);
     }
     if (decision.admitted) {
-      // What the log has dropped is no more in it when the clock goes back.
+      // Entries that the log has dropped do not come back when the clock goes back.
       const expired = oracle.admitted.findIndex((time) => time >= nowMicros - windows.hourMicros);
       if (isSteppedBack) oracle.admitted.splice(0, expired);
       continue;
