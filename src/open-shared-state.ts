@@ -11,7 +11,7 @@ import type { KeyLookup } from './keys/key.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { createUpstreamKeySource } from './keys/upstream-source.ts';
-import { createMemoryQuota } from './quota/memory-quota.ts';
+import { MemoryLimiter } from './quota/memory-limiter.ts';
 import { singleInstance } from './redis/instances.ts';
 import { openFleet } from './shared-fleet.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
@@ -34,7 +34,7 @@ function openAlone(options: SharedStateOptions): SharedState {
     keys: registry,
     registry,
     transientKeys: registry,
-    quota: createMemoryQuota({ clock }),
+    quota: new MemoryLimiter({ clock }),
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     fleet: null,
     purges: new MemoryPurgeLog(),

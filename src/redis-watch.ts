@@ -65,8 +65,8 @@ export class RedisWatch {
   };
 
   readonly quotaHooks = {
-    onAlone: (reason: unknown): void => this.#setQuota({ reason }),
-    onShared: (): void => this.#setQuota(null),
+    onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
+    onExact: (): void => this.#setQuota(null),
   };
 
   /** Between two of the others it is deaf for a moment, which is no trouble of its own. */

@@ -8,7 +8,7 @@ import { createMemoryRegistry } from './keys/memory-registry.ts';
 import { overlayLookup } from './keys/overlay-lookup.ts';
 import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
-import { openFleetQuota } from './quota/redis-open.ts';
+import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
 import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
 import { createInstances, type Instances } from './redis/instances.ts';
@@ -51,7 +51,7 @@ export async function openFleet(
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
   const quota = tracing.quota(
-    openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }),
+    new FailoverLimiter({ link: state, clock, processes: () => members.count(), timeoutMs, hooks: watch.quotaHooks }),
   );
   watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
   return {

@@ -19,7 +19,7 @@ import type { DependencyWatch } from './dependencies.ts';
 import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
-import type { Quota } from './quota/quota.ts';
+import type { QuotaLimiter } from './quota/limiter.ts';
 import type { InstanceInfo } from './redis/instances.ts';
 import type { Instances } from './redis/instances.ts';
 import type { RedisReadings } from './redis-readings.ts';
@@ -33,7 +33,7 @@ export interface SharedState {
   readonly registry: KeyDirectory;
   /** For keys that must end with this process. */
   readonly transientKeys: KeyDirectory;
-  readonly quota: Quota;
+  readonly quota: QuotaLimiter;
   /** Makes limits that all processes share. */
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */

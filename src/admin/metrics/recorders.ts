@@ -2,7 +2,7 @@
 import type { LeaseWaitEnd, MissReason } from '../../telemetry/events.ts';
 import type { ReadOutcome } from '../../cache/reader.ts';
 import type { CacheClass } from '../../cache/ttl-policy.ts';
-import type { WindowName } from '../../quota/quota.ts';
+import type { WindowName } from '../../quota/limiter.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import type { CommandOutcome } from '../../redis/connection.ts';
 import type { ResourceName } from '../../upstream/resources.ts';
