@@ -3,9 +3,8 @@ import { AUDIT_CAPACITY } from './admin/audit.ts';
 import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
-import { overlayLookup } from './keys/overlay-lookup.ts';
-import { createRedisRegistry } from './keys/redis-registry.ts';
+import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
+import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
@@ -33,16 +32,15 @@ export async function openFleet(
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
   const caches = await openCaches(options, watch, { state, cache });
-  const registry = createRedisRegistry({
+  const registry = new RedisRegistry({
     link: state,
     clock,
+    timers: systemTimers,
     graceMs: config.keys.graceMs,
-    hooks: {
-      onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-      onTrust: watch.onTrust,
-    },
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onSyncState: watch.onKeySync,
   });
-  const transientKeys = createMemoryRegistry({ clock });
+  const transientKeys = new MemoryRegistry(clock);
   const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };

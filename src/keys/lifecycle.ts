@@ -1,9 +1,16 @@
-/** What becomes of a key: pure rules, the same wherever keys are kept. */
-import { isActive } from './access.ts';
-import { type ApiKey, type ImportedKey, type IssuedKey, KeyStateError, type KeyStatus, type NewKey } from './key.ts';
+/** The life of a key: pure rules, the same wherever keys are stored. */
+import {
+  type ApiKey,
+  type ImportedKey,
+  isActive,
+  type IssuedKey,
+  KeyStateError,
+  type KeyStatus,
+  type NewKey,
+} from './key.ts';
 import { hashToken, newToken, randomBase62 } from './token.ts';
 
-/** A key made from scratch, with a quota of its own. `request` has been through parseNewKey. */
+/** Makes a key with a quota of its own. `request` has been through parseNewKey. */
 export function issueKey(request: NewKey, nowMs: number): IssuedKey {
   const token = newToken();
   const keyId = `key_${randomBase62(12)}`;
@@ -36,7 +43,7 @@ export function withStatus(key: ApiKey, status: KeyStatus): ApiKey {
  * limits and quota, and the expiry that the key had before: a rotation never adds rights, in kind or in time. The key
  * itself ends after the overlap, or at its own expiry if that is earlier.
  *
- * Throws KeyStateError where the key is not active, and RangeError where `overlapMs` is no whole number from 0.
+ * Throws KeyStateError if the key is not active, and RangeError if `overlapMs` is no whole number from 0.
  */
 export function rotateKey(
   key: ApiKey,
@@ -62,9 +69,9 @@ export function rotateKey(
 }
 
 /**
- * The key that an imported one becomes. `existing` holds whichever key has the same id or the same hash already: it is
- * replaced where both are the same, and keeps its quota and time of use. Throws KeyStateError where only one of the two
- * is the same, or where a revoked key would come back to life.
+ * The key that an imported one becomes. `existing` is the key that has the same id or the same hash already: it is replaced
+ * if both are the same, and keeps its quota and time of use. Throws KeyStateError if only one of the two is the same, or
+ * if a revoked key would come back to life.
  */
 export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): ApiKey {
   if (existing === undefined) {

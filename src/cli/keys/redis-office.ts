@@ -14,12 +14,13 @@ import { systemClock } from '../../clock.ts';
 import {
   type ApiKey,
   type IssuedKey,
-  type KeyRegistry,
+  type KeyDirectory,
   KeyStateError,
   type KeyStatus,
   RegistryUnavailableError,
 } from '../../keys/key.ts';
-import { createRedisKeyStore } from '../../keys/redis-key-store.ts';
+import { RedisKeyTable } from '../../keys/redis-table.ts';
+import { TableRegistry } from '../../keys/registry.ts';
 import { InvalidKeyError } from '../../keys/schema.ts';
 import { CliError } from '../errors.ts';
 import { openAnsweringRedis } from '../redis.ts';
@@ -34,16 +35,16 @@ export interface RedisOfficeOptions {
 /** Rejects with CliError where Redis can't be used. */
 export async function openRedisOffice({ url, warn }: RedisOfficeOptions): Promise<KeyOffice> {
   const link = await openAnsweringRedis({ role: 'state', url });
-  const registry = createRedisKeyStore({
+  const table = new RedisKeyTable({
     redis: link,
-    clock: systemClock,
     onBrokenRecord: ({ message }) => warn(`${message}. It is left out here.`),
   });
+  const registry = new TableRegistry(table, systemClock);
   const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
   return { ...officeOf(registry, audit), close: () => link.close() };
 }
 
-function officeOf(registry: KeyRegistry, audit: Audit): Omit<KeyOffice, 'close'> {
+function officeOf(registry: KeyDirectory, audit: Audit): Omit<KeyOffice, 'close'> {
   const who = caller();
   // It never rejects, and an entry that can't be written is lost: what was changed stands, and a key that was made is shown.
   const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
