@@ -22,9 +22,13 @@ import {
 import { RedisKeyTable } from '../../keys/redis-table.ts';
 import { TableRegistry } from '../../keys/registry.ts';
 import { InvalidKeyError } from '../../keys/schema.ts';
+import { replyCode } from '../../redis/connection.ts';
 import { CliError } from '../errors.ts';
 import { openAnsweringRedis } from '../redis.ts';
 import type { IssuedKeyView, KeyOffice, KeyView } from './office.ts';
+
+const FULL_ADVICE =
+  'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
 
 export interface RedisOfficeOptions {
   readonly url: string;
@@ -122,7 +126,9 @@ async function told<T>(act: () => Promise<T>, advice: string): Promise<T> {
   } catch (error) {
     if (error instanceof AdminError) throw new CliError(error.publicMessage);
     if (error instanceof KeyStateError || error instanceof InvalidKeyError) throw new CliError(error.message);
-    if (error instanceof RegistryUnavailableError) throw new CliError(`${error.message}. ${advice}`);
+    if (error instanceof RegistryUnavailableError) {
+      throw new CliError(`${error.message}. ${replyCode(error.cause) === 'OOM' ? FULL_ADVICE : advice}`);
+    }
     throw error;
   }
 }
