@@ -2,7 +2,15 @@
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type KeyStatus } from '../keys/key.ts';
+import {
+  type ApiKey,
+  byCreation,
+  type ImportedKey,
+  type KeyDirectory,
+  KeyStateError,
+  type KeyStatus,
+  type PlaceInList,
+} from '../keys/key.ts';
 import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
@@ -28,6 +36,7 @@ import {
   STATUS_ACTIONS,
 } from './key-changes.ts';
 import { keyView } from './key-view.ts';
+import { badParameter, queryOf } from './query.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
@@ -42,9 +51,9 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     {
       method: 'GET',
       path: '/api/keys',
-      what: 'the API keys that were issued, without their secrets',
+      what: 'the API keys that were issued, in pages, without their secrets',
       handle: async (ctx) => {
-        ctx.body = { keys: (await registry.list()).map(keyView) };
+        ctx.body = pageOf(ctx, await registry.list());
       },
     },
     {
@@ -89,6 +98,39 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
       handle: (ctx) => rotate(ctx, options),
     },
   ];
+}
+
+const DEFAULT_PAGE = 100;
+const LONGEST_PAGE = 1000;
+const PAGE_QUERY = {
+  limit: `an integer from 1 to ${LONGEST_PAGE}; ${DEFAULT_PAGE} if it is left out`,
+  cursor: 'the nextCursor of the page before',
+};
+
+/** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
+function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): unknown {
+  const query = queryOf(ctx, { allowed: PAGE_QUERY });
+  const limit = limitOf(query.get('limit')?.[0]);
+  const after = placeOf(query.get('cursor')?.[0]);
+  const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  const isLast = last === undefined || rest.length === page.length;
+  return { keys: page.map(keyView), nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
+}
+
+function limitOf(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PAGE;
+  const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > LONGEST_PAGE) throw badParameter('limit', text, PAGE_QUERY.limit);
+  return limit;
+}
+
+function placeOf(cursor: string | undefined): PlaceInList | null {
+  if (cursor === undefined) return null;
+  const [, createdAtMs, keyId] = /^([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(cursor) ?? [];
+  if (keyId === undefined) throw badParameter('cursor', cursor, PAGE_QUERY.cursor);
+  return { createdAtMs: Number(createdAtMs), keyId };
 }
 
 async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {

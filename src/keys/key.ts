@@ -54,9 +54,12 @@ export function mayReadReports(key: ApiKey, workspaceId: string): boolean {
   return hasScope(key, 'reports.read') && key.workspaceIds.includes(workspaceId.toLowerCase());
 }
 
+export type PlaceInList = Pick<ApiKey, 'createdAtMs' | 'keyId'>;
+
 /** Compares keys for lists: by creation, keys of the same millisecond by id. */
-export function byCreation(a: ApiKey, b: ApiKey): number {
+export function byCreation(a: PlaceInList, b: PlaceInList): number {
   if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs;
+  if (a.keyId === b.keyId) return 0;
   return a.keyId < b.keyId ? -1 : 1;
 }
 

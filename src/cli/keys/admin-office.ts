@@ -20,9 +20,12 @@ const keyViewSchema = z.looseObject({
 });
 
 const oneKeySchema = z.object({ key: keyViewSchema });
-const allKeysSchema = z.object({ keys: z.array(keyViewSchema) });
+/** A gateway of 0.1 answers with all keys at once and without a cursor. */
+const pageSchema = z.object({ keys: z.array(keyViewSchema), nextCursor: z.string().nullish() });
 const issuedKeySchema = z.object({ key: keyViewSchema, token: z.string() });
 const importedSchema = z.object({ added: z.number(), replaced: z.number() });
+
+const FIRST_PAGE = '/api/keys?limit=1000';
 
 export function adminOffice(client: AdminClient): KeyOffice {
   const call = async <T>(request: AdminRequest<T>): Promise<T> => {
@@ -38,7 +41,16 @@ export function adminOffice(client: AdminClient): KeyOffice {
     (await call({ ...request, answer: oneKeySchema })).key;
   return {
     create: (wanted) => issue('/api/keys', wanted),
-    list: async () => (await call({ method: 'GET', path: '/api/keys', answer: allKeysSchema })).keys,
+    list: async () => {
+      const keys: KeyView[] = [];
+      for (let path: string | null = FIRST_PAGE; path !== null;) {
+        const page: z.output<typeof pageSchema> = await call({ method: 'GET', path, answer: pageSchema });
+        keys.push(...page.keys);
+        const { nextCursor } = page;
+        path = typeof nextCursor === 'string' ? `${FIRST_PAGE}&cursor=${encodeURIComponent(nextCursor)}` : null;
+      }
+      return keys;
+    },
     show: (keyId) => one({ method: 'GET', path: `/api/keys/${keyId}` }),
     deprecate: (keyId) => one({ method: 'PATCH', path: `/api/keys/${keyId}`, body: { status: 'deprecated' } }),
     revoke: (keyId) => one({ method: 'DELETE', path: `/api/keys/${keyId}` }),

@@ -73,13 +73,14 @@ test('behind a trusted proxy each client has its own limit', async () => {
   expect([first.headers.has('retry-after'), second.headers.has('retry-after')]).toEqual([true, false]);
 });
 
+/** How often it is warned of at the start. */
+async function warned(env: Readonly<Record<string, string>>): Promise<number> {
+  const running = await GatewayProcess.start({ env: { DRAIN_DELAY: '0s', ...env } });
+  await running.stop();
+  return running.log.filter((line) => line.includes('tokens of fewer than 16 characters can be guessed: admin')).length;
+}
+
 test('a token that can be guessed is warned of at the start if other machines reach the listener', async () => {
-  const warned = async (env: Readonly<Record<string, string>>): Promise<number> => {
-    const running = await GatewayProcess.start({ env: { DRAIN_DELAY: '0s', ...env } });
-    await running.stop();
-    return running.log.filter((line) => line.includes('tokens of fewer than 16 characters can be guessed: admin'))
-      .length;
-  };
   expect(await warned({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: TOKEN })).toBe(1);
   expect(await warned({ ADMIN_TOKEN: TOKEN })).toBe(0);
 });
