@@ -14,7 +14,10 @@ export async function checkAdmin(base: string, env: Terminal['env']): Promise<Ch
       path: '/api/keys?limit=1000',
       answer: z.object({ keys: z.array(z.unknown()), nextCursor: z.string().nullish() }),
     });
-    return ok('admin', `a gateway runs at ${base} and knows ${keys.length}${typeof nextCursor === 'string' ? ' and more' : ''} keys`);
+    return ok(
+      'admin',
+      `a gateway runs at ${base} and knows ${keys.length}${typeof nextCursor === 'string' ? ' and more' : ''} keys`,
+    );
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     if (!(error instanceof AdminCallError)) return fail('admin', error.message, null);

@@ -4,7 +4,7 @@ import { UUID_PATTERN } from '../../domain/records.ts';
 import { SCOPES } from '../../keys/key.ts';
 import { answer, durationBetween, integerBetween, makeCommand, matching, repeated } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
-import { atKeyOffice, withOfficeOption } from './at-office.ts';
+import { useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
 import { issuedKeyDocument, issuedKeyText } from './view.ts';
 
 const HIGHEST_LIMIT = 1_000_000_000;
@@ -33,7 +33,7 @@ export function createKeyCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withOfficeOption(command, terminal)
+  return withKeyAdminOption(command, terminal)
     .requiredOption('--name <text>', 'what the key is for', matching(/\S/, 'a text that is not blank'))
     .addOption(
       new Option('--workspace <uuid...>', 'a workspace that the key may see; repeat it for more, up to 50')
@@ -73,6 +73,6 @@ async function createKey(command: Command, terminal: Terminal): Promise<void> {
     ...(perHour === undefined ? {} : { perHour }),
     ...(expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() }),
   };
-  const { key, token } = await atKeyOffice(command, terminal, (office) => office.create(wanted));
+  const { key, token } = await useKeyAdmin(command, terminal, (admin) => admin.create(wanted));
   answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
 }

@@ -1,6 +1,6 @@
 /** How keys are shown to people, and with `--json`. */
 import { columns, printable } from '../table.ts';
-import type { KeyView } from './office.ts';
+import type { KeyView } from './key-admin.ts';
 
 /** The keys in a table, a line a key. */
 export function keyTable(keys: readonly KeyView[]): string {

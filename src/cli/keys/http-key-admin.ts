@@ -4,7 +4,7 @@ import { formatDuration } from '../../duration.ts';
 import { KEY_STATUSES } from '../../keys/key.ts';
 import type { AdminClient, AdminRequest } from '../admin-client.ts';
 import { CliError } from '../errors.ts';
-import type { IssuedKeyView, KeyOffice, KeyView } from './office.ts';
+import type { IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
 
 const keyViewSchema = z.looseObject({
   keyId: z.string(),
@@ -27,7 +27,7 @@ const importedSchema = z.object({ added: z.number(), replaced: z.number() });
 
 const FIRST_PAGE = '/api/keys?limit=1000';
 
-export function adminOffice(client: AdminClient): KeyOffice {
+export function httpKeyAdmin(client: AdminClient): KeyAdmin {
   const call = async <T>(request: AdminRequest<T>): Promise<T> => {
     try {
       return await client.call(request);
@@ -63,7 +63,7 @@ export function adminOffice(client: AdminClient): KeyOffice {
   };
 }
 
-/** The listener points to its own addresses; whoever runs a command has a command for it. */
+/** The listener names its own addresses; on a command line there is a command for it. */
 function inCommands(error: CliError): CliError {
   return new CliError(error.message.replace('GET /api/keys lists', '`evalgate keys list` shows'), error.exitCode);
 }

@@ -25,19 +25,19 @@ import { InvalidKeyError } from '../../keys/schema.ts';
 import { replyCode } from '../../redis/connection.ts';
 import { CliError } from '../errors.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { IssuedKeyView, KeyOffice, KeyView } from './office.ts';
+import type { IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
 
-export interface RedisOfficeOptions {
+export interface RedisKeyAdminOptions {
   readonly url: string;
-  /** Told of records that `list` has to leave out, in whole sentences. */
+  /** Called for each record that `list` leaves out, with a whole sentence. */
   readonly warn: (warning: string) => void;
 }
 
-/** Rejects with CliError where Redis can't be used. */
-export async function openRedisOffice({ url, warn }: RedisOfficeOptions): Promise<KeyOffice> {
+/** Rejects with CliError if Redis can't be used. */
+export async function openRedisKeyAdmin({ url, warn }: RedisKeyAdminOptions): Promise<KeyAdmin> {
   const link = await openAnsweringRedis({ role: 'state', url });
   const table = new RedisKeyTable({
     redis: link,
@@ -45,12 +45,12 @@ export async function openRedisOffice({ url, warn }: RedisOfficeOptions): Promis
   });
   const registry = new TableRegistry(table, systemClock);
   const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
-  return { ...officeOf(registry, audit), close: () => link.close() };
+  return { ...keyAdminOf(registry, audit), close: () => link.close() };
 }
 
-function officeOf(registry: KeyDirectory, audit: Audit): Omit<KeyOffice, 'close'> {
+function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close'> {
   const who = caller();
-  // It never rejects, and an entry that can't be written is lost: what was changed stands, and a key that was made is shown.
+  // It never rejects, and an entry that can't be written is lost: the change stands, and a new key is shown.
   const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
   const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
   const setStatus = (keyId: string, status: KeyStatus): Promise<KeyView> =>
@@ -75,7 +75,7 @@ function officeOf(registry: KeyDirectory, audit: Audit): Omit<KeyOffice, 'close'
       changing(async () => {
         const before = await existing(keyId);
         const issued = (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId);
-        // The successor is shown whatever becomes of this.
+        // The successor is shown even if this fails.
         const after = await registry.get(keyId).catch(() => null);
         await note(keyRotated(who, { before, after: after ?? before, successor: issued.key }));
         return issuedView(issued);
@@ -109,18 +109,18 @@ function noKey(keyId: string): never {
 }
 
 function reading<T>(act: () => Promise<T>): Promise<T> {
-  return told(act, 'Try again; `evalgate doctor` looks at Redis.');
+  return explained(act, 'Try again; `evalgate doctor` looks at Redis.');
 }
 
 /** An answer that is lost says nothing of whether the change was made. */
 function changing<T>(act: () => Promise<T>): Promise<T> {
-  return told(
+  return explained(
     act,
     'The change may have been made all the same: `evalgate keys list` shows. `evalgate doctor` looks at Redis.',
   );
 }
 
-async function told<T>(act: () => Promise<T>, advice: string): Promise<T> {
+async function explained<T>(act: () => Promise<T>, advice: string): Promise<T> {
   try {
     return await act();
   } catch (error) {
