@@ -1,40 +1,22 @@
-/** What the bodies of /api/keys may hold, and what becomes of them. Pure: the time is handed in. */
+/** The bodies of /api/keys, and what they are parsed into. Pure: the time is handed in. */
 import { z } from 'zod';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from '../keys/key.ts';
+import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
 import { parseDuration } from '../duration.ts';
 import type { AllowedValues, BodyRules } from './faults.ts';
 
-/** The last millisecond that ISO 8601 writes with a four-digit year. */
-const LAST_TIME_MS = 253_402_300_799_999;
-const HIGHEST_LIMIT = 1_000_000_000;
 const LONGEST_OVERLAP_MS = 365 * 86_400_000;
 /** An import of 1 MB has room for about this many; more can only be junk. */
-const MOST_IMPORTED_KEYS = 5000;
+const MAX_IMPORTED_KEYS = 5000;
 
-/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
-const name = z.string().refine((text) => {
-  const length = Array.from(text).length;
-  return length >= 1 && length <= 100 && text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text);
-});
-
-const workspaceIds = z
-  .array(z.string().regex(UUID_PATTERN))
-  .min(1)
-  .max(50)
-  .transform((ids) => distinct(ids.map((id) => id.toLowerCase())));
-const scopes = z.array(z.enum(SCOPES)).min(1).transform(distinct);
-const limit = z.int().min(1).max(HIGHEST_LIMIT).nullish().default(null);
+const { id, name, workspaceIds, scopes } = keyMembers;
+const limit = keyMembers.limit.optional().default(null);
 const time = z.iso
   .datetime({ offset: true })
   .transform((text) => Date.parse(text))
-  .refine((ms) => ms >= 0 && ms <= LAST_TIME_MS);
+  .refine((ms) => ms >= 0 && ms <= MAX_TIMESTAMP_MS);
 
-function distinct<T>(values: readonly T[]): readonly T[] {
-  return Array.from(new Set(values));
-}
-
-const ALLOWED_LIMIT = `an integer from 1 to 10^9, or null for the gateway's own`;
+const ALLOWED_LIMIT = "an integer from 1 to 10^9, or null for the gateway's own";
 const ALLOWED_ALIKE: AllowedValues = {
   name: 'a text of 1 to 100 characters that is not blank and has no control characters',
   workspaceIds: 'an array of 1 to 50 UUIDs',
@@ -94,8 +76,8 @@ export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
 
 /** Of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
 export const IMPORT_RULES: BodyRules<{ readonly keys: readonly unknown[] }> = {
-  schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MOST_IMPORTED_KEYS) }),
-  allowed: { keys: `an array of 1 to ${MOST_IMPORTED_KEYS} keys` },
+  schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MAX_IMPORTED_KEYS) }),
+  allowed: { keys: `an array of 1 to ${MAX_IMPORTED_KEYS} keys` },
 };
 
 const ALLOWED_TIME = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
@@ -105,10 +87,7 @@ export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
   return {
     schema: z
       .strictObject({
-        keyId: z
-          .string()
-          .regex(ID_PATTERN)
-          .refine((text) => !looksLikeToken(text)),
+        keyId: id.refine((text) => !looksLikeToken(text)),
         hash: z
           .string()
           .regex(/^[0-9a-f]{64}$/i)
@@ -120,7 +99,7 @@ export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
         expiresAt: time.nullish().default(null),
         createdAt: time.default(nowMs),
         limits: z.strictObject({ perMinute: limit, perHour: limit }).nullish(),
-        quotaId: z.string().regex(ID_PATTERN).optional(),
+        quotaId: id.optional(),
       })
       .transform(({ expiresAt, createdAt, limits, quotaId, ...rest }) => ({
         ...rest,
