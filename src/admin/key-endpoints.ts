@@ -7,8 +7,7 @@ import {
   byCreation,
   type ImportedKey,
   type KeyDirectory,
-  KeyStateError,
-  type KeyStatus,
+  type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
 import { attempt } from './attempt.ts';
@@ -21,19 +20,20 @@ import { check, faulty, mustBe } from './faults.ts';
 import {
   IMPORT_RULES,
   importedKeyRules,
+  keyEditRules,
   looksLikeToken,
   newKeyRules,
   ROTATE_RULES,
-  STATUS_RULES,
 } from './key-rules.ts';
 import {
+  askedEdit,
   askedImport,
   askedKey,
+  editAction,
   keyCreated,
+  keyEdited,
   keyRotated,
   keysImported,
-  keyStatusChanged,
-  STATUS_ACTIONS,
 } from './key-changes.ts';
 import { keyView } from './key-view.ts';
 import { badParameter, queryOf } from './query.ts';
@@ -79,17 +79,16 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     {
       method: 'PATCH',
       path: one,
-      what: 'deprecate a key, or make it active again',
+      what: 'change a key: its name, status, workspaces, scopes, limits or expiry',
       handle: async (ctx) => {
-        const { status } = mustBe(STATUS_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
-        await changeStatus(ctx, options, status);
+        await edit(ctx, options, mustBe(keyEditRules(options.clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES)));
       },
     },
     {
       method: 'DELETE',
       path: one,
       what: 'revoke a key for good; its record stays',
-      handle: (ctx) => changeStatus(ctx, options, 'revoked'),
+      handle: (ctx) => edit(ctx, options, { status: 'revoked' }),
     },
     {
       method: 'POST',
@@ -144,25 +143,15 @@ async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpo
   ctx.body = { key: keyView(key), token };
 }
 
-async function changeStatus(
-  ctx: EndpointContext,
-  { registry, audit }: KeyEndpointOptions,
-  status: KeyStatus,
-): Promise<void> {
-  const before = await existing(ctx, registry);
-  const { keyId } = before;
-  const about = { who: callerOf(ctx), action: STATUS_ACTIONS[status], target: keyId };
-  const change = { ...about, asked: { status } };
-  const after = (await attempt(audit, change, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
-  if (after.status !== status) {
-    throw new KeyStateError(
-      `The key ${after.keyId} is ${after.status} and stays so; it cannot be made ${status}. Create another key instead.`,
-    );
-  }
-  // What was so already is no change: DELETE and PATCH may be repeated.
-  const changed = keyStatusChanged(about.who, before, after);
-  if (changed !== null) await audit.record(changed);
-  ctx.body = { key: keyView(after) };
+async function edit(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions, wanted: KeyEdit): Promise<void> {
+  const { keyId } = await existing(ctx, registry);
+  const who = callerOf(ctx);
+  const change = { who, action: editAction(wanted), target: keyId, asked: askedEdit(wanted) };
+  const edited = (await attempt(audit, change, () => registry.edit(keyId, wanted))) ?? noKey(keyId);
+  // DELETE and PATCH may be repeated: without a change nothing is noted.
+  const noted = keyEdited(who, wanted, edited);
+  if (noted !== null) await audit.record(noted);
+  ctx.body = { key: keyView(edited.after) };
 }
 
 async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
@@ -213,7 +202,7 @@ function importedKeys(values: readonly unknown[], nowMs: number): readonly Impor
   return keys;
 }
 
-/** The key of the path. Throws AdminError 404 where there is none. */
+/** The key of the path. Throws AdminError 404 if there is none. */
 async function existing(ctx: EndpointContext, registry: KeyDirectory): Promise<ApiKey> {
   const keyId = ctx.params['keyId'] ?? '';
   if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {

@@ -1,6 +1,6 @@
 /** The bodies of /api/keys, and what they are parsed into. Pure: the time is handed in. */
 import { z } from 'zod';
-import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from '../keys/key.ts';
+import { type ImportedKey, KEY_STATUSES, type KeyEdit, type NewKey, SCOPES } from '../keys/key.ts';
 import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
 import { parseDuration } from '../duration.ts';
 import type { AllowedValues, BodyRules } from './faults.ts';
@@ -54,11 +54,30 @@ export function newKeyRules(nowMs: number): BodyRules<NewKey> {
   };
 }
 
-/** Of `PATCH /api/keys/{keyId}`. */
-export const STATUS_RULES: BodyRules<{ readonly status: 'active' | 'deprecated' }> = {
-  schema: z.strictObject({ status: z.enum(['active', 'deprecated']) }),
-  allowed: { status: 'active or deprecated (to revoke a key, DELETE it)' },
-};
+/** Of `PATCH /api/keys/{keyId}`: any of the members; those that are left out stay as they are. */
+export function keyEditRules(nowMs: number): BodyRules<KeyEdit> {
+  const { allowed } = newKeyRules(nowMs);
+  return {
+    schema: z
+      .strictObject({
+        name,
+        status: z.enum(['active', 'deprecated']),
+        workspaceIds,
+        scopes,
+        perMinute: keyMembers.limit,
+        perHour: keyMembers.limit,
+        expiresAt: time.refine((ms) => ms > nowMs).nullable(),
+      })
+      .partial()
+      .refine((edit) => Object.keys(edit).length > 0)
+      .transform(({ expiresAt, ...rest }) => ({ ...rest, expiresAtMs: expiresAt })),
+    allowed: {
+      ...allowed,
+      '': 'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
+      status: 'active or deprecated (to revoke a key, DELETE it)',
+    },
+  };
+}
 
 /** Of `POST /api/keys/{keyId}/rotate`. A rotation without an overlap of its own has one of a day. */
 export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {

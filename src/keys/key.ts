@@ -20,6 +20,17 @@ export interface NewKey {
   readonly limits: { readonly perMinute: number | null; readonly perHour: number | null };
 }
 
+/** Changes of a key: members that are undefined stay as they are. */
+export interface KeyEdit {
+  readonly name?: string | undefined;
+  readonly status?: KeyStatus | undefined;
+  readonly workspaceIds?: readonly string[] | undefined;
+  readonly scopes?: readonly Scope[] | undefined;
+  readonly expiresAtMs?: number | null | undefined;
+  readonly perMinute?: number | null | undefined;
+  readonly perHour?: number | null | undefined;
+}
+
 export interface ApiKey extends NewKey {
   /** `[A-Za-z0-9_-]{1,64}`; safe to log. */
   readonly keyId: string;
@@ -88,6 +99,11 @@ export interface KeyLookup {
   touch(key: ApiKey): void;
 }
 
+export interface EditedKey {
+  readonly before: ApiKey;
+  readonly after: ApiKey;
+}
+
 /** Shows and changes keys for operators. Every method may reject with RegistryUnavailableError. */
 export interface KeyDirectory {
   /** All keys, in the order of `byCreation`. */
@@ -95,8 +111,11 @@ export interface KeyDirectory {
   get(keyId: string): Promise<ApiKey | null>;
   /** Rejects with InvalidKeyError. */
   create(key: NewKey): Promise<IssuedKey>;
-  /** Null if there is no such key. Rejects with KeyStateError: a revoked key stays revoked. */
-  setStatus(keyId: string, status: KeyStatus): Promise<ApiKey | null>;
+  /**
+   * The key before and after the change; null if there is no such key. Rejects with InvalidKeyError, and with
+   * KeyStateError if the key is revoked: it stays as it is.
+   */
+  edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null>;
   /**
    * Issues a successor with the same rights and the same quota; the old key ends after the overlap. Null if there is no
    * such key. Rejects with KeyStateError if it is not active.

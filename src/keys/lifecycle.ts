@@ -1,11 +1,12 @@
 /** The life of a key: pure rules, the same wherever keys are stored. */
+import { isDeepStrictEqual } from 'node:util';
 import {
   type ApiKey,
   type ImportedKey,
   isActive,
   type IssuedKey,
+  type KeyEdit,
   KeyStateError,
-  type KeyStatus,
   type NewKey,
 } from './key.ts';
 import { hashToken, newToken, randomBase62 } from './token.ts';
@@ -27,15 +28,31 @@ export function issueKey(request: NewKey, nowMs: number): IssuedKey {
 }
 
 /**
- * The key with another status. A deprecated key may become active again; a revoked one stays revoked.
- * Throws KeyStateError.
+ * The key as the edit makes it; the same object if nothing changes. A deprecated key may become active again. Throws
+ * KeyStateError for a revoked key, which stays as it is.
  */
-export function withStatus(key: ApiKey, status: KeyStatus): ApiKey {
-  if (key.status === status) return key;
-  if (key.status === 'revoked') {
-    throw new KeyStateError(`Key ${key.keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
-  }
-  return { ...key, status };
+export function editKey(key: ApiKey, edit: KeyEdit): ApiKey {
+  const { name, status, workspaceIds, scopes } = key;
+  const edited: ApiKey = {
+    ...key,
+    name: edit.name ?? name,
+    status: edit.status ?? status,
+    workspaceIds: edit.workspaceIds ?? workspaceIds,
+    scopes: edit.scopes ?? scopes,
+    // Null is a value here: it never expires, or the gateway's limit applies.
+    expiresAtMs: edit.expiresAtMs === undefined ? key.expiresAtMs : edit.expiresAtMs,
+    limits: {
+      perMinute: edit.perMinute === undefined ? key.limits.perMinute : edit.perMinute,
+      perHour: edit.perHour === undefined ? key.limits.perHour : edit.perHour,
+    },
+  };
+  if (isDeepStrictEqual(edited, key)) return key;
+  if (status === 'revoked') throw staysRevoked(key);
+  return edited;
+}
+
+function staysRevoked({ keyId }: ApiKey): KeyStateError {
+  return new KeyStateError(`Key ${keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
 }
 
 /**
@@ -86,6 +103,6 @@ export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): A
     );
   }
   const adopted = { ...imported, quotaId: imported.quotaId ?? existing.quotaId, lastUsedAtMs: existing.lastUsedAtMs };
-  withStatus(existing, adopted.status);
+  if (existing.status === 'revoked' && adopted.status !== 'revoked') throw staysRevoked(existing);
   return adopted;
 }

@@ -4,15 +4,16 @@ import {
   type ApiKey,
   byCreation,
   type ImportedKey,
+  type EditedKey,
   type IssuedKey,
   type KeyDirectory,
+  type KeyEdit,
   type KeyHash,
-  type KeyStatus,
   type NewKey,
   RegistryUnavailableError,
 } from './key.ts';
-import { adoptKey, issueKey, rotateKey, withStatus } from './lifecycle.ts';
-import { InvalidKeyError, parseImportedKey, parseNewKey } from './schema.ts';
+import { adoptKey, editKey, issueKey, rotateKey } from './lifecycle.ts';
+import { InvalidKeyError, parseImportedKey, parseKeyEdit, parseNewKey } from './schema.ts';
 
 /** One commit takes a whole import; a larger one would hold Redis up. */
 const MAX_IMPORTED = 10_000;
@@ -78,12 +79,15 @@ export class TableRegistry implements KeyDirectory {
     });
   }
 
-  async setStatus(keyId: string, status: KeyStatus): Promise<ApiKey | null> {
+  async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
+    const parsed = parseKeyEdit(edit);
     return this.#commit(async () => {
       const stored = await this.#stored(keyId);
       if (stored === null) return { result: null, changes: [] };
-      const key = withStatus(stored.key, status);
-      return { result: key, changes: key === stored.key ? [] : [{ key, replaces: stored.record }] };
+      const before = stored.key;
+      const after = editKey(before, parsed);
+      const changes = after === before ? [] : [{ key: after, replaces: stored.record }];
+      return { result: { before, after }, changes };
     });
   }
 

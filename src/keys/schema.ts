@@ -5,6 +5,7 @@ import {
   type ApiKey,
   type ImportedKey,
   KEY_STATUSES,
+  type KeyEdit,
   type KeyHash,
   type NewKey,
   RegistryUnavailableError,
@@ -61,6 +62,18 @@ const newKeySchema = z.strictObject({
     .strictObject({ perMinute: limitSchema.default(null), perHour: limitSchema.default(null) })
     .default({ perMinute: null, perHour: null }),
 });
+// No defaults here: a member that is left out stays as it is.
+const keyEditSchema = z
+  .strictObject({
+    name,
+    status: z.enum(KEY_STATUSES),
+    workspaceIds,
+    scopes,
+    expiresAtMs: timestampSchema.nullable(),
+    perMinute: limitSchema,
+    perHour: limitSchema,
+  })
+  .partial();
 const importedKeySchema = newKeySchema.extend({
   keyId: keyIdSchema,
   hash: hashSchema,
@@ -86,6 +99,11 @@ const recordSchema = z.object({
 /** Checks the request for a new key and fills in what is left out. Throws InvalidKeyError. */
 export function parseNewKey(input: unknown): NewKey {
   return parse(newKeySchema, input, 'Invalid key');
+}
+
+/** Checks the changes of a key. Throws InvalidKeyError. */
+export function parseKeyEdit(input: unknown): KeyEdit {
+  return parse(keyEditSchema, input, 'Invalid change of a key');
 }
 
 /** Checks a hashed key from elsewhere; `status` is `active` by default. Throws InvalidKeyError. */

@@ -7,9 +7,10 @@ import type { Terminal } from '../terminal.ts';
 import { useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
 import { issuedKeyDocument, issuedKeyText } from './view.ts';
 
-const HIGHEST_LIMIT = 1_000_000_000;
 const DAY_MS = 86_400_000;
-const LONGEST_LIFE_MS = 36_500 * DAY_MS;
+/** Parsers of what `edit` takes as well. */
+export const parseLimit = integerBetween(1, 1_000_000_000);
+export const parseLife = durationBetween(1, 36_500 * DAY_MS);
 
 interface CreateOptions {
   readonly workspace: readonly string[];
@@ -45,21 +46,9 @@ export function createKeyCommand(terminal: Terminal): Command {
         .choices(SCOPES)
         .makeOptionMandatory(),
     )
-    .option(
-      '--per-minute <n>',
-      "requests in any 60 s, in place of the gateway's limit",
-      integerBetween(1, HIGHEST_LIMIT),
-    )
-    .option(
-      '--per-hour <n>',
-      "requests in any 3600 s, in place of the gateway's limit",
-      integerBetween(1, HIGHEST_LIMIT),
-    )
-    .option(
-      '--expires <duration>',
-      'when it ends, from now, such as 90d; never by default',
-      durationBetween(1, LONGEST_LIFE_MS),
-    )
+    .option('--per-minute <n>', "requests in any 60 s, in place of the gateway's limit", parseLimit)
+    .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLife)
     .action(() => createKey(command, terminal));
 }
 

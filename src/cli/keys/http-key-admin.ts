@@ -27,6 +27,9 @@ const importedSchema = z.object({ added: z.number(), replaced: z.number() });
 
 const FIRST_PAGE = '/api/keys?limit=1000';
 
+const NO_EXPORT =
+  'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.';
+
 export function httpKeyAdmin(client: AdminClient): KeyAdmin {
   const call = async <T>(request: AdminRequest<T>): Promise<T> => {
     try {
@@ -52,9 +55,12 @@ export function httpKeyAdmin(client: AdminClient): KeyAdmin {
       return keys;
     },
     show: (keyId) => one({ method: 'GET', path: `/api/keys/${keyId}` }),
-    deprecate: (keyId) => one({ method: 'PATCH', path: `/api/keys/${keyId}`, body: { status: 'deprecated' } }),
+    edit: (keyId, edit) => one({ method: 'PATCH', path: `/api/keys/${keyId}`, body: edit }),
     revoke: (keyId) => one({ method: 'DELETE', path: `/api/keys/${keyId}` }),
     rotate: (keyId, overlapMs) => issue(`/api/keys/${keyId}/rotate`, { overlap: formatDuration(overlapMs) }),
+    exportKeys: async () => {
+      throw new CliError(NO_EXPORT);
+    },
     importKeys: (lines) => {
       const body = { keys: lines.map(({ written }) => written) };
       return call({ method: 'POST', path: '/api/keys/import', body, answer: importedSchema });

@@ -1,11 +1,11 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import { ID_PATTERN } from '../../domain/records.ts';
-import { answer, type CommandTexts, durationBetween, makeCommand, makeGroup, matching } from '../command.ts';
+import { answer, type CommandTexts, durationBetween, makeCommand, makeGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 import { createKeyCommand } from './create.ts';
+import { editKeyCommand } from './edit.ts';
 import { importKeysCommand } from './import.ts';
-import { type KeyAdmin, type KeyView, useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
+import { type KeyAdmin, type KeyView, useKeyAdmin, withKeyAdminOption, withKeyId } from './key-admin.ts';
 import { issuedKeyDocument, issuedKeyText, keyDetails, keyTable } from './view.ts';
 
 const DAY_MS = 86_400_000;
@@ -24,8 +24,11 @@ export function keysCommand(terminal: Terminal): Command {
     .addCommand(listKeysCommand(terminal))
     .addCommand(showKeyCommand(terminal))
     .addCommand(deprecateKeyCommand(terminal))
+    .addCommand(activateKeyCommand(terminal))
     .addCommand(revokeKeyCommand(terminal))
+    .addCommand(editKeyCommand(terminal))
     .addCommand(rotateKeyCommand(terminal))
+    .addCommand(exportKeysCommand(terminal))
     .addCommand(importKeysCommand(terminal));
 }
 
@@ -36,14 +39,6 @@ function listKeysCommand(terminal: Terminal): Command {
     const keys = await useKeyAdmin(command, terminal, (admin) => admin.list());
     answer(terminal, command, { document: { keys }, text: keyTable(keys) });
   });
-}
-
-/** Adds the argument ID. A key itself is never taken for its id: it would be shown and logged. */
-function withKeyId(command: Command): Command {
-  const parseId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
-  return command.argument('<id>', 'the id of the key, not the key itself', (text) =>
-    matching(/^(?!evg_)/, 'the id of the key, not the key itself')(parseId(text)),
-  );
 }
 
 type Act = (admin: KeyAdmin, keyId: string) => Promise<KeyView>;
@@ -66,10 +61,19 @@ function deprecateKeyCommand(terminal: Terminal): Command {
   const texts = {
     name: 'deprecate',
     summary: 'end the use of a key: its holder gets 403',
-    details: 'The key can be made active again through the admin listener; `revoke` is for good.',
+    details: '`activate` makes it active again; `revoke` is for good.',
     examples: ['evalgate keys deprecate k_7Hq2'],
   };
-  return oneKeyCommand(texts, (admin, id) => admin.deprecate(id), terminal);
+  return oneKeyCommand(texts, (admin, id) => admin.edit(id, { status: 'deprecated' }), terminal);
+}
+
+function activateKeyCommand(terminal: Terminal): Command {
+  const texts = {
+    name: 'activate',
+    summary: 'make a deprecated key active again',
+    examples: ['evalgate keys activate k_7Hq2'],
+  };
+  return oneKeyCommand(texts, (admin, id) => admin.edit(id, { status: 'active' }), terminal);
 }
 
 function revokeKeyCommand(terminal: Terminal): Command {
@@ -102,4 +106,22 @@ function rotateKeyCommand(terminal: Terminal): Command {
       const { key, token } = await useKeyAdmin(command, terminal, (admin) => admin.rotate(id, overlap));
       answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
     });
+}
+
+function exportKeysCommand(terminal: Terminal): Command {
+  const command = makeCommand(
+    {
+      name: 'export',
+      summary: 'print all keys as JSON lines of hashed keys, as `import` takes them',
+      details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
+      examples: ['evalgate keys export > keys.jsonl'],
+    },
+    terminal,
+  );
+  return withKeyAdminOption(command, terminal).action(async () => {
+    const keys = await useKeyAdmin(command, terminal, (admin) => admin.exportKeys());
+    if (command.opts<{ json?: boolean }>().json === true)
+      return answer(terminal, command, { document: { keys }, text: '' });
+    for (const key of keys) terminal.out(`${JSON.stringify(key)}\n`);
+  });
 }

@@ -6,8 +6,8 @@ import { userInfo } from 'node:os';
 import { type Audit, AUDIT_CAPACITY, type AuditedChange } from '../../admin/audit.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/faults.ts';
-import { keyCreated, keyRotated, keysImported, keyStatusChanged } from '../../admin/key-changes.ts';
-import { newKeyRules } from '../../admin/key-rules.ts';
+import { keyCreated, keyEdited, keyRotated, keysImported } from '../../admin/key-changes.ts';
+import { keyEditRules, newKeyRules } from '../../admin/key-rules.ts';
 import { keyView } from '../../admin/key-view.ts';
 import { createRedisAudit } from '../../admin/redis-audit.ts';
 import { systemClock } from '../../clock.ts';
@@ -15,8 +15,8 @@ import {
   type ApiKey,
   type IssuedKey,
   type KeyDirectory,
+  type KeyEdit,
   KeyStateError,
-  type KeyStatus,
   RegistryUnavailableError,
 } from '../../keys/key.ts';
 import { RedisKeyTable } from '../../keys/redis-table.ts';
@@ -25,7 +25,7 @@ import { InvalidKeyError } from '../../keys/schema.ts';
 import { replyCode } from '../../redis/connection.ts';
 import { CliError } from '../errors.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
+import type { ExportedKey, IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
@@ -53,12 +53,12 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
   // It never rejects, and an entry that can't be written is lost: the change stands, and a new key is shown.
   const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
   const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
-  const setStatus = (keyId: string, status: KeyStatus): Promise<KeyView> =>
+  const edit = (keyId: string, parse: () => KeyEdit): Promise<KeyView> =>
     changing(async () => {
-      const before = await existing(keyId);
-      const after = (await registry.setStatus(keyId, status)) ?? noKey(keyId);
-      await note(keyStatusChanged(who, before, after));
-      return keyView(after);
+      const wanted = parse();
+      const edited = (await registry.edit(keyId, wanted)) ?? noKey(keyId);
+      await note(keyEdited(who, wanted, edited));
+      return keyView(edited.after);
     });
   return {
     create: (wanted) =>
@@ -69,8 +69,8 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
       }),
     list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
     show: (keyId) => reading(async () => keyView(await existing(keyId))),
-    deprecate: (keyId) => setStatus(keyId, 'deprecated'),
-    revoke: (keyId) => setStatus(keyId, 'revoked'),
+    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditRules(systemClock.nowMs()), wanted)),
+    revoke: (keyId) => edit(keyId, () => ({ status: 'revoked' })),
     rotate: (keyId, overlapMs) =>
       changing(async () => {
         const before = await existing(keyId);
@@ -80,6 +80,7 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
         await note(keyRotated(who, { before, after: after ?? before, successor: issued.key }));
         return issuedView(issued);
       }),
+    exportKeys: () => reading(async () => (await registry.list()).map(exportedKey)),
     importKeys: (lines) =>
       changing(async () => {
         const keys = lines.map(({ key }) => key);
@@ -102,6 +103,11 @@ function caller(): string {
 
 function issuedView({ key, token }: IssuedKey): IssuedKeyView {
   return { key: keyView(key), token };
+}
+
+function exportedKey(key: ApiKey): ExportedKey {
+  const { keyId, lastUsedAt: _, ...rest } = keyView(key);
+  return { keyId, hash: key.hash, ...rest };
 }
 
 function noKey(keyId: string): never {

@@ -128,6 +128,8 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('GET', `/api/keys/${keyId}`, undefined, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'deprecated' }, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { ...wanted, status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { perMinute: null, perHour: null, expiresAt: null }, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' }, `${keys}/rotate`);
   await ask('DELETE', `/api/keys/${keyId}`, undefined, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, {}, `${keys}/rotate`);

@@ -205,7 +205,7 @@ describe('the status of a key', () => {
     ]);
   });
 
-  test('PATCH does not revoke, nor change anything else', async () => {
+  test('PATCH does not revoke, nor change what cannot be changed', async () => {
     const { keyId } = await create();
     expect(messageOf(await call('PATCH', `/api/keys/${keyId}`, { status: 'revoked' }))).toBe(
       faults('status: given "revoked"; allowed: active or deprecated (to revoke a key, DELETE it)'),
