@@ -25,7 +25,7 @@ const ALLOWED_ALIKE: AllowedValues = {
   'scopes[]': `one of ${SCOPES.join(', ')}`,
 };
 
-/** Of `POST /api/keys`. */
+/** The body of `POST /api/keys`. */
 export function newKeyRules(nowMs: number): BodyRules<NewKey> {
   return {
     schema: z
@@ -54,7 +54,7 @@ export function newKeyRules(nowMs: number): BodyRules<NewKey> {
   };
 }
 
-/** Of `PATCH /api/keys/{keyId}`: any of the members; those that are left out stay as they are. */
+/** The body of `PATCH /api/keys/{keyId}`: any of the members; those that are left out stay as they are. */
 export function keyEditRules(nowMs: number): BodyRules<KeyEdit> {
   const { allowed } = newKeyRules(nowMs);
   return {
@@ -79,7 +79,7 @@ export function keyEditRules(nowMs: number): BodyRules<KeyEdit> {
   };
 }
 
-/** Of `POST /api/keys/{keyId}/rotate`. A rotation without an overlap of its own has one of a day. */
+/** The body of `POST /api/keys/{keyId}/rotate`. The overlap is a day by default. */
 export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
   schema: z
     .strictObject({
@@ -93,7 +93,7 @@ export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
   allowed: { overlap: 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 24h or 7d' },
 };
 
-/** Of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
+/** The body of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
 export const IMPORT_RULES: BodyRules<{ readonly keys: readonly unknown[] }> = {
   schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MAX_IMPORTED_KEYS) }),
   allowed: { keys: `an array of 1 to ${MAX_IMPORTED_KEYS} keys` },
@@ -101,7 +101,7 @@ export const IMPORT_RULES: BodyRules<{ readonly keys: readonly unknown[] }> = {
 
 const ALLOWED_TIME = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
 
-/** Of one key of an import. It may have expired already: its holder is then told so, not that it was never issued. */
+/** One key of an import. It may have expired already: its holder then gets 403 and not 401 (K4). */
 export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
   return {
     schema: z

@@ -89,7 +89,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (connect
   };
 }
 
-/** What failures of an address are counted under: an IPv6 address by its /64, because one subscriber has all of it (K9). */
+/** The name under which failures of an address are counted: of IPv6 the /64, because one subscriber has all of it (K9). */
 export function addressKey(address: string): string {
   const parsed = parseAddress(address);
   if (parsed === null) return address;

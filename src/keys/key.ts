@@ -1,4 +1,4 @@
-/** What an API key is, who may do what with it, and how the rest of the gateway reaches the keys that were issued. */
+/** API keys: their form, what each may do, and how the rest of the gateway finds and changes them. */
 
 /** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2). */
 export type KeyHash = string;
@@ -9,14 +9,14 @@ export type Scope = (typeof SCOPES)[number];
 export const KEY_STATUSES = ['active', 'deprecated', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
 
-/** What an operator decides when a key is made (K3). */
+/** The members of a key that an operator decides on (K3). Workspaces and scopes hold nothing twice. */
 export interface NewKey {
   readonly name: string;
   /** 1 to 50 lower-case UUIDs. */
   readonly workspaceIds: readonly string[];
   readonly scopes: readonly Scope[];
   readonly expiresAtMs: number | null;
-  /** The key's own limits; the gateway's apply where one is null. */
+  /** The key's own limits; if one is null, the gateway's applies. */
   readonly limits: { readonly perMinute: number | null; readonly perHour: number | null };
 }
 
@@ -109,11 +109,10 @@ export interface KeyDirectory {
   /** All keys, in the order of `byCreation`. */
   list(): Promise<readonly ApiKey[]>;
   get(keyId: string): Promise<ApiKey | null>;
-  /** Rejects with InvalidKeyError. */
   create(key: NewKey): Promise<IssuedKey>;
   /**
-   * The key before and after the change; null if there is no such key. Rejects with InvalidKeyError, and with
-   * KeyStateError if the key is revoked: it stays as it is.
+   * The key before and after the change; null if there is no such key. Rejects with KeyStateError if the key is revoked:
+   * it stays as it is.
    */
   edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null>;
   /**
@@ -122,8 +121,8 @@ export interface KeyDirectory {
    */
   rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null>;
   /**
-   * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same. Rejects with
-   * InvalidKeyError or KeyStateError.
+   * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
+   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
    */
   importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }>;
 }

@@ -11,7 +11,7 @@ import {
 } from './key.ts';
 import { hashToken, newToken, randomBase62 } from './token.ts';
 
-/** Makes a key with a quota of its own. `request` has been through parseNewKey. */
+/** Makes a key with a quota of its own. */
 export function issueKey(request: NewKey, nowMs: number): IssuedKey {
   const token = newToken();
   const keyId = `key_${randomBase62(12)}`;

@@ -1,4 +1,4 @@
-/** What operators do with keys, wherever they are stored: the rules are applied here, and a KeyTable only stores. */
+/** Creates and changes keys, wherever they are stored: the rules are applied here, and a KeyTable only stores. */
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
@@ -13,7 +13,7 @@ import {
   RegistryUnavailableError,
 } from './key.ts';
 import { adoptKey, editKey, issueKey, rotateKey } from './lifecycle.ts';
-import { InvalidKeyError, parseImportedKey, parseKeyEdit, parseNewKey } from './schema.ts';
+import { InvalidKeyError } from './schema.ts';
 
 /** One commit takes a whole import; a larger one would hold Redis up. */
 const MAX_IMPORTED = 10_000;
@@ -72,20 +72,18 @@ export class TableRegistry implements KeyDirectory {
   }
 
   async create(request: NewKey): Promise<IssuedKey> {
-    const parsed = parseNewKey(request);
     return this.#commit(async () => {
-      const issued = issueKey(parsed, this.#clock.nowMs());
+      const issued = issueKey(request, this.#clock.nowMs());
       return { result: issued, changes: [{ key: issued.key, replaces: null }] };
     });
   }
 
   async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
-    const parsed = parseKeyEdit(edit);
     return this.#commit(async () => {
       const stored = await this.#stored(keyId);
       if (stored === null) return { result: null, changes: [] };
       const before = stored.key;
-      const after = editKey(before, parsed);
+      const after = editKey(before, edit);
       const changes = after === before ? [] : [{ key: after, replaces: stored.record }];
       return { result: { before, after }, changes };
     });
@@ -104,11 +102,10 @@ export class TableRegistry implements KeyDirectory {
     });
   }
 
-  async importKeys(inputs: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
-    if (inputs.length > MAX_IMPORTED) {
-      throw new InvalidKeyError('Invalid import', [`must be at most ${MAX_IMPORTED} keys at once; split the file`]);
+  async importKeys(imported: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
+    if (imported.length > MAX_IMPORTED) {
+      throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
-    const imported = inputs.map(parseImportedKey);
     const names = { ids: imported.map((key) => key.keyId), hashes: imported.map((key) => key.hash) };
     return this.#commit(async () => planImport(imported, await this.#table.find(names)));
   }

@@ -1,26 +1,11 @@
-/** The form of a key: what an operator may ask for, what may be imported, and the record that a registry stores. */
+/** The form of a key: the rules of its members, and the record that a registry stores. */
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
-import {
-  type ApiKey,
-  type ImportedKey,
-  KEY_STATUSES,
-  type KeyEdit,
-  type KeyHash,
-  type NewKey,
-  RegistryUnavailableError,
-  SCOPES,
-} from './key.ts';
+import { type ApiKey, type ImportedKey, KEY_STATUSES, type KeyHash, RegistryUnavailableError, SCOPES } from './key.ts';
 
-/** The input is no key. `problems` name the member and the rule, and may be shown to an operator. */
+/** The input is no key. The message names the members and the rules, and may be shown to an operator. */
 export class InvalidKeyError extends Error {
   override readonly name = 'InvalidKeyError';
-  readonly problems: readonly string[];
-
-  constructor(what: string, problems: readonly string[]) {
-    super(`${what}: ${problems.join('; ')}`);
-    this.problems = problems;
-  }
 }
 
 /** The last millisecond that RFC 3339 can write. */
@@ -52,36 +37,6 @@ const { id: keyIdSchema, limit: limitSchema, name, workspaceIds, scopes } = keyM
 const hashSchema = z.string().regex(SHA256_HEX, 'must be a SHA-256 in lower-case hex');
 const timestampSchema = z.int().min(0).max(MAX_TIMESTAMP_MS);
 
-// Strict, because a mistyped member must not be lost: without its `expiresAtMs` a key would never expire.
-const newKeySchema = z.strictObject({
-  name,
-  workspaceIds,
-  scopes,
-  expiresAtMs: timestampSchema.nullable().default(null),
-  limits: z
-    .strictObject({ perMinute: limitSchema.default(null), perHour: limitSchema.default(null) })
-    .default({ perMinute: null, perHour: null }),
-});
-// No defaults here: a member that is left out stays as it is.
-const keyEditSchema = z
-  .strictObject({
-    name,
-    status: z.enum(KEY_STATUSES),
-    workspaceIds,
-    scopes,
-    expiresAtMs: timestampSchema.nullable(),
-    perMinute: limitSchema,
-    perHour: limitSchema,
-  })
-  .partial();
-const importedKeySchema = newKeySchema.extend({
-  keyId: keyIdSchema,
-  hash: hashSchema,
-  status: z.enum(KEY_STATUSES).default('active'),
-  createdAtMs: timestampSchema,
-  quotaId: keyIdSchema.exactOptional(),
-});
-
 // No defaults here: a record without its status must not become active. Members that a later release adds are ignored.
 const recordSchema = z.object({
   name,
@@ -95,18 +50,9 @@ const recordSchema = z.object({
   createdAtMs: timestampSchema,
   quotaId: keyIdSchema,
 });
+const importedKeySchema = recordSchema.extend({ quotaId: keyIdSchema.exactOptional() });
 
-/** Checks the request for a new key and fills in what is left out. Throws InvalidKeyError. */
-export function parseNewKey(input: unknown): NewKey {
-  return parse(newKeySchema, input, 'Invalid key');
-}
-
-/** Checks the changes of a key. Throws InvalidKeyError. */
-export function parseKeyEdit(input: unknown): KeyEdit {
-  return parse(keyEditSchema, input, 'Invalid change of a key');
-}
-
-/** Checks a hashed key from elsewhere; `status` is `active` by default. Throws InvalidKeyError. */
+/** Checks a hashed key that another process sends. Throws InvalidKeyError. */
 export function parseImportedKey(input: unknown): ImportedKey {
   return parse(importedKeySchema, input, 'Invalid imported key');
 }
@@ -115,7 +61,7 @@ function parse<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => [...path.map(String), message].join(': '));
-  throw new InvalidKeyError(what, problems);
+  throw new InvalidKeyError(`${what}: ${problems.join('; ')}`);
 }
 
 /** The record of a key: JSON without the time of the last use, which changes too often to be part of it. */
