@@ -8,7 +8,7 @@ import type { MemoryTier } from './cache/memory-tier.ts';
 import { broadcast } from './telemetry/events.ts';
 import { createReadThrough } from './cache/read-through.ts';
 import type { CachingReader, EvaluationReader } from './cache/reader.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { CacheWatch } from './cache-watch.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -37,7 +37,7 @@ export interface Parts {
   readonly metrics: Metrics;
   readonly observer: Observer;
   readonly dependencies: DependencyWatch;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly memory: MemoryTier;
   readonly watch: CacheWatch;
   readonly shared: SharedState;

@@ -5,7 +5,7 @@ import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
 import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
-import { AdjustableTimes } from './cache/times.ts';
+import { TtlPolicy } from './cache/ttl-policy.ts';
 import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -23,7 +23,7 @@ import { watchMaintenance } from './maintenance-watch.ts';
 import { readingsOf, startedLine } from './self-report.ts';
 import { openSharedState } from './open-shared-state.ts';
 import { logTurn } from './turn-log.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener } from './server.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
 import { openStore } from './store-source.ts';
 import { systemTimers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
@@ -70,7 +70,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const metrics = createMetrics({ version: VERSION });
   const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
   const observer = createObserver({ logger, metrics, dependencies, clock });
-  const times = new AdjustableTimes(config.cache.classes);
+  const times = new TtlPolicy(clock, config.cache.classes);
   const maintenance = watchMaintenance(dependencies, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
@@ -142,17 +142,22 @@ class RunningGateway implements Gateway {
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
     const reader = assembleReader(this.#parts);
-    // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin);
-    this.#public = await listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
-      errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
-      maxConnections: server.maxConnections,
-      hooks: this.#parts.observer.listener,
-    });
+    const [adminListener, publicListener] = await Promise.allSettled([
+      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
+      listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+        errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+        maxConnections: server.maxConnections,
+        maxConnectionsPerAddress: server.maxConnectionsPerAddress,
+        hooks: this.#parts.observer.listener,
+      }),
+    ]);
+    if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
+    if (publicListener.status === 'fulfilled') this.#public = publicListener.value;
+    throwIfRefused([publicListener, adminListener]);
     const { demo } = this.#parts.source;
     if (demo !== null) {
       const keys = await issueDemoKeys(this.#parts.shared.transientKeys, demo);
-      this.#demo = announceDemo(keys, demo, this.#public.url);
+      this.#demo = announceDemo(keys, demo, this.publicUrl);
     }
     this.#become('ready');
     this.#parts.logger.info(startedLine(this.#parts, this), 'started');
@@ -192,6 +197,14 @@ class RunningGateway implements Gateway {
     await this.#parts.tracing.close();
     this.#parts.metrics.close();
   }
+}
+
+/** Throws one StartError that names every address that cannot be used. */
+function throwIfRefused(opened: readonly PromiseSettledResult<Listener>[]): void {
+  const errors = opened.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+  const refusals = errors.filter((error) => error instanceof StartError);
+  if (refusals.length < errors.length) throw errors.find((error) => !(error instanceof StartError));
+  if (refusals.length > 0) throw new StartError(refusals.map(({ message }) => message).join('\n'));
 }
 
 /** What tracing needs is only loaded where it is on. */

@@ -9,7 +9,8 @@ import type { PublicAppHooks } from './http/app.ts';
 import type { RequestReport } from './http/middleware/request-context.ts';
 import { OverloadedError } from './http/middleware/load-shedding.ts';
 import { RegistryUnavailableError } from './keys/key.ts';
-import type { Logger } from './log/logger.ts';
+import { type Logger, withoutRedaction } from './log/logger.ts';
+import { logError } from './log/error.ts';
 import { StoreHealth } from './store-health.ts';
 import type { GuardHooks } from './upstream/guard.ts';
 import { StoreError } from './upstream/store.ts';
@@ -139,6 +140,7 @@ function guardHooks(
 
 /** One line per request. Never a path, a query string or a credential (K2). */
 function requestLogger(logger: Logger): (report: RequestReport) => void {
+  const requests = withoutRedaction(logger);
   return ({ requestId, keyId, surface, route, method, status, cache, traceId, aborted, failure, ...report }) => {
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
     const line = { requestId, keyId, surface, route, method, status, durationMs, cache, traceId };
@@ -147,9 +149,11 @@ function requestLogger(logger: Logger): (report: RequestReport) => void {
       (failure instanceof StoreError && failure.isTransient) ||
       failure instanceof RegistryUnavailableError ||
       failure instanceof OverloadedError;
-    if (isPartOfOutage) logger.info({ ...line, failure: failure.message }, 'request');
-    else if (status >= 500) logger.error({ ...line, err: failure }, 'request');
-    else if (aborted) logger.info({ ...line, aborted }, 'request');
-    else logger.info(line, 'request');
+    if (status >= 500 && !isPartOfOutage) logger.error({ ...line, err: failure }, 'request');
+    // Asked of the parent, whose level may change while the gateway runs.
+    else if (!logger.isLevelEnabled('info')) return;
+    else if (isPartOfOutage) requests.info({ ...line, failure: logError(failure).message }, 'request');
+    else if (aborted) requests.info({ ...line, aborted }, 'request');
+    else requests.info(line, 'request');
   };
 }

@@ -32,7 +32,7 @@ export interface ListenerOptions extends Partial<ListenerLimits> {
 /** For logs and metrics. Neither may throw. */
 export interface ListenerHooks {
   readonly onClientError?: (report: ClientErrorReport) => void;
-  /** A connection was closed at once, because `maxConnections` were open. */
+  /** A connection was closed at once, because as many as there may be were open. */
   readonly onDropped?: () => void;
 }
 
@@ -45,6 +45,8 @@ interface ListenerLimits {
   readonly maxHeaderBytes: number;
   /** Further connections are closed at once. */
   readonly maxConnections: number;
+  /** The same for the connections of one address. */
+  readonly maxConnectionsPerAddress: number;
   /** For a client to receive a response, plus the time that the rest of a large one takes at the slowest allowed rate. */
   readonly sendTimeoutMs: number;
   readonly minSendBytesPerMs: number;
@@ -56,6 +58,7 @@ const DEFAULT_LIMITS: ListenerLimits = {
   keepAliveTimeoutMs: 75_000,
   maxHeaderBytes: 16_384,
   maxConnections: 10_000,
+  maxConnectionsPerAddress: Infinity,
   sendTimeoutMs: 30_000,
   minSendBytesPerMs: 10,
 };
@@ -99,6 +102,7 @@ export async function listen(handler: RequestHandler, address: Address, options:
   server.on('drop', () => options.hooks?.onDropped?.());
   server.maxConnections = limits.maxConnections;
   const connections = countConnections(server);
+  limitPerAddress(server, limits.maxConnectionsPerAddress, () => options.hooks?.onDropped?.());
   try {
     server.listen(address.port, address.host);
     await once(server, 'listening');
@@ -152,6 +156,27 @@ function countConnections(server: Server): () => number {
     });
   });
   return () => open;
+}
+
+/** One address that holds many half-sent requests must not keep others, such as probes, from being answered. */
+function limitPerAddress(server: Server, most: number, onDropped: () => void): void {
+  const open = new Map<string, number>();
+  server.on('connection', (socket) => {
+    // Undefined if the client has left already.
+    const address = socket.remoteAddress ?? '';
+    const count = (open.get(address) ?? 0) + 1;
+    if (count > most) {
+      onDropped();
+      socket.destroy();
+      return;
+    }
+    open.set(address, count);
+    socket.once('close', () => {
+      const left = (open.get(address) ?? 1) - 1;
+      if (left === 0) open.delete(address);
+      else open.set(address, left);
+    });
+  });
 }
 
 /** Closes the connection of a client that does not receive its response in time; it would hold it forever. */

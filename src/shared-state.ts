@@ -10,8 +10,8 @@ import { type MaintenanceControl, type MaintenanceState } from './cache/maintena
 import type { MemoryTier } from './cache/memory-tier.ts';
 import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
-import { type TimesControl } from './cache/times-control.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import { type TtlControl } from './cache/ttl-policy.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
@@ -39,7 +39,7 @@ export interface SharedState {
   /** Null for a gateway that is alone. */
   readonly fleet: Fleet | null;
   readonly purges: PurgeLog;
-  readonly timesControl: TimesControl;
+  readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   /** Null for a gateway that is alone. */
   readonly inspector: FleetInspector | null;
@@ -57,7 +57,7 @@ export interface SharedStateOptions {
   readonly metrics: Metrics;
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   /** Of this process. */
   readonly maintenance: MaintenanceState;
   readonly source: StoreSource;

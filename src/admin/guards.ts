@@ -5,7 +5,8 @@
  */
 import type { AdminMiddleware } from './context.ts';
 import { AdminError } from './errors.ts';
-import { bare, hostnameOf, isAddress, isLoopback } from './host.ts';
+import { isLoopback } from '../config/addresses.ts';
+import { bare, hostnameOf, isAddress } from './host.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);

@@ -1,5 +1,5 @@
 /** Reading of `Host` headers and bound addresses: pure, so that every odd form can be tried in a test. */
-import { isIP, isIPv4 } from 'node:net';
+import { isIP } from 'node:net';
 
 /** Host (RFC 9110, 7.2): a name, an IPv4 address or a bracketed IPv6 address, then perhaps a port. Never user info or a path. */
 const HOST_HEADER = /^(?:\[([0-9a-f:.]+)\]|([^\s:@/\\?#[\]]+))(?::[0-9]{1,5})?$/i;
@@ -8,12 +8,6 @@ const HOST_HEADER = /^(?:\[([0-9a-f:.]+)\]|([^\s:@/\\?#[\]]+))(?::[0-9]{1,5})?$/
 export function hostnameOf(hostHeader: string | undefined): string | null {
   const match = HOST_HEADER.exec(hostHeader ?? '');
   return (match?.[1] ?? match?.[2])?.toLowerCase() ?? null;
-}
-
-/** Whether a name or address (without brackets and port) is this machine: `localhost`, 127.0.0.0/8 or `::1`. */
-export function isLoopback(hostname: string): boolean {
-  const host = hostname.toLowerCase();
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** Whether it is an address rather than a name. */

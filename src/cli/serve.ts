@@ -31,6 +31,8 @@ export function serveCommand(terminal: Terminal): Command {
 
 type Signal = 'SIGTERM' | 'SIGINT';
 
+const DEFAULT_ADMIN_PORT = 8081;
+
 /** What runs: one gateway in this process, or several in processes of their own. */
 interface Running {
   readonly publicUrl: string;
@@ -55,7 +57,7 @@ async function serve(command: Command, terminal: Terminal): Promise<void> {
   const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
-  answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(publicUrl, adminUrl, demo) });
+  answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(running, config) });
   process.on('SIGHUP', () => reload(running, terminal, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
@@ -143,9 +145,18 @@ function warn(logger: Logger, { warnings }: LoadedConfig): void {
   for (const warning of warnings) logger.warn(warning);
 }
 
-function announcement(publicUrl: string, adminUrl: string, demo: DemoAnnouncement | null): string {
+function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: LoadedConfig['config']): string {
   const addresses = [`API     ${publicUrl}/v1 and ${publicUrl}/v2`, `Docs    ${publicUrl}/docs`, `Admin   ${adminUrl}`];
-  if (demo === null) return addresses.join('\n');
+  if (demo === null) {
+    const at = admin.port === DEFAULT_ADMIN_PORT ? '' : ` --admin ${adminUrl}`;
+    return [
+      ...addresses,
+      '',
+      "To make a key, with the id of one of your store's workspaces:",
+      `  npx evalgate keys create --name "First key" --workspace UUID --scope reports.read calls.read${at}`,
+      ...(redis.url === null ? ['Without REDIS_URL keys are held by this process and end with it.'] : []),
+    ].join('\n');
+  }
   return [
     'evalgate is running in front of its bundled sample store.',
     '',

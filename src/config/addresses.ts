@@ -1,5 +1,5 @@
 /** Kinds of settings that name machines: hosts, networks, addresses of services. */
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { parseRedisAddress, RedisAddressError } from '../redis/address.ts';
 import { type Kind, list, textSchema, ValueProblem } from './kinds.ts';
 
@@ -41,10 +41,15 @@ function parseNetwork(text: string): string | null {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits ? `${address}/${Number(prefix)}` : null;
 }
 
-/** Whether a listener on this host can be reached from this machine only. */
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** Whether a name or address, however it is written, is this machine only: `localhost`, 127.0.0.0/8 or `::1`. */
 export function isLoopback(hostName: string): boolean {
-  if (isIP(hostName) === 4) return hostName.startsWith('127.');
-  return hostName.toLowerCase() === 'localhost' || hostName === '::1' || hostName === '0:0:0:0:0:0:0:1';
+  const version = isIP(hostName);
+  if (version === 0) return hostName.toLowerCase() === 'localhost';
+  return LOOPBACK.check(hostName, version === 4 ? 'ipv4' : 'ipv6');
 }
 
 /** Base address of an HTTP service, without a slash at its end. */

@@ -76,8 +76,5 @@ export function warningsOf({ admin, upstream, cache }: Settings): readonly strin
   if (upstream.url !== null && upstream.token === null) {
     warnings.push('UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.');
   }
-  if (upstream.url === null && upstream.token !== null) {
-    warnings.push('UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.');
-  }
   return warnings;
 }

@@ -1,7 +1,7 @@
 /** Settings of the two listeners: the public API's and the admin's. */
 import { z } from 'zod';
 import { host, hostNames, networks } from './addresses.ts';
-import { duration, integer, port } from './kinds.ts';
+import { duration, integer, optional, port } from './kinds.ts';
 import { SECOND, secret, setting } from './setting.ts';
 import { adminTokens } from './tokens.ts';
 
@@ -27,6 +27,11 @@ export const serverSettings = z.strictObject({
     initial: 10_000,
     does: 'Most connections of clients that a process holds open; further ones are closed at once. Below the limit on open files.',
   }),
+  maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000)), {
+    env: null,
+    initial: null,
+    does: 'The same for the connections of one address; without it there is no such limit. Not behind a balancer, which is one address.',
+  }),
   maxInFlight: setting(integer(1, 100_000), {
     env: null,
     initial: 1000,
@@ -46,6 +51,11 @@ export const adminSettings = z.strictObject({
     does: 'Address of the admin listener. Anything but a loopback address demands an admin token.',
   }),
   port: setting(port(), { env: 'ADMIN_PORT', initial: 8081, does: 'Port of the admin listener.' }),
+  maxConnectionsPerAddress: setting(integer(1, 1_000_000), {
+    env: null,
+    initial: 100,
+    does: 'Most connections of one address that the admin listener holds open; further ones are closed at once. More only if all probes and operators come through one proxy.',
+  }),
   token: secret(adminTokens(), {
     env: 'ADMIN_TOKEN',
     does: 'The admin listener answers only to these tokens; the name of a token goes into the audit.',

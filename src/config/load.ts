@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { type Config, configOf } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
-import { type Environment, readEnvironment } from './environment.ts';
+import { type Environment, environmentWarnings, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
 import type { GivenValue, Layer, ReadFile } from './layer.ts';
@@ -56,7 +56,8 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const tracing = readTracing(env, readFile);
   const all = [...layers.file.faults, ...layers.environment.faults, ...faults, ...tracing.faults];
   if (all.length > 0) throw new ConfigError(all);
-  return { config: configOf(settings), file, resolved, warnings: warningsOf(settings), tracing: tracing.settings };
+  const warnings = [...warningsOf(settings), ...environmentWarnings(env, { isDemo: settings.upstream.url === null })];
+  return { config: configOf(settings), file, resolved, warnings, tracing: tracing.settings };
 }
 
 /** Relative where the program is run in its own folder, so that messages can be followed. */

@@ -12,7 +12,7 @@ export function nearest(word: string, candidates: readonly string[]): string | n
 }
 
 /** Levenshtein distance: the least number of letters to insert, drop or replace. */
-function editDistance(from: string, to: string): number {
+export function editDistance(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row];

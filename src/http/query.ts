@@ -14,20 +14,12 @@ export interface Parameter<T> {
   readonly parse: (text: string) => { readonly value: T } | { readonly fault: string };
 }
 
+/** Q1: an integer is written with up to nine digits. */
 const INTEGER = /^-?[0-9]{1,9}$/;
+const MAX_INTEGER = 999_999_999;
+const UUID = { type: 'string', format: 'uuid' } as const;
 /** How much of what was given an error repeats. */
 const MAX_ECHO_LENGTH = 40;
-const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
-
-/** The integer that a text stands for, or null if it stands for none (Q1). */
-export function integerOf(text: string): number | null {
-  return INTEGER.test(text) ? Number(text) : null;
-}
-
-/** Length in Unicode code points (Q1). */
-export function codePointLength(text: string): number {
-  return Array.from(text).length;
-}
 
 export interface IntegerRule {
   readonly min: number;
@@ -38,111 +30,93 @@ export interface IntegerRule {
 
 /** v2: an integer within its bounds, or a fault. */
 export function strictInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
-  return {
-    openapi: documented(name, description, {
-      type: 'integer',
-      minimum: min,
-      maximum: max ?? 999_999_999,
-      default: fallback,
-    }),
-    fallback,
-    parse: (text) => {
-      const value = integerOf(text);
-      if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
-      const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
-      return { fault: `The query parameter ${name} must be an integer ${allowed}${butGiven(text)}.` };
-    },
-  };
+  const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
+  return parameter({ name, description, schema, fallback }, (text) => {
+    const value = INTEGER.test(text) ? Number(text) : null;
+    if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
+    const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
+    return { fault: `The query parameter ${name} must be an integer ${allowed}${butGiven(text)}.` };
+  });
 }
 
 /** v1: no integer counts as the fallback, one out of range as the nearest bound (Q2). */
 export function lenientInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
-  return {
-    openapi: documented(name, description, {
-      type: 'integer',
-      minimum: min,
-      ...(max === undefined ? {} : { maximum: max }),
-      default: fallback,
-    }),
-    fallback,
-    parse: (text) => ({ value: clamp(integerOf(text) ?? fallback, min, max ?? Infinity) }),
-  };
+  const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
+  const schema = { type: 'integer', ...bounds, default: fallback } as const;
+  return parameter({ name, description, schema, fallback }, (text) => {
+    const value = INTEGER.test(text) ? Number(text) : fallback;
+    return { value: Math.min(max ?? Infinity, Math.max(min, value)) };
+  });
 }
 
 export interface TextRule {
+  /** In Unicode code points (Q1). */
   readonly maxLength: number;
   readonly description: string;
 }
 
 /** v2: 1 to `maxLength` characters. */
 export function strictText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
-  return {
-    openapi: documented(name, description, { type: 'string', minLength: 1, maxLength }),
-    fallback: null,
-    parse: (text) => {
-      const length = codePointLength(text);
-      if (length >= 1 && length <= maxLength) return { value: text };
-      return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
-    },
-  };
+  const schema = { type: 'string', minLength: 1, maxLength } as const;
+  return parameter({ name, description, schema, fallback: null }, (text) => {
+    const { length } = Array.from(text);
+    if (length >= 1 && length <= maxLength) return { value: text };
+    return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
+  });
 }
 
 /** v1: up to `maxLength` characters; an empty text counts as absent. */
 export function lenientText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
-  return {
-    openapi: documented(name, description, { type: 'string', minLength: 1, maxLength }),
-    fallback: null,
-    parse: (text) => {
-      const length = codePointLength(text);
-      if (length <= maxLength) return { value: text === '' ? null : text };
-      return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
-    },
-  };
+  const schema = { type: 'string', minLength: 1, maxLength } as const;
+  return parameter({ name, description, schema, fallback: null }, (text) => {
+    const { length } = Array.from(text);
+    if (length <= maxLength) return { value: text === '' ? null : text };
+    return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
+  });
 }
 
 /** v2: an id of the store. */
 export function strictId(name: string, description: string): Parameter<string | null> {
-  return {
-    openapi: documented(name, description, { type: 'string', pattern: ID_PATTERN.source }),
-    fallback: null,
-    parse: (text) =>
-      ID_PATTERN.test(text)
-        ? { value: text }
-        : { fault: `The query parameter ${name} must be made of ${ID_RULE}${butGiven(text)}.` },
-  };
+  const schema = { type: 'string', pattern: ID_PATTERN.source } as const;
+  return parameter({ name, description, schema, fallback: null }, (text) => {
+    if (ID_PATTERN.test(text)) return { value: text };
+    const rule = '1 to 64 letters, digits, hyphens and underscores';
+    return { fault: `The query parameter ${name} must be made of ${rule}${butGiven(text)}.` };
+  });
 }
 
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
-  return {
-    openapi: documented(name, description, { type: 'string', format: 'uuid' }),
-    fallback: null,
-    parse: (text) => {
-      if (text === '') return { value: null };
-      return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
-    },
-  };
+  return parameter({ name, description, schema: UUID, fallback: null }, (text) => {
+    if (text === '') return { value: null };
+    return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
+  });
 }
 
 /** v2: a UUID, in lower case. */
 export function strictUuid(name: string, description: string): Parameter<string | null> {
-  return {
-    openapi: documented(name, description, { type: 'string', format: 'uuid' }),
-    fallback: null,
-    parse: (text) =>
-      UUID_PATTERN.test(text)
-        ? { value: text.toLowerCase() }
-        : { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` },
-  };
+  return parameter({ name, description, schema: UUID, fallback: null }, (text) => {
+    if (UUID_PATTERN.test(text)) return { value: text.toLowerCase() };
+    return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
+  });
 }
 
 /** Any value but `false` is true, the empty one too (Q3). */
 export function flag(name: string, description: string): Parameter<boolean> {
-  return {
-    openapi: { ...documented(name, description, { type: 'boolean', default: false }), allowEmptyValue: true },
-    fallback: false,
-    parse: (text) => ({ value: text !== 'false' }),
-  };
+  const about = { name, description, schema: { type: 'boolean', default: false }, fallback: false } as const;
+  const { openapi, ...rest } = parameter<boolean>(about, (text) => ({ value: text !== 'false' }));
+  return { ...rest, openapi: { ...openapi, allowEmptyValue: true } };
+}
+
+interface About<T> {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: oas31.SchemaObject;
+  readonly fallback: T;
+}
+
+function parameter<T>({ name, fallback, ...about }: About<T>, parse: Parameter<T>['parse']): Parameter<T> {
+  return { openapi: { name, in: 'query', ...about }, fallback, parse };
 }
 
 /** Reads parameters one by one and collects the faults, so that one error names them all (Q4). */
@@ -200,14 +174,6 @@ export function getLenient<T>(query: URLSearchParams, parameter: Parameter<T>): 
 /** For reads that take no parameters. Throws a Problem of status 400 if one was given. */
 export function refuseParameters(query: URLSearchParams): void {
   new StrictQuery(query, []).throwFaults();
-}
-
-function documented(name: string, description: string, schema: oas31.SchemaObject): oas31.ParameterObject {
-  return { name, in: 'query', description, schema };
-}
-
-function clamp(value: number, min: number, max: number): number {
-  return Math.min(max, Math.max(min, value));
 }
 
 function onlyOnce(name: string): string {

@@ -1,5 +1,4 @@
 /** How errors are logged: what happened and where, never the request they were about. Pure. */
-import { scrubAddresses } from './scrub.ts';
 
 export interface LoggedError {
   readonly type: string;
@@ -31,7 +30,7 @@ function describe(thrown: unknown, causesLeft: number): LoggedError {
   const errors = thrown instanceof AggregateError ? thrown.errors.slice(0, MAX_ERRORS) : [];
   return {
     type: thrown.name,
-    message: scrubAddresses(thrown.message.slice(0, MAX_MESSAGE_LENGTH)),
+    message: publicPart(thrown.message.slice(0, MAX_MESSAGE_LENGTH)),
     ...(code === undefined ? {} : { code }),
     ...(stack === undefined ? {} : { stack }),
     ...(goDeeper && thrown.cause !== undefined ? { cause: describe(thrown.cause, causesLeft - 1) } : {}),
@@ -44,4 +43,21 @@ function describe(thrown: unknown, causesLeft: number): LoggedError {
 function framesOf(stack: string | undefined): string | undefined {
   const frames = stack?.split('\n').filter((line) => /^\s+at /.test(line));
   return frames === undefined || frames.length === 0 ? undefined : frames.map((frame) => frame.trim()).join('\n');
+}
+
+/** Addresses with a scheme, up to what ends them in a sentence or in JSON. */
+const ADDRESS = /\b(?:https?|rediss?(?:\+[a-z]+)?):\/\/[^\s"'\\<>]+/gi;
+const TOKEN = /\bevg_[A-Za-z0-9]{8,}/g;
+const CREDENTIALS = /\b(Bearer|Basic) +[^\s"'\\,]+/gi;
+
+/** The text of an error without addresses, keys or credentials. */
+function publicPart(text: string): string {
+  return text
+    .replaceAll(ADDRESS, '[address]')
+    .replaceAll(TOKEN, '[hidden]')
+    .replaceAll(CREDENTIALS, '$1 [hidden]')
+    .replaceAll(/\bconnect (E[A-Z]+) \S+(?: - Local \([^)]*\))?/g, 'connect $1')
+    .replaceAll(/\b(getaddrinfo|query[A-Za-z]*) (E[A-Z_]+) \S+/g, '$1 $2')
+    .replaceAll(/\bHost: \S+ is not/g, 'the host is not')
+    .replaceAll(/(altnames: .*?)(DNS|IP Address|IP):.*/g, '$1[address]');
 }

@@ -66,7 +66,7 @@ export class RedisSpans {
         seed: (seeds) =>
           this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: seeds.length } }, () => tier.seed(seeds)),
         delete: (key) => tier.delete(key),
-        measure: (matches) => tier.measure(matches),
+        measure: (matches, deadline) => tier.measure(matches, deadline),
       },
       leases: {
         acquire: async (key) => this.#withLease(await this.#ask(LEASE, () => leases.acquire(key))),

@@ -223,8 +223,9 @@ describe('the configuration', () => {
         {
           name: 'config',
           status: 'warn',
-          message: 'UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.',
-          advice: 'Leave one of the two out if this is not what is meant.',
+          message:
+            'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
+          advice: 'Change it, unless it is meant.',
         },
         {
           name: 'config',
@@ -268,6 +269,32 @@ describe('a running gateway', () => {
       await gateway.close();
     }
   });
+});
+
+test('a gateway that is named is looked at itself, and not what this shell would start', async () => {
+  const token = 'a-token-of-operators';
+  const gateway = await startTestGateway({ env: { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '7s' }, store });
+  try {
+    const env = { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '5s', UPSTREAM_URL: 'http://127.0.0.1:1', DRAIN_DELAY: '2s' };
+    const { ok, lines } = await doctor(env, ['--admin', gateway.adminUrl]);
+    expect(ok).toBe(true);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^ok config: the gateway's own: \S+; values other than defaults: \d+ from the file, \d+ from/,
+      ),
+      `warn config: UPSTREAM_URL is "http://127.0.0.1:1" in this shell; the gateway runs with "${store.url}"`,
+      'warn config: UPSTREAM_TIMEOUT is "5s" in this shell; the gateway runs with "7s"',
+      'skipped config: not compared, since they are secrets: ADMIN_TOKEN',
+      'ok ready: the gateway is ready',
+      expect.stringMatching(/^skipped store: /),
+      expect.stringMatching(/^ok capacity: /),
+      expect.stringMatching(/^ok maintenance: /),
+      `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
+    ]);
+    expect((await doctor({}, ['--admin', gateway.adminUrl])).lines).toHaveLength(1);
+  } finally {
+    await gateway.close();
+  }
 });
 
 test('for people each finding is a line, with what to do beneath', async () => {

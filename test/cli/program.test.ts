@@ -137,6 +137,30 @@ describe('serve', () => {
     ]);
   });
 
+  test('on two ports that are taken names both', async () => {
+    const occupants = [await createStoreServer(), await createStoreServer()];
+    const [port = '', adminPort = ''] = occupants.map(({ url }) => new URL(url).port);
+    const { status, stderr } = await runCli(['serve'], { env: { PORT: port, ADMIN_PORT: adminPort } });
+    for (const occupant of occupants) await occupant.close();
+    expect([status, stderr.match(/^\w+=\d+ on 127\.0\.0\.1 is taken/gm)]).toEqual([
+      1,
+      [`PORT=${port} on 127.0.0.1 is taken`, `ADMIN_PORT=${adminPort} on 127.0.0.1 is taken`],
+    ]);
+  });
+
+  test.each([
+    [{}, true],
+    [{ REDIS_URL: 'redis://127.0.0.1:1' }, false],
+  ])('in front of a store of its own (%j) says how to make a key, and whether keys last', async (env, areLost) => {
+    const own = { ...FREE, UPSTREAM_URL: 'http://127.0.0.1:1', UPSTREAM_TOKEN: 't', DRAIN_DELAY: '0s', ...env };
+    running = await startCliUntil(/keys create .*\n(?:Without.*\n)?$/, ['serve'], { env: own });
+    const { stdout } = running.output;
+    expect(stdout).toMatch(/^ {2}npx evalgate keys create --name .* --workspace UUID .*--admin http:\S+$/m);
+    expect(stdout.includes('Without REDIS_URL keys are held by this process and end with it.')).toBe(areLost);
+    running.signal('SIGINT');
+    expect((await running.ended).status).toBe(0);
+  });
+
   test('in front of the bundled store prints addresses, a key a surface and a line for each endpoint', async () => {
     running = await startCliUntil(/(?:^curl .*\n){10}/m, ['serve'], { env: FREE });
     const lines = running.output.stdout.split('\n');

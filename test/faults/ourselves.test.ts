@@ -26,13 +26,15 @@ async function gatewayWith(yaml: string, env: Record<string, string> = {}): Prom
 }
 
 /** A connection of its own, on which bytes are sent as they are. */
-async function dial(url: string, bytes: string): Promise<Socket> {
+async function dial(url: string, bytes: string, localAddress = '127.0.0.1'): Promise<Socket> {
   const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
   socket.on('error', () => undefined);
   await new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
   return socket;
 }
+
+const LIVE = 'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 
 function request(path: string, key: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`;
@@ -175,6 +177,26 @@ describe('connections', () => {
     const third = await dial(publicUrl, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     expect(await ended(third)).toBe('');
     for (const socket of first) socket.destroy();
+  });
+
+  test('further ones of one address are closed at once where that is limited, and others are let in', async () => {
+    const { publicUrl } = await gatewayWith('server: { maxConnectionsPerAddress: 2 }');
+    const first = await Promise.all([dial(publicUrl, ''), dial(publicUrl, '')]);
+    expect(await ended(await dial(publicUrl, LIVE))).toBe('');
+    expect(await ended(await dial(publicUrl, LIVE, '127.0.0.2'))).toMatch(/^HTTP\/1\.1 404 /);
+    const [gone] = first;
+    gone?.destroy();
+    await vi.waitFor(async () => expect(await ended(await dial(publicUrl, LIVE))).toMatch(/^HTTP\/1\.1 404 /));
+    for (const socket of first) socket.destroy();
+  });
+
+  test('one address that holds hundreds of half-sent requests keeps no probe from being answered', async () => {
+    const { adminUrl } = await gatewayWith('');
+    const half = await Promise.all(
+      Array.from({ length: 600 }, () => dial(adminUrl, 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nX: y')),
+    );
+    expect(await ended(await dial(adminUrl, LIVE, '127.0.0.2'))).toMatch(/^HTTP\/1\.1 200 OK/);
+    for (const socket of half) socket.destroy();
   });
 });
 

@@ -91,7 +91,11 @@ export class GatewayProcess {
     const late = setTimeout(killNow, START_WITHIN_MS);
     try {
       const announced = announcedSchema.parse(await Promise.race([firstJson(child), log.failure()]));
-      return new GatewayProcess(child, log, announced, env['ADMIN_TOKEN']);
+      const gateway = new GatewayProcess(child, log, announced, env['ADMIN_TOKEN']);
+      // The log comes in batches, so its lines may be later than the announcement.
+      const workers = Number(env['WORKERS'] ?? 1);
+      if (workers > 1) await gateway.untilReady(workers);
+      return gateway;
     } finally {
       clearTimeout(late);
     }

@@ -27,7 +27,7 @@ export function checkConfig(env: Readonly<Record<string, string | undefined>>): 
 function warningsIn({ warnings }: LoadedConfig): readonly Check[] {
   return warnings
     .filter((message) => !message.startsWith('ADMIN_TOKEN: '))
-    .map((message) => warn('config', message, 'Leave one of the two out if this is not what is meant.'));
+    .map((message) => warn('config', message, 'Change it, unless it is meant.'));
 }
 
 function weakTokens({ config }: LoadedConfig): readonly Check[] {

@@ -16,12 +16,6 @@ export interface Table {
 
 export type Case = (bench: Bench) => Promise<CaseResult>;
 
-/**
- * What Koa took for a hot list on the machine for which bars of time were set. Time is no measure from one machine to the
- * next, nor from one minute to the next: what Koa takes in the same run is.
- */
-export const KOA_MICROS_THERE = 16;
-
 /** A row that holds the CPU time of one server to that of another. */
 export function ratioRow(what: string, [subject, reference]: readonly [Measured, Measured], most: number): Bar {
   const ratio = timesAsMuch(subject, reference);
@@ -31,6 +25,11 @@ export function ratioRow(what: string, [subject, reference]: readonly [Measured,
     measured: `${micros(subject)} against ${micros(reference)}: ${ratio.toFixed(2)} ×`,
     ok: ratio <= most,
   };
+}
+
+/** A figure that is held to nothing. */
+export function reported(name: string, measured: string): Bar {
+  return { name, bar: 'reported', measured, ok: true };
 }
 
 export function comparison(title: string, measured: readonly Measured[]): Table {

@@ -4,12 +4,14 @@ import { z } from 'zod';
 import { firstDocument, launch, OTHER_CORE, SERVER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 
-export type NodePeer = 'node-http' | 'koa' | 'express' | 'fastify';
+export type NodePeer = 'node-http' | 'koa' | 'express' | 'fastify' | 'forwarder';
 
 export interface PeerOptions {
   /** Holds the bytes that are answered with. */
   readonly bodyFile?: string;
   readonly originUrl?: string;
+  /** What a forwarder authenticates itself with at the origin. */
+  readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
 }

@@ -1,9 +1,9 @@
 /**
  * One of the servers that the gateway is measured against, on a free loopback port. They all answer with the same bytes.
- * Usage: node serve.js KIND, with a JSON object in OPTIONS: {bodyFile, originUrl, redisUrl, keys}. Prints {"port": N}.
+ * Usage: node serve.js KIND, with a JSON object in OPTIONS: {bodyFile, originUrl, token, redisUrl, keys}. Prints {"port": N}.
  */
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { Agent, createServer, get } from 'node:http';
 import apicache from 'apicache';
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
@@ -15,7 +15,7 @@ import { LRUCache } from 'lru-cache';
 import { RedisStore } from 'rate-limit-redis';
 
 const MANY = 1_000_000_000;
-const { bodyFile, originUrl, redisUrl, keys = [] } = JSON.parse(process.env.OPTIONS ?? '{}');
+const { bodyFile, originUrl, token, redisUrl, keys = [] } = JSON.parse(process.env.OPTIONS ?? '{}');
 const body = bodyFile === undefined ? Buffer.alloc(0) : readFileSync(bodyFile);
 const known = new Set(keys);
 
@@ -26,6 +26,18 @@ const KINDS = {
       response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length });
       response.end(body);
     }),
+  /** Each call of the public API as one to the store, with nothing kept: the floor of a miss. */
+  forwarder: async () => {
+    const agent = new Agent({ keepAlive: true });
+    const headers = { authorization: `Bearer ${token}` };
+    return createServer((request, response) => {
+      const url = originUrl + request.url.replace('/v2/calls/', '/internal/v1/evaluations/');
+      get(url, { agent, headers }, (answer) => {
+        response.writeHead(answer.statusCode, { 'content-type': 'application/json; charset=utf-8' });
+        answer.pipe(response);
+      });
+    });
+  },
   koa: async () => {
     const app = new Koa();
     app.use((ctx) => {

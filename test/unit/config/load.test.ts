@@ -211,6 +211,7 @@ describe('values that are each allowed, and not together', () => {
     [{ ADMIN_HOST: 'gateway.internal' }, `ADMIN_HOST: given "gateway.internal"; ${exposed};`],
     [{ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: 't' }, null],
     [{ ADMIN_HOST: '::1' }, null],
+    [{ ADMIN_HOST: '0:0:0:0:0:0:0:1' }, null],
     [{ ADMIN_HOST: 'LOCALHOST' }, null],
     [{ WORKERS: '2' }, 'WORKERS: given "2"; several processes share keys and quotas through Redis, and there is none;'],
     [{ WORKERS: '2', REDIS_URL: 'redis+sentinel://:pw@[fd00::1]:26379,b/main' }, null],
@@ -236,7 +237,7 @@ describe('values that are each allowed, and not together', () => {
     expect(loadConfig({ env: {} }).warnings).toEqual([]);
     expect(loadConfig({ env: { CACHE_RUBRIC_ERROR: '1m', UPSTREAM_TOKEN: 't' } }).warnings).toEqual([
       'cache.classes.rubric: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.',
-      'UPSTREAM_TOKEN is set and UPSTREAM_URL is not: the bundled sample store is used.',
+      'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
     ]);
     expect(loadConfig({ env: { UPSTREAM_URL: 'http://store' } }).warnings).toEqual([
       'UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.',
@@ -253,6 +254,34 @@ describe('values that are each allowed, and not together', () => {
     const [ADMIN_HOST, ADMIN_TOKEN, weak] = row;
     const warning = `ADMIN_TOKEN: other machines can reach the admin listener, and tokens of fewer than 16 characters can be guessed: ${weak}. Make new ones: openssl rand -base64 24`;
     expect(loadConfig({ env: { ADMIN_HOST, ADMIN_TOKEN } }).warnings).toEqual(weak === null ? [] : [warning]);
+  });
+
+  const SAMPLE = (names: string) =>
+    `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${names}).`;
+
+  test.each<[Env, readonly string[]]>([
+    [
+      { UPSTREAM_URl: 'http://store' },
+      ['UPSTREAM_URl is set and is no setting of evalgate: did you mean UPSTREAM_URL?', SAMPLE('UPSTREAM_URl')],
+    ],
+    [
+      { UPSTREAM_TIMOUT: '5s', UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 't' },
+      ['UPSTREAM_TIMOUT is set and is no setting of evalgate: did you mean UPSTREAM_TIMEOUT?'],
+    ],
+    [
+      { REDIS_PASSWORD: 'x', UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 't' },
+      [
+        'REDIS_PASSWORD is set and is no setting of evalgate. Those that begin with REDIS_ are REDIS_URL, REDIS_URL_FILE, REDIS_CACHE_URL, REDIS_CACHE_URL_FILE.',
+      ],
+    ],
+    [{ REDIS_URL: 'redis://h' }, [SAMPLE('REDIS_URL')]],
+    [{ Port: '1' }, ['Port is set and is no setting of evalgate: did you mean PORT?']],
+    // Common names that are near ours, and what Kubernetes sets for a service that is called redis.
+    [{ PATH: '/bin', HOME: '/', HOSTNAME: 'h', USER: 'u', WORKER: '1' }, []],
+    [{ REDIS_PORT: 'tcp://10.0.0.1:6379', REDIS_SERVICE_HOST: '10.0.0.1', REDIS_PORT_6379_TCP_ADDR: '10.0.0.1' }, []],
+    [{ REDIS_PASSWORD: '' }, []],
+  ])('of the variables %j those that are nearly ours are named', (env, warnings) => {
+    expect(loadConfig({ env }).warnings).toEqual(warnings);
   });
 });
 
