@@ -20,7 +20,7 @@ import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
-import { createAuthenticator } from './keys/authenticate.ts';
+import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import type { Logger } from './log/logger.ts';
 import type { Observer } from './observer.ts';
@@ -88,7 +88,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
   const app = createPublicApp({
     clock,
     reader,
-    authenticator: createAuthenticator({
+    authenticator: new Authenticator({
       registry: keys,
       clock,
       failures: shared.limiter({ name: 'failed-authentications', points: FAILURES_PER_MINUTE, windowSeconds: 60 }),

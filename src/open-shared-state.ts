@@ -8,9 +8,9 @@ import { systemTimers } from './timers.ts';
 import { MemoryTtlControl } from './cache/ttl-policy.ts';
 import { openInsight } from './insight.ts';
 import type { KeyLookup } from './keys/key.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { MemoryRegistry } from './keys/memory-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
-import { createUpstreamKeySource } from './keys/upstream-source.ts';
+import { StoreLookup } from './keys/store-lookup.ts';
 import { MemoryLimiter } from './quota/memory-limiter.ts';
 import { singleInstance } from './redis/instances.ts';
 import { openFleet } from './shared-fleet.ts';
@@ -26,7 +26,7 @@ export async function openSharedState(options: SharedStateOptions): Promise<Shar
 
 function openAlone(options: SharedStateOptions): SharedState {
   const { clock, times, maintenance, logger } = options;
-  const registry = createMemoryRegistry({ clock });
+  const registry = new MemoryRegistry(clock);
   const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const members = singleInstance(aboutSelf(options));
   const insight = openInsight({ ...options, timers: systemTimers }, null);
@@ -58,9 +58,10 @@ function openAlone(options: SharedStateOptions): SharedState {
 function withStoreKeys(keys: KeyLookup, { config, source, maintenance, clock }: SharedStateOptions): KeyLookup {
   if (config.keys.source === 'registry') return keys;
   const gate = maintenanceGate(maintenance, clock);
-  return createUpstreamKeySource({
+  return new StoreLookup({
     registry: keys,
     clock,
+    timers: systemTimers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
       const answer = await gate(() => source.store.fetch(apiKey, { hash }, { requestId: randomUUID() }));

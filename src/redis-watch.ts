@@ -5,7 +5,7 @@ import type { Connectivity } from './cache/redis/connectivity.ts';
 import type { Clock } from './clock.ts';
 import type { DependencyWatch, Sighting } from './dependencies.ts';
 import { formatDuration } from './duration.ts';
-import type { Trust } from './keys/known-keys.ts';
+import type { SyncState } from './keys/key-cache.ts';
 import { systemTimers } from './timers.ts';
 import type { RedisHooks, RedisRole } from './redis/connection.ts';
 
@@ -34,7 +34,7 @@ export class RedisWatch {
   /** Why a request was decided on without Redis; null where the last was not. While Redis is absent none will be. */
   #alone: { readonly reason: unknown } | null = null;
   /** Null before the first beat that could have been heard. */
-  #trust: Trust | null = null;
+  #keySync: SyncState | null = null;
   /** Whether Redis could ever be asked for keys: before, it has confirmed none. */
   #couldAskKeys = false;
   #offlineSinceMs = 0;
@@ -70,11 +70,13 @@ export class RedisWatch {
   };
 
   /** Between two of the others it is deaf for a moment, which is no trouble of its own. */
-  readonly onTrust = (trust: Trust): void => {
+  readonly onKeySync = (state: SyncState): void => {
     this.#cancelDeaf();
-    if (trust !== 'offline') this.#couldAskKeys = true;
-    if (trust !== 'deaf') this.#setTrust(trust);
-    else if (this.#trust !== 'deaf') this.#cancelDeaf = systemTimers.after(DEAF_AFTER_MS, () => this.#setTrust('deaf'));
+    if (state !== 'disconnected') this.#couldAskKeys = true;
+    if (state !== 'subscriptionLost') this.#setKeySync(state);
+    else if (this.#keySync !== 'subscriptionLost') {
+      this.#cancelDeaf = systemTimers.after(DEAF_AFTER_MS, () => this.#setKeySync('subscriptionLost'));
+    }
   };
 
   /** From when all of it has been opened: that nothing is heard before is no trouble. */
@@ -88,9 +90,10 @@ export class RedisWatch {
     dependencies.add({ name: 'keys', look: () => this.#lookAtKeys(graceMs) });
   }
 
-  #setTrust(trust: Trust): void {
-    if (trust === 'offline' && this.#trust !== 'offline') this.#offlineSinceMs = this.#options.clock.nowMs();
-    this.#trust = trust;
+  #setKeySync(state: SyncState): void {
+    const isNew = this.#keySync !== state;
+    if (isNew && state === 'disconnected') this.#offlineSinceMs = this.#options.clock.nowMs();
+    this.#keySync = state;
     this.#options.dependencies.look('keys');
   }
 
@@ -117,9 +120,9 @@ export class RedisWatch {
   }
 
   #lookAtKeys(graceMs: number): Sighting {
-    if (this.#trust === null) return { status: 'unknown', detail: 'not heard of yet' };
-    if (this.#trust === 'heard') return { status: 'ok', detail: 'every change is heard of' };
-    if (this.#trust === 'deaf') {
+    if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
+    if (this.#keySync === 'synced') return { status: 'ok', detail: 'every change is heard of' };
+    if (this.#keySync === 'subscriptionLost') {
       const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
       return { status: 'degraded', trouble: 'deaf', detail };
     }
@@ -128,7 +131,7 @@ export class RedisWatch {
       return { status: 'degraded', trouble: 'never-asked', detail };
     }
     const untilMs = this.#offlineSinceMs + graceMs;
-    if (this.#options.clock.nowMs() >= untilMs) {
+    if (this.#options.clock.nowMs() > untilMs) {
       const detail = `Redis could not be asked for ${formatDuration(graceMs)}: no key is let in`;
       return { status: 'degraded', trouble: 'over', detail };
     }

@@ -4,9 +4,8 @@ import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
 import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
-import { overlayLookup } from './keys/overlay-lookup.ts';
-import { createRedisRegistry } from './keys/redis-registry.ts';
+import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
+import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
@@ -35,16 +34,15 @@ export async function openFleet(
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const caches = await openCaches(options, watch, { state, cache, audit });
-  const registry = createRedisRegistry({
+  const registry = new RedisRegistry({
     link: state,
     clock,
+    timers: systemTimers,
     graceMs: config.keys.graceMs,
-    hooks: {
-      onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-      onTrust: watch.onTrust,
-    },
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onSyncState: watch.onKeySync,
   });
-  const transientKeys = createMemoryRegistry({ clock });
+  const transientKeys = new MemoryRegistry(clock);
   const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };

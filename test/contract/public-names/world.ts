@@ -103,7 +103,15 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   const keys = '/api/keys/{keyId}';
   const ttl = '/api/cache/ttl/{class}';
   const look = async (): Promise<void> => {
-    for (const path of ['/livez', '/readyz', '/api/config', '/api/audit', '/api/fleet', '/api/keys'])
+    for (const path of [
+      '/livez',
+      '/readyz',
+      '/api/config',
+      '/api/audit',
+      '/api/fleet',
+      '/api/keys',
+      '/api/keys?limit=1',
+    ])
       await ask('GET', path);
     for (const part of ['', '/ttl', '/top', '/top?limit=1', '/advice', '/history', '/pulse', '/maintenance']) {
       await ask('GET', `/api/cache${part}`);
@@ -120,6 +128,8 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('GET', `/api/keys/${keyId}`, undefined, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'deprecated' }, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { ...wanted, status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { perMinute: null, perHour: null, expiresAt: null }, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' }, `${keys}/rotate`);
   await ask('DELETE', `/api/keys/${keyId}`, undefined, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, {}, `${keys}/rotate`);
