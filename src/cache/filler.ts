@@ -57,7 +57,7 @@ export class Filler implements Flights {
     return this.#land(task).catch((error: unknown) => {
       const storeError = asStoreError(error);
       const { key, kind } = task.question;
-      const isTold = task.held !== null && storeError.kind !== 'paused';
+      const isTold = task.held !== null && storeError.kind !== 'maintenance';
       if (isTold) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
       throw storeError;
     });
@@ -191,7 +191,7 @@ export class Filler implements Flights {
   }
 }
 
-const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
+const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 /** Whether the call never reached the store. */
 function isHeldBack(error: unknown): boolean {

@@ -64,8 +64,8 @@ const LOOK_EVERY_MS = 250;
 const OF_NO_CONCERN_ELSEWHERE: ReadonlySet<StoreErrorKind> = new Set<StoreErrorKind>([
   'aborted',
   'overloaded',
-  'suspended',
-  'paused',
+  'circuitOpen',
+  'maintenance',
 ]);
 
 export class FleetFlights {

@@ -40,7 +40,7 @@ const MAX_RETRY_AFTER_MS = 60_000;
 /** What a call fails with that is not sent because of it. */
 export function pausedError({ untilMs }: Maintenance, clock: Clock): StoreError {
   const retryAfterMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, untilMs - clock.nowMs()));
-  return new StoreError('paused', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
+  return new StoreError('maintenance', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
     retryAfterMs,
   });
 }

@@ -256,7 +256,7 @@ class ReadThrough {
 
 /** What was held back under maintenance is no failure of the store, and over when the maintenance is. */
 function isOfTheStore(error: unknown): boolean {
-  return !(error instanceof StoreError && error.kind === 'paused');
+  return !(error instanceof StoreError && error.kind === 'maintenance');
 }
 
 function settled<T>(flight: Flight<Landing>): Promise<Settled<T>> {

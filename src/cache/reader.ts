@@ -41,6 +41,8 @@ export interface CacheRead<T> {
 export interface ReadContext {
   readonly requestId: string;
   readonly traceparent?: string;
+  /** The API key that reads: keys share the store fairly. */
+  readonly keyId?: string;
   /** The template of the route that the request came by, for reports of what costs the store most. */
   readonly route?: string;
   /**

@@ -49,7 +49,8 @@ export function queryOf(ctx: Context): URLSearchParams {
 export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
   const { requestId, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
-  const reader = { requestId, route: route.template, workspaceIds, isWaiting };
+  const { keyId } = apiKeyOf(ctx);
+  const reader = { requestId, keyId, route: route.template, workspaceIds, isWaiting };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }
 

@@ -9,13 +9,13 @@ import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutErr
 import { type Clock, systemClock } from '../clock.ts';
 import { parseJson, UnreadableJsonError } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
-import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
+import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
 import { createYield } from './validation.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {
   readonly resource: ResourceName;
-  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorKind;
+  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorLabel;
   /** The store's HTTP status; null if none came, or none in time. */
   readonly status: number | null;
   readonly durationMs: number;
@@ -148,7 +148,7 @@ export class StoreClient {
       return answer;
     } catch (error) {
       const failure = asStoreError(error);
-      report({ outcome: failure.kind, status: failure.status, failure: failure.message });
+      report({ outcome: failure.label, status: failure.status, failure: failure.message });
       throw failure;
     }
   };
@@ -164,7 +164,7 @@ export class StoreClient {
       let interim = 0;
       outgoing.on('information', () => {
         interim += 1;
-        if (interim > MAX_INTERIM_RESPONSES) stream.destroy(garbled(TOO_MANY_INTERIM_RESPONSES));
+        if (interim > MAX_INTERIM_RESPONSES) stream.destroy(invalidResponse(TOO_MANY_INTERIM_RESPONSES));
       });
     });
     let status: number | null = null;
@@ -194,7 +194,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
   const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of decoded) {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw garbled(`the body is larger than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw invalidResponse(`the body is larger than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
   };
@@ -204,7 +204,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
     for await (const chunk of coded) {
       codedBytes += chunk.length;
       if (codedBytes > bytes + MAX_CODING_OVERHEAD_BYTES)
-        throw garbled('the body has far more bytes than what it holds');
+        throw invalidResponse('the body has far more bytes than what it holds');
       yield chunk;
     }
   }
@@ -219,7 +219,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
       break;
     default:
       stream.destroy();
-      throw garbled('the body has a content coding that was not asked for');
+      throw invalidResponse('the body has a content coding that was not asked for');
   }
   return Buffer.concat(chunks, bytes);
 }
@@ -236,8 +236,8 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-function garbled(privateMessage: string): StoreError {
-  return new StoreError('garbled', privateMessage, { status: 200 });
+function invalidResponse(privateMessage: string): StoreError {
+  return new StoreError('invalidResponse', privateMessage, { status: 200 });
 }
 
 function baseOf(baseUrl: string): string {
@@ -264,7 +264,7 @@ interface Interpretation<R> {
   readonly nowMs: number;
 }
 
-/** What a reply means. Rejects with a StoreError of kind `refused`, `garbled` or `malformed`. */
+/** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
 async function answerOf<P, R>(
   { name, absentCodes }: Resource<P, R>,
   { status, headers, body }: Reply,
@@ -280,7 +280,7 @@ async function answerOf<P, R>(
   const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
   if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
   const said = code === null ? '' : ` ${code}`;
-  throw new StoreError('refused', `the store answered ${name} with ${status}${said}`, {
+  throw new StoreError('errorStatus', `the store answered ${name} with ${status}${said}`, {
     status,
     retryAfterMs: retryAfterMsOf(headers['retry-after'], nowMs),
   });
@@ -294,7 +294,7 @@ async function jsonOf(body: Buffer): Promise<unknown> {
     return value;
   } catch (error) {
     if (!(error instanceof UnreadableJsonError)) throw error;
-    throw new StoreError('garbled', `the store's answer ${error.message}`, { status: 200 });
+    throw new StoreError('invalidResponse', `the store's answer ${error.message}`, { status: 200 });
   }
 }
 
@@ -333,8 +333,9 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
   }
   const code = errorCodeOf(error);
-  if (code.startsWith('HPE_')) return new StoreError('garbled', `the answer is not HTTP (${code})`, { status });
-  if (code.startsWith('Z_')) return new StoreError('garbled', `the body cannot be decoded (${code})`, { status });
+  if (code.startsWith('HPE_')) return new StoreError('invalidResponse', `the answer is not HTTP (${code})`, { status });
+  if (code.startsWith('Z_'))
+    return new StoreError('invalidResponse', `the body cannot be decoded (${code})`, { status });
   const when = status === null ? 'before the answer' : 'half-way through the answer';
   return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, { status });
 }
@@ -347,5 +348,5 @@ function errorCodeOf(error: unknown): string {
 /** Whatever else is thrown while an answer is read is a fault of the reader, brought on by that answer. */
 function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('garbled', 'the answer of the store could not be processed', { cause: error });
+  return new StoreError('invalidResponse', 'the answer of the store could not be processed', { cause: error });
 }

@@ -17,6 +17,8 @@ export interface GuardLimits {
   readonly timeoutMs: number;
   readonly maxInFlight: number;
   readonly maxQueue: number;
+  /** The share of `maxInFlight` that one API key leaves to others, in percent. */
+  readonly reservePercent: number;
   readonly queueTimeoutMs: number;
   /** How many calls may be repeated, in percent of those sent. */
   readonly retryPercent: number;
@@ -90,7 +92,7 @@ export class Guard {
     return { isOpen: this.#breaker.isOpen, inFlight: this.#queue.inFlight, queued: this.#queue.queued };
   }
 
-  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `suspended` for what was not sent. */
+  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
     const { timeoutMs } = this.#options.limits;
     const deadlineMs = this.#nowMs() + Math.min(timeoutMs, options.timeoutMs ?? timeoutMs);
@@ -112,7 +114,8 @@ export class Guard {
     const pass = this.#breaker.admit(startedMs);
     if (pass === null) throw this.#rejected(resource.name, 'store-failing');
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ isBackground: options.isBackground ?? false, waitMs });
+    const { keyId, isBackground = false } = options;
+    const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
     try {
       if (permit.kind === 'rejected') throw this.#rejected(resource.name, permit.reason);
       // The breaker may have opened while this call waited.
@@ -158,7 +161,9 @@ export class Guard {
     this.#hooks.onRefused?.({ resource, reason });
     if (reason === 'store-failing') {
       const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#breaker.probeInMs(this.#nowMs()));
-      return new StoreError('suspended', 'the call was held back: too many of the last ones failed', { retryAfterMs });
+      return new StoreError('circuitOpen', 'the call was held back: too many of the last ones failed', {
+        retryAfterMs,
+      });
     }
     const { maxQueue, queueTimeoutMs } = this.#options.limits;
     const why = reason === 'queue-full' ? `${maxQueue} others waited` : `it had waited for ${queueTimeoutMs} ms`;
@@ -182,18 +187,18 @@ type Attempt = FetchOptions & { readonly deadlineMs: number };
 function verdictOf(error: unknown): Verdict {
   // Anything else is about an argument, and nothing was sent.
   if (!(error instanceof StoreError)) return 'none';
-  if (error.kind !== 'refused') return VERDICTS[error.kind];
+  if (error.kind !== 'errorStatus') return VERDICTS[error.kind];
   return (error.status ?? 0) >= 500 || error.status === TOO_MANY_REQUESTS ? 'bad' : 'good';
 }
 
-const VERDICTS: Readonly<Record<Exclude<StoreErrorKind, 'refused'>, Verdict>> = {
+const VERDICTS: Readonly<Record<Exclude<StoreErrorKind, 'errorStatus'>, Verdict>> = {
   timeout: 'bad',
   unreachable: 'bad',
-  garbled: 'bad',
+  invalidResponse: 'bad',
   malformed: 'good',
   overloaded: 'none',
-  suspended: 'none',
-  paused: 'none',
+  circuitOpen: 'none',
+  maintenance: 'none',
   aborted: 'none',
 };
 
@@ -206,8 +211,8 @@ function retryDelayMs(error: unknown, tries: number, random: number): number | n
   const { kind, status, retryAfterMs } = error;
   const isPassing =
     kind === 'unreachable' ||
-    (kind === 'refused' && RETRIED_STATUSES.has(status ?? 0)) ||
-    (kind === 'refused' && status === TOO_MANY_REQUESTS && retryAfterMs !== null);
+    (kind === 'errorStatus' && RETRIED_STATUSES.has(status ?? 0)) ||
+    (kind === 'errorStatus' && status === TOO_MANY_REQUESTS && retryAfterMs !== null);
   return isPassing ? (retryAfterMs ?? 0) + random * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1) : null;
 }
 
