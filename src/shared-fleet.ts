@@ -9,7 +9,7 @@ import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
+import { openRedis, type RedisLink, type RedisRole, shareTimeouts } from './redis/connection.ts';
 import { createInstances, type Instances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
@@ -31,6 +31,7 @@ export async function openFleet(
   const { timeoutMs } = config.redis;
   const state = connect('state', { url, timeoutMs }, watch);
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
+  shareTimeouts(state, cache);
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
   const caches = await openCaches(options, watch, { state, cache });
   const registry = createRedisRegistry({

@@ -10,6 +10,20 @@ const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
 
+/** No answer came in time: what was asked for may have been done or not. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+}
+
+/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
+    const timer = setTimeout(() => setImmediate(late), timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
 /** Up or down, and who is notified of a change. */
 export abstract class Health {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
@@ -81,17 +95,20 @@ export abstract class Health {
 /** The health of one connection. */
 export class ConnectionHealth extends Health {
   readonly #client: Redis;
+  readonly #timeoutMs: number;
   #answeredAtMs = 0;
 
-  constructor(client: Redis) {
+  /** `timeoutMs`: a connection on which a probe takes longer is down, since each command would time out. */
+  constructor(client: Redis, timeoutMs: number) {
     super();
     this.#client = client;
+    this.#timeoutMs = timeoutMs;
     client.on('error', (error: Error) => {
       this.lastError = error;
       // Sentinels that cannot name the primary: there is no connection yet that could close.
       if (client.status === 'connecting') this.setDown(error);
     });
-    client.on('ready', () => this.#answered());
+    client.on('ready', () => this.probeSoon());
     client.on('close', () => this.setDown(this.lastError));
     client.on('end', () => this.setDown(this.lastError));
   }
@@ -100,20 +117,22 @@ export class ConnectionHealth extends Health {
     // How a connection attempt ends is reported by its events.
     if (this.#client.status !== 'ready') throw this.lastError;
     try {
-      await this.#client.ping();
+      await beforeDeadline(this.#ping(), this.#timeoutMs);
     } catch (error) {
       this.setDown(asError(error));
       const isSilent = performance.now() - this.#answeredAtMs > DROP_AFTER_MS;
       if (this.#client.status === 'ready' && isSilent) this.#client.disconnect(true);
       throw error;
     }
-    if (this.#client.status === 'ready') this.#answered();
-  }
-
-  #answered(): void {
-    this.#answeredAtMs = performance.now();
+    if (this.#client.status !== 'ready') return;
     this.lastError = new Error('The connection to Redis was closed.');
     this.setUp();
+  }
+
+  async #ping(): Promise<void> {
+    await this.#client.ping();
+    // A connection that is only slow is not dropped.
+    this.#answeredAtMs = performance.now();
   }
 }
 
@@ -124,12 +143,14 @@ export class ConnectionHealth extends Health {
  */
 export class ClusterHealth extends Health {
   readonly #cluster: Cluster;
+  readonly #timeoutMs: number;
   /** When each node last answered. */
   readonly #answeredAtMs = new WeakMap<Redis, number>();
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Cluster, timeoutMs: number) {
     super();
     this.#cluster = cluster;
+    this.#timeoutMs = timeoutMs;
     cluster.on('error', (error: Error) => {
       // If all nodes fail at once, the last node's error says more.
       const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
@@ -149,7 +170,9 @@ export class ClusterHealth extends Health {
     try {
       // First, since a node that was just found is connected by it.
       const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
-      const keys = await Promise.allSettled(trialKeys('probe').map((key) => this.#cluster.exists(key)));
+      const keys = await Promise.allSettled(
+        trialKeys('probe').map((key) => beforeDeadline(this.#cluster.exists(key), this.#timeoutMs)),
+      );
       for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
     } catch (error) {
       this.setDown(asError(error));
@@ -162,7 +185,7 @@ export class ClusterHealth extends Health {
   /** Rejects if the node does not answer, or knows of slots that are not served. */
   async #probeNode(node: Redis): Promise<void> {
     try {
-      const info = await node.cluster('INFO');
+      const info = await beforeDeadline(node.cluster('INFO'), this.#timeoutMs);
       this.#answeredAtMs.set(node, performance.now());
       if (!info.includes('cluster_state:ok')) throw new Error('The Cluster does not serve all of its slots.');
     } catch (error) {
