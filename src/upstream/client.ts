@@ -53,7 +53,6 @@ export interface StoreClientOptions {
 const IDLE_TIMEOUT_MS = 4000;
 /** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
 const MAX_INTERIM_RESPONSES = 16;
-const TOO_MANY_INTERIM_RESPONSES = `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`;
 /** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
 const MAX_CODING_OVERHEAD_BYTES = 512 * 1024;
 /** The body of an error is read for its code alone, and is not worth the rest of the deadline. */
@@ -78,6 +77,7 @@ interface Reply {
 
 export class StoreClient {
   readonly #options: StoreClientOptions;
+  readonly #hooks: StoreClientHooks;
   readonly #base: string;
   readonly #clock: Clock;
   readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
@@ -86,8 +86,9 @@ export class StoreClient {
 
   /** Throws a TypeError if `baseUrl` cannot be a base address. */
   constructor(options: StoreClientOptions) {
-    const { baseUrl, token, maxConnections, clock = systemClock } = options;
+    const { baseUrl, token, maxConnections, hooks = {}, clock = systemClock } = options;
     this.#options = options;
+    this.#hooks = hooks;
     this.#base = baseOf(baseUrl);
     this.#clock = clock;
     const agentOptions: AgentOptions = {
@@ -127,23 +128,15 @@ export class StoreClient {
 
   readonly fetch: Fetch = async (resource, params, request) => {
     if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
-    const { hooks = {} } = this.#options;
-    const { name } = resource;
-    const { requestId } = request;
     const path = resource.path(params);
     const startedMicros = this.#clock.nowMicros();
     const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
-      hooks.onCall?.({ resource: name, ...how, durationMs, requestId });
+      this.#hooks.onCall?.({ resource: resource.name, ...how, durationMs, requestId: request.requestId });
     };
     try {
       const reply = await this.#get(path, request);
-      const answer = await answerOf(resource, reply, {
-        parse: (value) =>
-          resource.parse(value, params, (left) => hooks.onRecordLeftOut?.({ resource: name, ...left, requestId })),
-        isConditional: request.ifNoneMatch !== undefined,
-        nowMs: this.#clock.nowMs(),
-      });
+      const answer = await this.#answerOf(resource, params, request, reply);
       report({ outcome: answer.kind, status: reply.status, failure: null });
       return answer;
     } catch (error) {
@@ -153,18 +146,47 @@ export class StoreClient {
     }
   };
 
+  /** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
+  async #answerOf<P, R>(
+    resource: Resource<P, R>,
+    params: P,
+    { ifNoneMatch, requestId }: FetchOptions,
+    { status, headers, body }: Reply,
+  ): Promise<StoreAnswer<R>> {
+    const { name, absentCodes } = resource;
+    if (status === 200) {
+      const record = await resource.parse(await jsonOf(body), params, (left) =>
+        this.#hooks.onRecordLeftOut?.({ resource: name, ...left, requestId }),
+      );
+      const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
+      return { kind: 'found', record, etag, bytes: body.length };
+    }
+    if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
+    const code = codeOf(body);
+    const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
+    if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
+    const said = code === null ? '' : ` ${code}`;
+    throw new StoreError('errorStatus', `the store answered ${name} with ${status}${said}`, {
+      status,
+      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+    });
+  }
+
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
   async #get(path: string, request: FetchOptions): Promise<Reply> {
     const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
+    const { requestId, traceparent, ifNoneMatch } = request;
     const stream = this.#http.stream(this.#base + path, {
-      headers: headersOf(request),
+      // got leaves out headers that are undefined.
+      headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
     });
     stream.once('request', (outgoing: ClientRequest) => {
       let interim = 0;
       outgoing.on('information', () => {
         interim += 1;
-        if (interim > MAX_INTERIM_RESPONSES) stream.destroy(invalidResponse(TOO_MANY_INTERIM_RESPONSES));
+        if (interim > MAX_INTERIM_RESPONSES)
+          stream.destroy(invalidResponse(`the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
       });
     });
     let status: number | null = null;
@@ -247,43 +269,6 @@ function baseOf(baseUrl: string): string {
   if (url.username !== '' || url.password !== '') throw new TypeError("the store's address must not hold credentials");
   if (url.search !== '' || url.hash !== '') throw new TypeError("the store's address must not have a query or a hash");
   return url.href.replace(/\/+$/, '');
-}
-
-function headersOf({ requestId, traceparent, ifNoneMatch }: FetchOptions): Record<string, string> {
-  return {
-    'x-request-id': requestId,
-    ...(traceparent === undefined ? {} : { traceparent }),
-    ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
-  };
-}
-
-interface Interpretation<R> {
-  readonly parse: (value: unknown) => R | Promise<R>;
-  readonly isConditional: boolean;
-  /** When the reply came, Unix milliseconds. */
-  readonly nowMs: number;
-}
-
-/** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
-async function answerOf<P, R>(
-  { name, absentCodes }: Resource<P, R>,
-  { status, headers, body }: Reply,
-  { parse, isConditional, nowMs }: Interpretation<R>,
-): Promise<StoreAnswer<R>> {
-  if (status === 200) {
-    const record = await parse(await jsonOf(body));
-    const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
-    return { kind: 'found', record, etag, bytes: body.length };
-  }
-  if (status === 304 && isConditional) return { kind: 'not-modified' };
-  const code = codeOf(body);
-  const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
-  if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
-  const said = code === null ? '' : ` ${code}`;
-  throw new StoreError('errorStatus', `the store answered ${name} with ${status}${said}`, {
-    status,
-    retryAfterMs: retryAfterMsOf(headers['retry-after'], nowMs),
-  });
 }
 
 async function jsonOf(body: Buffer): Promise<unknown> {
