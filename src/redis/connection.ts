@@ -7,7 +7,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { beforeDeadline, ClusterHealth, ConnectionHealth, type Health, RedisTimeoutError } from './health.ts';
+import { ClusterHealth, ConnectionHealth, type Health, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
@@ -71,8 +71,8 @@ export interface RedisLink {
   /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
   isUp(): boolean;
   /**
-   * Sends nothing until a probe has ended. For a Redis beside one that has just timed out: the request that waited there
-   * does not wait here too (R6).
+   * Sends nothing until a probe has ended. For a Redis that requests can do without, when another one has timed out: the
+   * request that waited there does not wait here too (R6).
    */
   doubt(): Promise<void>;
   /** Calls back at each command that timed out; returns a function that ends this. */
@@ -139,12 +139,6 @@ export function openRedis(options: RedisLinkOptions): RedisLink {
   return new Link(options);
 }
 
-/** For two links that serve the same requests: what waited for one of them in vain does not wait for the other too (R6). */
-export function shareTimeouts(one: RedisLink, other: RedisLink): void {
-  one.onTimeout(() => void other.doubt());
-  other.onTimeout(() => void one.doubt());
-}
-
 class Link implements RedisLink {
   readonly role: RedisRole;
   readonly kind: RedisAddress['kind'];
@@ -196,7 +190,6 @@ class Link implements RedisLink {
       if (error instanceof RedisTimeoutError) {
         report('timeout');
         this.#connections.health.setDown(error);
-        void this.doubt();
         for (const listener of this.#timeoutListeners) listener();
       } else report(replyCode(error) === null ? 'lost' : 'refused');
       throw error;
@@ -240,6 +233,15 @@ class Link implements RedisLink {
     this.#connections.health.close();
     this.#connections.disconnect();
   }
+}
+
+/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
+    const timer = setTimeout(() => setImmediate(late), timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 interface About {

@@ -15,30 +15,24 @@ export class RedisTimeoutError extends Error {
   override readonly name = 'RedisTimeoutError';
 }
 
-/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
-export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
-    const timer = setTimeout(() => setImmediate(late), timeoutMs);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
 /** Up or down, and who is notified of a change. */
 export abstract class Health {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   readonly #timer: NodeJS.Timeout;
+  readonly #timeoutMs: number;
   #probing: Promise<void> | null = null;
 
-  constructor() {
+  /** `timeoutMs`: how long a command may take. */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
     this.#events.setMaxListeners(0);
     this.#timer = setInterval(() => this.probeSoon(), PROBE_EVERY_MS).unref();
   }
 
-  /** Resolves if Redis answers, all of it; rejects if it does not, in bounded time. Sets the state by it. */
-  protected abstract askNow(): Promise<void>;
+  /** Resolves if Redis answers, all of it; rejects and sets the state if it does not, in bounded time. */
+  protected abstract ask(): Promise<void>;
 
   /** Why Redis does not answer, as far as is known without asking. */
   protected lastError = new Error('Redis did not answer yet.');
@@ -73,10 +67,20 @@ export abstract class Health {
 
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
   probe(): Promise<void> {
-    this.#probing ??= this.askNow().finally(() => {
+    this.#probing ??= this.#probeNow().finally(() => {
       this.#probing = null;
     });
     return this.#probing;
+  }
+
+  async #probeNow(): Promise<void> {
+    const sentAtMs = performance.now();
+    await this.ask();
+    // It stays down as long as each command would time out once more (R6).
+    if (this.#state === 'down' && performance.now() - sentAtMs > this.#timeoutMs) {
+      throw new RedisTimeoutError(`Redis did not answer within ${this.#timeoutMs} ms`);
+    }
+    this.setUp();
   }
 
   protected probeSoon(): void {
@@ -95,14 +99,11 @@ export abstract class Health {
 /** The health of one connection. */
 export class ConnectionHealth extends Health {
   readonly #client: Redis;
-  readonly #timeoutMs: number;
   #answeredAtMs = 0;
 
-  /** `timeoutMs`: a connection on which a probe takes longer is down, since each command would time out. */
   constructor(client: Redis, timeoutMs: number) {
-    super();
+    super(timeoutMs);
     this.#client = client;
-    this.#timeoutMs = timeoutMs;
     client.on('error', (error: Error) => {
       this.lastError = error;
       // Sentinels that cannot name the primary: there is no connection yet that could close.
@@ -113,26 +114,20 @@ export class ConnectionHealth extends Health {
     client.on('end', () => this.setDown(this.lastError));
   }
 
-  protected override async askNow(): Promise<void> {
+  protected override async ask(): Promise<void> {
     // How a connection attempt ends is reported by its events.
     if (this.#client.status !== 'ready') throw this.lastError;
     try {
-      await beforeDeadline(this.#ping(), this.#timeoutMs);
+      await this.#client.ping();
     } catch (error) {
       this.setDown(asError(error));
       const isSilent = performance.now() - this.#answeredAtMs > DROP_AFTER_MS;
       if (this.#client.status === 'ready' && isSilent) this.#client.disconnect(true);
       throw error;
     }
-    if (this.#client.status !== 'ready') return;
-    this.lastError = new Error('The connection to Redis was closed.');
-    this.setUp();
-  }
-
-  async #ping(): Promise<void> {
-    await this.#client.ping();
-    // A connection that is only slow is not dropped.
     this.#answeredAtMs = performance.now();
+    this.lastError = new Error('The connection to Redis was closed.');
+    if (this.#client.status !== 'ready') throw this.lastError;
   }
 }
 
@@ -143,14 +138,12 @@ export class ConnectionHealth extends Health {
  */
 export class ClusterHealth extends Health {
   readonly #cluster: Cluster;
-  readonly #timeoutMs: number;
   /** When each node last answered. */
   readonly #answeredAtMs = new WeakMap<Redis, number>();
 
   constructor(cluster: Cluster, timeoutMs: number) {
-    super();
+    super(timeoutMs);
     this.#cluster = cluster;
-    this.#timeoutMs = timeoutMs;
     cluster.on('error', (error: Error) => {
       // If all nodes fail at once, the last node's error says more.
       const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
@@ -165,27 +158,24 @@ export class ClusterHealth extends Health {
     cluster.on('close', () => this.setDown(this.lastError));
   }
 
-  protected override async askNow(): Promise<void> {
+  protected override async ask(): Promise<void> {
     if (this.#cluster.status !== 'ready') throw this.lastError;
     try {
       // First, since a node that was just found is connected by it.
       const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
-      const keys = await Promise.allSettled(
-        trialKeys('probe').map((key) => beforeDeadline(this.#cluster.exists(key), this.#timeoutMs)),
-      );
+      const keys = await Promise.allSettled(trialKeys('probe').map((key) => this.#cluster.exists(key)));
       for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
     } catch (error) {
       this.setDown(asError(error));
       throw error;
     }
     this.lastError = new Error('The connection to a node of the Cluster was closed.');
-    this.setUp();
   }
 
   /** Rejects if the node does not answer, or knows of slots that are not served. */
   async #probeNode(node: Redis): Promise<void> {
     try {
-      const info = await beforeDeadline(node.cluster('INFO'), this.#timeoutMs);
+      const info = await node.cluster('INFO');
       this.#answeredAtMs.set(node, performance.now());
       if (!info.includes('cluster_state:ok')) throw new Error('The Cluster does not serve all of its slots.');
     } catch (error) {
