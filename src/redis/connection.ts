@@ -9,6 +9,7 @@ import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOpt
 import { parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
 import { ClusterHealth, ConnectionHealth, type Health, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
+import { beforeDeadline } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
@@ -233,15 +234,6 @@ class Link implements RedisLink {
     this.#connections.health.close();
     this.#connections.disconnect();
   }
-}
-
-/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
-function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
-    const timer = setTimeout(() => setImmediate(late), timeoutMs);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }
 
 interface About {

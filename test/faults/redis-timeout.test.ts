@@ -1,8 +1,12 @@
 /** R6: after one timeout nothing waits for Redis any more, neither for that one nor for another of the same requests. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
+import { putCalls, startUpstreamGateway } from '../support/upstream-settings.ts';
 
 let redis: TestRedis;
 let proxy: TcpProxy;
@@ -62,6 +66,26 @@ test('a Redis whose answers all come too late stays away until they come in time
   proxy.heal();
   await up;
   expect(await get()).toBe(null);
+});
+
+test.each([
+  ['answers none in time', () => proxy.blackHole()],
+  ['takes 0.35 s for each', () => proxy.delay('downstream', 350)],
+])('a request that causes several commands waits once for a Redis that %s', async (_what, spoil) => {
+  const folder = await mkdtemp(join(tmpdir(), 'evalgate-redis-timeout-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const CONFIG_FILE = join(folder, 'config.yaml');
+  await writeFile(CONFIG_FILE, 'redis: {timeout: 500ms}');
+  const gateway = await startUpstreamGateway({}, { env: { REDIS_URL: proxy.url, CONFIG_FILE } });
+  const ids = putCalls(gateway, 2);
+  expect((await gateway.read(ids[0] ?? '')).status).toBe(200);
+  spoil();
+  const beganMs = performance.now();
+  // The quota, the copy in Redis, its lease, and the copy that is stored: each would take 0.35 s.
+  expect((await gateway.read(ids[1] ?? '')).status).toBe(200);
+  expect(performance.now() - beganMs).toBeLessThan(900);
+  proxy.resetPeers();
+  proxy.heal();
 });
 
 test('a Redis in doubt is sent nothing until it has answered a probe, and is not reported as down', async () => {
