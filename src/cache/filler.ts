@@ -102,7 +102,7 @@ export class Filler implements Flights {
       look: async (isAnyNew) => judged(await this.findInFleet(question.key), isAnyNew),
       findFresh: (found) => judged(this.#adopt(question.key, found), false),
       fetch: () => this.#fetch(task),
-      inTime: (answer) => task.context.redisWait?.within(answer) ?? answer,
+      inTime: (answer) => (task.isBackground ? answer : (task.context.redisWait?.within(answer) ?? answer)),
       isForAll: (stored) => isVisible(question, stored, task.context.workspaceIds),
       onWaited: (end, durationMs) => {
         this.#options.hooks.onLeaseWait?.({ class: question.kind, key: question.key, end, durationMs });
