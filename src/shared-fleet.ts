@@ -9,7 +9,7 @@ import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
+import { RedisLink, type RedisRole } from './redis/connection.ts';
 import { type Instances, RedisInstances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
@@ -124,7 +124,7 @@ function connect(
   watch: RedisWatch,
 ): RedisLink {
   try {
-    return openRedis({ ...redis, role, hooks: watch.linkHooks });
+    return new RedisLink({ ...redis, role, hooks: watch.linkHooks });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

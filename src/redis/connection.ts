@@ -50,42 +50,6 @@ export interface RedisServer {
   readonly client: RedisClient;
 }
 
-export interface RedisLink {
-  readonly role: RedisRole;
-  /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
-  readonly kind: RedisAddress['kind'];
-  /** The number of the database that its keys are in. */
-  readonly db: number;
-  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
-  readonly client: RedisClient;
-  /**
-   * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and after `timeoutMs`
-   * without an answer; then Redis counts as down until a probe is answered, so that nothing else waits for it.
-   */
-  run<T>(send: (client: RedisClient) => Promise<T>): Promise<T>;
-  /** For messages, on a connection of its own that can be lost while `client` is up. */
-  readonly subscriber: RedisSubscriber;
-  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
-  servers(): readonly RedisServer[];
-  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
-  ping(): Promise<void>;
-  /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
-  isUp(): boolean;
-  /**
-   * Sends nothing until a probe has ended. For a Redis that requests can do without, when another one has timed out: the
-   * request that waited there does not wait here too (R6).
-   */
-  doubt(): Promise<void>;
-  /** Calls back at each command that timed out; returns a function that ends this. */
-  onTimeout(listener: () => void): () => void;
-  /** Calls back at each change to up; returns a function that ends this. */
-  onUp(listener: () => void): () => void;
-  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
-  onDown(listener: (reason: Error) => void): () => void;
-  /** Drops all connections. Answers still awaited reject. */
-  close(): Promise<void>;
-}
-
 /** What sends commands to keys needs no more of a link. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
@@ -125,26 +89,25 @@ const MOVING_RETRY_MS = 10;
 const SLOTS_REFRESH_MS = 2000;
 
 /** What differs between a single Redis, a primary of Sentinels and a Cluster. */
-interface Connections extends Pick<RedisLink, 'client' | 'servers'> {
+interface Connections {
+  readonly client: RedisClient;
   readonly health: Health;
   readonly subscriber: RedisSubscriber;
+  servers(): readonly RedisServer[];
   canSend(): boolean;
   disconnect(): void;
 }
 
-/**
- * Opens a link. It returns at once: a Redis that can't be reached is a link that is down and goes on trying, at least
- * once a second. Throws RedisAddressError for what is no address of a Redis.
- */
-export function openRedis(options: RedisLinkOptions): RedisLink {
-  return new Link(options);
-}
-
-class Link implements RedisLink {
+/** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
+export class RedisLink {
   readonly role: RedisRole;
+  /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
+  /** The number of the database that its keys are in. */
   readonly db: number;
+  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
   readonly client: RedisClient;
+  /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
   readonly #connections: Connections;
   readonly #hooks: RedisHooks;
@@ -152,6 +115,7 @@ class Link implements RedisLink {
   readonly #timeoutListeners = new Set<() => void>();
   #isInDoubt = false;
 
+  /** Throws RedisAddressError for what is no address of a Redis. */
   constructor({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
     const address = parseRedisAddress(url);
     const about = { name: `evalgate-${role}`, timeoutMs };
@@ -172,8 +136,14 @@ class Link implements RedisLink {
     this.onDown((reason) => hooks.onDown?.(role, reason));
   }
 
-  // ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
-  // Redis; so commands are timed here, where they are sent.
+  /**
+   * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and with RedisTimeoutError
+   * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
+   * waits for it (R6).
+   *
+   * ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
+   * Redis; so commands are timed here.
+   */
   async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
     if (this.#isInDoubt || !this.#connections.canSend()) {
       this.#hooks.onCommand?.(this.role, 'unsent', 0);
@@ -197,6 +167,10 @@ class Link implements RedisLink {
     }
   }
 
+  /**
+   * Sends nothing until a probe has ended. For a Redis that requests can do without, when another one has timed out: the
+   * request that waited there does not wait here too (R6).
+   */
   async doubt(): Promise<void> {
     this.#isInDoubt = true;
     // A failure is reported by the health.
@@ -204,31 +178,37 @@ class Link implements RedisLink {
     this.#isInDoubt = false;
   }
 
-  onTimeout(listener: () => void): () => void {
+  /** Calls back at each command that timed out. */
+  onTimeout(listener: () => void): void {
     this.#timeoutListeners.add(listener);
-    return () => this.#timeoutListeners.delete(listener);
   }
 
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
   servers(): readonly RedisServer[] {
     return this.#connections.servers();
   }
 
+  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
   ping(): Promise<void> {
     return this.#connections.health.probe();
   }
 
+  /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
   isUp(): boolean {
     return !this.#isInDoubt && this.#connections.health.isUp();
   }
 
+  /** Calls back at each change to up; returns a function that ends this. */
   onUp(listener: () => void): () => void {
     return this.#connections.health.onUp(listener);
   }
 
+  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
   onDown(listener: (reason: Error) => void): () => void {
     return this.#connections.health.onDown(listener);
   }
 
+  /** Drops all connections. Answers still awaited reject. */
   async close(): Promise<void> {
     this.subscriber.close();
     this.#connections.health.close();

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import { RedisLink } from '../../src/redis/connection.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { putCalls, startUpstreamGateway } from '../support/upstream-settings.ts';
@@ -33,7 +33,7 @@ function nextUp(link: RedisLink): Promise<void> {
 async function openLink(timeoutMs: number) {
   const outcomes: string[] = [];
   const hooks = { onCommand: (_role: string, outcome: string) => void outcomes.push(outcome) };
-  const link = openRedis({ url: proxy.url, role: 'state', timeoutMs, hooks });
+  const link = new RedisLink({ url: proxy.url, role: 'state', timeoutMs, hooks });
   onTestFinished(() => link.close());
   await nextUp(link);
   return { link, outcomes, get: () => link.run((client) => client.get('any')) };

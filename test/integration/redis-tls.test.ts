@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { createServer, type Server, type TlsOptions, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { openRedis } from '../../src/redis/connection.ts';
+import { RedisLink } from '../../src/redis/connection.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -114,7 +114,7 @@ describe.skipIf(files === null)('behind TLS', () => {
     const see = (message: unknown): void => void sockets.push(message);
     subscribe('net.client.socket', see);
     onTestFinished(() => void unsubscribe('net.client.socket', see));
-    const link = openRedis({ url: `rediss://127.0.0.1:${port}?tlsCaFile=${files?.ca}`, role: 'state' });
+    const link = new RedisLink({ url: `rediss://127.0.0.1:${port}?tlsCaFile=${files?.ca}`, role: 'state' });
     onTestFinished(() => link.close());
     await new Promise<void>((resolve) => {
       link.onDown(() => resolve());
