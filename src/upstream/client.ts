@@ -7,7 +7,7 @@ import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
-import { parseJson, UnreadableJsonError } from './json.ts';
+import { parseJson } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
 import { createYield } from './validation.ts';
@@ -36,7 +36,7 @@ export interface StoreClientHooks {
 }
 
 export interface StoreClientOptions {
-  /** http or https, with or without a path prefix and a trailing slash. */
+  /** http or https, with or without a path prefix; without credentials, query and trailing slash, as config has it. */
   readonly baseUrl: string;
   /** Sent as a bearer token; null for a store that asks for none. */
   readonly token: string | null;
@@ -78,18 +78,15 @@ interface Reply {
 export class StoreClient {
   readonly #options: StoreClientOptions;
   readonly #hooks: StoreClientHooks;
-  readonly #base: string;
   readonly #clock: Clock;
   readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
   readonly #closing = new AbortController();
   readonly #http: Got;
 
-  /** Throws a TypeError if `baseUrl` cannot be a base address. */
   constructor(options: StoreClientOptions) {
-    const { baseUrl, token, maxConnections, hooks = {}, clock = systemClock } = options;
+    const { token, maxConnections, hooks = {}, clock = systemClock } = options;
     this.#options = options;
     this.#hooks = hooks;
-    this.#base = baseOf(baseUrl);
     this.#clock = clock;
     const agentOptions: AgentOptions = {
       keepAlive: true,
@@ -155,7 +152,10 @@ export class StoreClient {
   ): Promise<StoreAnswer<R>> {
     const { name, absentCodes } = resource;
     if (status === 200) {
-      const record = await resource.parse(await jsonOf(body), params, (left) =>
+      const yieldToEventLoop = createYield();
+      const value = parseJson(body);
+      await yieldToEventLoop();
+      const record = await resource.parse(value, params, (left) =>
         this.#hooks.onRecordLeftOut?.({ resource: name, ...left, requestId }),
       );
       const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
@@ -176,7 +176,7 @@ export class StoreClient {
   async #get(path: string, request: FetchOptions): Promise<Reply> {
     const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
     const { requestId, traceparent, ifNoneMatch } = request;
-    const stream = this.#http.stream(this.#base + path, {
+    const stream = this.#http.stream(this.#options.baseUrl + path, {
       // got leaves out headers that are undefined.
       headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
@@ -260,27 +260,6 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
 
 function invalidResponse(privateMessage: string): StoreError {
   return new StoreError('invalidResponse', privateMessage, { status: 200 });
-}
-
-function baseOf(baseUrl: string): string {
-  const url = URL.parse(baseUrl);
-  if (url === null) throw new TypeError("the store's address is no URL");
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('the store speaks http or https');
-  if (url.username !== '' || url.password !== '') throw new TypeError("the store's address must not hold credentials");
-  if (url.search !== '' || url.hash !== '') throw new TypeError("the store's address must not have a query or a hash");
-  return url.href.replace(/\/+$/, '');
-}
-
-async function jsonOf(body: Buffer): Promise<unknown> {
-  const yieldToEventLoop = createYield();
-  try {
-    const value = parseJson(body);
-    await yieldToEventLoop();
-    return value;
-  } catch (error) {
-    if (!(error instanceof UnreadableJsonError)) throw error;
-    throw new StoreError('invalidResponse', `the store's answer ${error.message}`, { status: 200 });
-  }
 }
 
 /** The `code` of an error body; null if it has none of the known form. */

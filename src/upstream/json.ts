@@ -3,15 +3,12 @@
  * no longer be walked or written) and sheer number of values, before anything is parsed.
  */
 
+import { StoreError } from './store.ts';
+
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
 const MAX_DEPTH = 64;
 /** Takes some 50 ms to parse and check; a full list page holds some 20,000. */
 const MAX_VALUES = 250_000;
-
-/** The message goes on with "the answer"; it is private and holds nothing of the text. */
-export class UnreadableJsonError extends Error {
-  override readonly name = 'UnreadableJsonError';
-}
 
 interface JsonShape {
   readonly depth: number;
@@ -21,11 +18,14 @@ interface JsonShape {
   readonly hasSurrogateEscape: boolean;
 }
 
-/** Throws UnreadableJsonError if the bytes are no JSON text in UTF-8, or are deeper or have more values than allowed. */
+/**
+ * Throws a StoreError of kind `invalidResponse` if the bytes are no JSON text in UTF-8, or are deeper or have more values
+ * than allowed.
+ */
 export function parseJson(bytes: Uint8Array): unknown {
   const shape = shapeOf(bytes);
-  if (shape.depth > MAX_DEPTH) throw new UnreadableJsonError(`is nested deeper than ${MAX_DEPTH} levels`);
-  if (shape.values > MAX_VALUES) throw new UnreadableJsonError(`has more than ${MAX_VALUES} values`);
+  if (shape.depth > MAX_DEPTH) throw unreadable(`is nested deeper than ${MAX_DEPTH} levels`);
+  if (shape.values > MAX_VALUES) throw unreadable(`has more than ${MAX_VALUES} values`);
   const value = parseText(new TextDecoder().decode(bytes));
   return shape.hasSurrogateEscape ? toWellFormed(value) : value;
 }
@@ -36,9 +36,13 @@ function parseText(text: string): unknown {
     const value: unknown = JSON.parse(text);
     return value;
   } catch {
-    if (text.trim() === '') throw new UnreadableJsonError('is empty');
-    throw new UnreadableJsonError(/^\s*</.test(text) ? 'is markup, not JSON' : 'is not JSON');
+    if (text.trim() === '') throw unreadable('is empty');
+    throw unreadable(/^\s*</.test(text) ? 'is markup, not JSON' : 'is not JSON');
   }
+}
+
+function unreadable(why: string): StoreError {
+  return new StoreError('invalidResponse', `the store's answer ${why}`, { status: 200 });
 }
 
 const QUOTE = 0x22;
