@@ -101,6 +101,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
     isDraining: () => running.status() === 'draining',
     deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,
+    redisTimeoutMs: loaded.config.redis.timeoutMs,
     hooks: tracing.http(observer.http),
   });
   return tracing.handler(app);

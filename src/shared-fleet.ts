@@ -9,8 +9,8 @@ import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
-import { createInstances, type Instances } from './redis/instances.ts';
+import { RedisLink, type RedisRole } from './redis/connection.ts';
+import { type Instances, RedisInstances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
@@ -31,6 +31,8 @@ export async function openFleet(
   const { timeoutMs } = config.redis;
   const state = connect('state', { url, timeoutMs }, watch);
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
+  // A request that waited for one of them does not wait for the other too (R6).
+  state.onTimeout(() => void cache.doubt());
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const caches = await openCaches(options, watch, { state, cache, audit });
@@ -43,7 +45,7 @@ export async function openFleet(
     onSyncState: watch.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
-  const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  const members = new RedisInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
@@ -123,7 +125,7 @@ function connect(
   watch: RedisWatch,
 ): RedisLink {
   try {
-    return openRedis({ ...redis, role, hooks: watch.linkHooks });
+    return new RedisLink({ ...redis, role, hooks: watch.linkHooks });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

@@ -58,6 +58,7 @@ function fetchOptions(held: StoredEntry | null, context: ReadContext): FetchOpti
   return {
     requestId: context.requestId,
     ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }),
+    ...(context.keyId === undefined ? {} : { keyId: context.keyId }),
     ...(etag === null ? {} : { ifNoneMatch: etag }),
   };
 }
@@ -75,7 +76,7 @@ function entryOf<T>(
 ): EntryAndChange<T> {
   if (answer.kind === 'not-modified') {
     if (held === null)
-      throw new StoreError('garbled', `not-modified was answered to an unconditional call (${question.kind})`);
+      throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${question.kind})`);
     return { entry: held.entry.renewedAt(filledAtMs), isChanged: false };
   }
   if (answer.kind === 'absent') {

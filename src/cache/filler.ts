@@ -57,7 +57,7 @@ export class Filler implements Flights {
     return this.#land(task).catch((error: unknown) => {
       const storeError = asStoreError(error);
       const { key, kind } = task.question;
-      const isTold = task.held !== null && storeError.kind !== 'paused';
+      const isTold = task.held !== null && storeError.kind !== 'maintenance';
       if (isTold) this.#options.hooks.onRefreshFailed?.({ class: kind, key, error: storeError });
       throw storeError;
     });
@@ -102,6 +102,7 @@ export class Filler implements Flights {
       look: async (isAnyNew) => judged(await this.findInFleet(question.key), isAnyNew),
       findFresh: (found) => judged(this.#adopt(question.key, found), false),
       fetch: () => this.#fetch(task),
+      inTime: (answer) => (task.isBackground ? answer : (task.context.redisWait?.within(answer) ?? answer)),
       isForAll: (stored) => isVisible(question, stored, task.context.workspaceIds),
       onWaited: (end, durationMs) => {
         this.#options.hooks.onLeaseWait?.({ class: question.kind, key: question.key, end, durationMs });
@@ -191,7 +192,7 @@ export class Filler implements Flights {
   }
 }
 
-const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
+const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 /** Whether the call never reached the store. */
 function isHeldBack(error: unknown): boolean {

@@ -14,6 +14,8 @@ export interface FleetJob {
   findFresh(stored: StoredEntry): StoredEntry | null;
   /** Asks the store. Bounded in time by itself. */
   fetch(): Promise<StoredEntry>;
+  /** The same answer of Redis, or a rejection once those who wait for this flight have waited long enough for Redis. */
+  inTime<R>(answer: Promise<R>): Promise<R>;
   /** Whether what was fetched is to be stored for all; else the others look and ask for themselves. */
   isForAll(stored: StoredEntry): boolean;
   /** Told of each wait for another process's flight. */
@@ -64,8 +66,8 @@ const LOOK_EVERY_MS = 250;
 const OF_NO_CONCERN_ELSEWHERE: ReadonlySet<StoreErrorKind> = new Set<StoreErrorKind>([
   'aborted',
   'overloaded',
-  'suspended',
-  'paused',
+  'circuitOpen',
+  'maintenance',
 ]);
 
 export class FleetFlights {
@@ -77,7 +79,7 @@ export class FleetFlights {
 
   /** Rejects with a StoreError: the store's own, or the one that the leader met. */
   async fly(key: string, job: FleetJob): Promise<FleetLanding> {
-    const attempt = await this.#acquire(key);
+    const attempt = await this.#acquire(key, job);
     if (attempt?.kind !== 'taken') return this.#go(attempt, job);
     const following = await this.#try('follow', () => this.#options.fleet.leases.follow(key));
     if (following === undefined) return this.#go(undefined, job);
@@ -107,7 +109,7 @@ export class FleetFlights {
     while (clock.nowMs() < untilMs) {
       const stored = await job.look(isWoken);
       if (stored !== null) return { end: 'stored', stored };
-      const attempt = await this.#acquire(key);
+      const attempt = await this.#acquire(key, job);
       if (attempt?.kind === 'failed') return { end: 'failed', failure: attempt.failure };
       if (attempt?.kind !== 'taken') return { end: 'taken-over', attempt };
       const end = await this.#try('follow', () => following.next(LOOK_EVERY_MS));
@@ -137,7 +139,7 @@ export class FleetFlights {
       void this.#try('release', () => lease.release());
       return { stored, by: 'fetched', isStored: false, isOverruled: false };
     }
-    const isStored = await this.#try('complete', () => lease.complete(stored));
+    const isStored = await this.#try('complete', () => job.inTime(lease.complete(stored)));
     return { stored, by: 'fetched', isStored: isStored === true, isOverruled: isStored === false };
   }
 
@@ -173,8 +175,8 @@ export class FleetFlights {
     };
   }
 
-  #acquire(key: string): Promise<LeaseAttempt | undefined> {
-    return this.#try('acquire', () => this.#options.fleet.leases.acquire(key));
+  #acquire(key: string, job: FleetJob): Promise<LeaseAttempt | undefined> {
+    return this.#try('acquire', () => job.inTime(this.#options.fleet.leases.acquire(key)));
   }
 
   /** Undefined where the fleet fails: that is reported and never a reader's trouble. */

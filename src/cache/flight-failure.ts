@@ -13,7 +13,7 @@ export function fromFailure({ kind, message, retryAfterMs, status, workspaceId }
 /** What a reader is told: readers know no other errors than the store's. */
 export function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('garbled', 'the store client failed in a way that its interface does not know', {
+  return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
     cause: error,
   });
 }

@@ -94,7 +94,7 @@ class ReadThrough {
     const verdict = this.#verdict(asked);
     const isOwnOfUse = own !== null && isServedOnError(own);
     if (verdict !== null && isServedAtOnce(verdict) && !isOwnOfUse) return this.#serveHeld(asked, verdict);
-    const shared = this.#options.fleet === null ? null : await this.#findInFleet(question);
+    const shared = this.#options.fleet === null ? null : await this.#findInFleet(asked);
     const held = visibleOnly(asked, newer(local, shared)) ?? verdict;
     if (held !== null && isServedAtOnce(held)) return this.#serveHeld(asked, held);
     const reason = this.#serving.missReason(question, held);
@@ -116,9 +116,10 @@ class ReadThrough {
     return this.#hold(question, this.#options.memory.absenceTo(context.workspaceIds, question.key), 'memory');
   }
 
-  async #findInFleet<T>(question: Question<T>): Promise<Held<T> | null> {
+  async #findInFleet<T>({ question, context }: Asked<T>): Promise<Held<T> | null> {
     const { key } = question;
-    const found = await this.#lookups.join(key, () => this.#filler.findInFleet(key)).landing;
+    const { landing } = this.#lookups.join(key, () => this.#filler.findInFleet(key));
+    const found = await (context.redisWait?.within(landing).catch(() => null) ?? landing);
     return this.#hold(question, found, 'redis');
   }
 
@@ -256,7 +257,7 @@ class ReadThrough {
 
 /** What was held back under maintenance is no failure of the store, and over when the maintenance is. */
 function isOfTheStore(error: unknown): boolean {
-  return !(error instanceof StoreError && error.kind === 'paused');
+  return !(error instanceof StoreError && error.kind === 'maintenance');
 }
 
 function settled<T>(flight: Flight<Landing>): Promise<Settled<T>> {

@@ -11,6 +11,7 @@ import type {
   TranscriptRecord,
 } from '../domain/records.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import type { RedisWait } from '../redis/request-wait.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import type { Entry } from './entry.ts';
 
@@ -41,6 +42,10 @@ export interface CacheRead<T> {
 export interface ReadContext {
   readonly requestId: string;
   readonly traceparent?: string;
+  /** The API key that reads: keys share the store fairly. */
+  readonly keyId?: string;
+  /** How long the reader waits for Redis; without it as long as each command may take (R6). */
+  readonly redisWait?: RedisWait;
   /** The template of the route that the request came by, for reports of what costs the store most. */
   readonly route?: string;
   /**

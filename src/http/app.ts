@@ -30,7 +30,7 @@ export interface PublicAppHooks {
 
 export interface PublicAppOptions
   extends
-    Pick<RequestContextOptions, 'clock'>,
+    Pick<RequestContextOptions, 'clock' | 'redisTimeoutMs'>,
     Pick<AuthenticateOptions, 'authenticator' | 'addressOf'>,
     Pick<RateLimitOptions, 'quota' | 'defaultLimits' | 'currentKeyLimit'>,
     Pick<LoadSheddingOptions, 'maxInFlight'> {

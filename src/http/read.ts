@@ -47,9 +47,10 @@ export function queryOf(ctx: Context): URLSearchParams {
 
 /** Who reads, for the cache. `workspaceIds` narrows the workspaces of the key. */
 export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
-  const { requestId, traceparent, signal } = ctx.state;
+  const { requestId, redisWait, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
-  const reader = { requestId, route: route.template, workspaceIds, isWaiting };
+  const { keyId } = apiKeyOf(ctx);
+  const reader = { requestId, keyId, redisWait, route: route.template, workspaceIds, isWaiting };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }
 

@@ -6,7 +6,7 @@ import type { WindowName } from '../../quota/limiter.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import type { CommandOutcome } from '../../redis/connection.ts';
 import type { ResourceName } from '../../upstream/resources.ts';
-import type { StoreAnswer, StoreErrorKind } from '../../upstream/store.ts';
+import type { StoreAnswer, StoreErrorLabel } from '../../upstream/store.ts';
 import type { GuardHooks } from '../../upstream/guard.ts';
 import type { MetricDescription } from './describe.ts';
 import type { StateReadings } from './readings.ts';
@@ -29,7 +29,7 @@ export interface FinishedRequest {
   readonly cache: ReadOutcome | null;
 }
 
-export type StoreOutcome = StoreAnswer<unknown>['kind'] | StoreErrorKind;
+export type StoreOutcome = StoreAnswer<unknown>['kind'] | StoreErrorLabel;
 
 /** Each is to be called once for each event; none ever throws. */
 export interface MetricRecorders {
