@@ -2,14 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { hash32 } from '../../src/cache/hash.ts';
-import { AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
-import { adviceOf } from '../../src/cache/what-if/advice.ts';
-import { WhatIfModel } from '../../src/cache/what-if/model.ts';
+import { CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
 import { Fleet } from '../support/fleet.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 import { SeededRandom } from '../support/random.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
+import { Watched } from '../support/watched.ts';
 import { count, ms, prove } from './bar.ts';
 
 const BAR_POINTS = 1;
@@ -55,7 +52,7 @@ const SETTINGS: readonly Setting[] = [
 
 interface Read {
   readonly class: CacheClass;
-  readonly keyHash: number;
+  readonly key: string;
   /** From the beginning. */
   readonly atMs: number;
 }
@@ -68,14 +65,14 @@ function timesOf(freshMs: number): CacheTimes {
 }
 
 /** The share of reads that cost the store no call, if every key is held. Freshness is up to a tenth shorter by chance. */
-function hitRatioOf(reads: readonly Pick<Read, 'keyHash' | 'atMs'>[], freshMs: number): number {
+function hitRatioOf(reads: readonly Pick<Read, 'key' | 'atMs'>[], freshMs: number): number {
   const random = new SeededRandom(freshMs);
-  const freshUntilMs = new Map<number, number>();
+  const freshUntilMs = new Map<string, number>();
   let calls = 0;
-  for (const { keyHash, atMs } of reads) {
-    if (atMs < (freshUntilMs.get(keyHash) ?? 0)) continue;
+  for (const { key, atMs } of reads) {
+    if (atMs < (freshUntilMs.get(key) ?? 0)) continue;
     calls += 1;
-    freshUntilMs.set(keyHash, atMs + freshMs * (1 - random.next() / 10));
+    freshUntilMs.set(key, atMs + freshMs * (1 - random.next() / 10));
   }
   return 1 - calls / reads.length;
 }
@@ -83,7 +80,7 @@ function hitRatioOf(reads: readonly Pick<Read, 'keyHash' | 'atMs'>[], freshMs: n
 function readsOf({ class: cacheClass, trace }: Setting): readonly Read[] {
   return Array.from(trace.atMs, (atMs, index) => ({
     class: cacheClass,
-    keyHash: hash32(`ev_${trace.keys[index]}`),
+    key: `ev_${trace.keys[index]}`,
     atMs,
   }));
 }
@@ -91,31 +88,14 @@ function readsOf({ class: cacheClass, trace }: Setting): readonly Read[] {
 /** The reads of all, in order of time. */
 const TOGETHER = SETTINGS.flatMap(readsOf).toSorted((a, b) => a.atMs - b.atMs);
 
-function watch(settings: readonly Setting[], reads: readonly Read[], after: (model: WhatIfModel) => void = () => {}) {
-  const clock = new ManualClock();
-  const startMs = clock.nowMs();
-  const times = new AdjustableTimes();
-  for (const one of settings) times.set(one.class, timesOf(one.freshMs));
-  const model = new WhatIfModel({ clock, times });
-  for (const { class: cacheClass, keyHash, atMs } of reads) {
-    clock.advance(startMs + atMs - clock.nowMs());
-    model.read(cacheClass, keyHash, clock.nowMs());
-    after(model);
+function watch(settings: readonly Setting[], reads: readonly Read[], after: (watched: Watched) => void = () => {}) {
+  const watched = new Watched();
+  for (const one of settings) watched.ttl.set(one.class, timesOf(one.freshMs));
+  for (const { class: cacheClass, key, atMs } of reads) {
+    watched.readAt(atMs, key, cacheClass);
+    after(watched);
   }
-  const outdatedLimits = {
-    list: 0.02,
-    evaluation: 0.02,
-    transcript: 0.02,
-    scorecard: 0.02,
-    rubric: 0.02,
-    dealInsights: 0.02,
-    notFound: 0.02,
-  };
-  const curveOf = (cacheClass: CacheClass): Curve =>
-    adviceOf([model.snapshot()], { times, outdatedLimits, nowMs: clock.nowMs() }).find(
-      (advice) => advice.class === cacheClass,
-    )?.curve ?? [];
-  return { model, clock, curveOf };
+  return watched;
 }
 
 /** In points of hit ratio. */
@@ -131,9 +111,12 @@ test('accuracy', (context) => {
   const together = watch(SETTINGS, TOGETHER);
   const bars = SETTINGS.map((setting) => {
     const reads = readsOf(setting);
-    const curve = watch([setting], reads).curveOf(setting.class);
+    const curve = watch([setting], reads).advice(setting.class).curve;
     const measured = new Map(curve.map(({ freshMs }) => [freshMs, hitRatioOf(reads, freshMs)]));
-    const [alone, beside] = [largestError(curve, measured), largestError(together.curveOf(setting.class), measured)];
+    const [alone, beside] = [
+      largestError(curve, measured),
+      largestError(together.advice(setting.class).curve, measured),
+    ];
     const hits = [...measured.values()].map((ratio) => Math.round(100 * ratio));
     return {
       name: `what-if, ${setting.name}`,
@@ -155,23 +138,23 @@ test('memory and CPU', (context) => {
   // All models are kept until the end: one that goes while the next is made would make that look small.
   const filled = Array.from({ length: 3 }, () => {
     const before = heapBytes();
-    const { model, clock } = watch(SETTINGS, TOGETHER);
+    const watched = watch(SETTINGS, TOGETHER);
     for (const each of CACHE_CLASSES) {
-      model.read(each, hash32(each), clock.nowMs());
-      model.refreshed(each, true, 60_000);
+      watched.read(each, each);
+      watched.refreshed(each, true, 60_000);
     }
-    return { model, bytes: heapBytes() - before };
+    return { watched, bytes: heapBytes() - before };
   });
   // The first ones also pay for code that is compiled meanwhile.
   const bytes = Math.min(...filled.map((one) => one.bytes));
-  const ownCount = Math.max(...filled.map(({ model }) => model.bytes));
+  const ownCount = Math.max(...filled.map(({ watched }) => watched.whatIf.bytes));
   let left = 2 * READS_PER_SECOND;
   const began = process.cpuUsage();
-  watch(SETTINGS, TOGETHER, (model) => {
+  watch(SETTINGS, TOGETHER, ({ whatIf }) => {
     left -= 1;
     if (left > 0) return;
     left = 2 * READS_PER_SECOND;
-    JSON.stringify(model.snapshot());
+    JSON.stringify(whatIf.report());
   });
   const { user, system } = process.cpuUsage(began);
   const microsPerRead = (user + system) / TOGETHER.length;
@@ -229,7 +212,7 @@ test('a fleet', async (context) => {
     advice = await all();
   }
   const knownMs = isKnown() ? performance.now() - endedMs : Number.POSITIVE_INFINITY;
-  const reads = samples.map(({ url, atMs }) => ({ keyHash: hash32(url.split('/').at(-1) ?? ''), atMs }));
+  const reads = samples.map(({ url, atMs }) => ({ key: url.split('/').at(-1) ?? '', atMs }));
   const times = advice[0]?.curve.map(({ freshMs }) => freshMs) ?? [];
   const measured = new Map(times.map((freshMs) => [freshMs, hitRatioOf(reads, freshMs)]));
   const points = Math.max(...advice.map((one) => largestError(one?.curve ?? [], measured)));
