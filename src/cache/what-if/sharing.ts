@@ -231,8 +231,9 @@ export class Sharing {
   #send({ id, outbox }: Owner): void {
     const { link, store, simulator, clock } = this.#options;
     const message = outbox.take(this.#self.seed, simulator.levels(), clock.nowMs());
+    if (!link.isUp()) this.#hear(message);
     // If it fails these are lost; the link reports that it is down.
-    if (link.isUp()) link.run((redis) => redis.publish(whatIfChannel(store, id), message)).catch(() => undefined);
+    else link.run((redis) => redis.publish(whatIfChannel(store, id), message)).catch(() => undefined);
   }
 
   #hear(message: string): void {
