@@ -1,11 +1,16 @@
 /** What the what-if curves predict against what a cache does that holds every key: for one process and for a fleet. */
+import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
+import { newSubject, putSubject } from '../http/common/subject.ts';
 import { Fleet } from '../support/fleet.ts';
+import { startTestGateway } from '../support/gateway.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { SeededRandom } from '../support/random.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
+import { createStoreServer } from '../support/store-server.ts';
 import { Watched } from '../support/watched.ts';
 import { count, ms, prove } from './bar.ts';
 
@@ -184,6 +189,71 @@ const adviceSchema = z.object({
       curve: z.array(z.object({ freshMs: z.number(), hitRatio: z.number() })),
     }),
   ),
+});
+
+/** The same four traces, each in its class, short enough for a whole gateway. */
+const DOOR_SETTINGS = [
+  { class: 'evaluation', path: '', shape: { seed: 21, keys: 150, exponent: 0.8 }, trace: zipfTrace },
+  { class: 'transcript', path: '/transcript', shape: { seed: 22, keys: 200, exponent: 1 }, trace: zipfTrace },
+  { class: 'scorecard', path: '/scorecard', shape: { seed: 23, keys: 400, exponent: 1.15 }, trace: zipfTrace },
+  { class: 'dealInsights', path: '/deal-insights', shape: { seed: 24, keys: 150, exponent: 0.9 }, trace: burstyTrace },
+] as const;
+const DOOR_READS = 1500;
+const IN_FORCE_MS = 300_000;
+const OTHER_MS = [15_000, 1_200_000, 10_800_000] as const;
+
+test('a whole gateway', async (context) => {
+  const store = await createStoreServer();
+  onTestFinished(() => store.close());
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const { workspaceId } = newSubject();
+  for (let number = 0; number < 3000; number += 1)
+    putSubject(store, { ...newSubject(workspaceId), id: `ev_${number}` });
+  const reads = DOOR_SETTINGS.flatMap(({ class: cacheClass, path, shape, trace }) => {
+    const { keys, atMs } = trace({ ...shape, reads: DOOR_READS, hours: 4 });
+    const root = cacheClass === 'dealInsights' ? `/v1/workspaces/${workspaceId}/reports` : '/v2/calls';
+    return Array.from(keys, (id, index) => ({ path: `${root}/ev_${id}${path}`, atMs: atMs[index] ?? 0 }));
+  }).toSorted((a, b) => a.atMs - b.atMs);
+  /** Replays all reads to a new gateway; returns its hit ratios by the store's own count, and its advice. */
+  const replay = async (freshMs: number) => {
+    const times = ['EVALUATION', 'TRANSCRIPT', 'SCORECARD', 'DEAL_INSIGHTS'].flatMap((name) => [
+      [`CACHE_${name}_FRESH`, `${freshMs}ms`],
+      // So that every call is over before time goes on.
+      [`CACHE_${name}_STALE`, '0s'],
+      [`CACHE_${name}_ERROR`, '0s'],
+    ]);
+    const clock = new ManualClock();
+    const gateway = await startTestGateway({ store, clock, env: Object.fromEntries(times) });
+    const key = await gateway.issueKey({ workspaceIds: [workspaceId], perMinute: 1e9, perHour: 1e9 });
+    const startMs = clock.nowMs();
+    const callsOf = (): number[] => DOOR_SETTINGS.map((setting) => store.calls(setting.class));
+    const before = callsOf();
+    for (const { path, atMs } of reads) {
+      clock.advance(startMs + atMs - clock.nowMs());
+      expect((await gateway.get(path, { key, agent })).status).toBe(200);
+    }
+    const hitRatios = callsOf().map((calls, index) => 1 - (calls - (before[index] ?? 0)) / DOOR_READS);
+    const { classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
+    await gateway.close();
+    return { freshMs, hitRatios, classes };
+  };
+  const watched = await replay(IN_FORCE_MS);
+  const replays = [watched];
+  for (const freshMs of OTHER_MS) replays.push(await replay(freshMs));
+  const bars = DOOR_SETTINGS.map((setting, index) => {
+    const measured = new Map(replays.map(({ freshMs, hitRatios }) => [freshMs, hitRatios[index] ?? Number.NaN]));
+    const curve = watched.classes.find((one) => one.class === setting.class)?.curve ?? [];
+    const points = largestError(curve, measured);
+    const hits = [...measured.values()].map((ratio) => Math.round(100 * ratio));
+    return {
+      name: `what-if at the door, ${setting.class}`,
+      bar: `hit ratios of ${measured.size} times predicted by a gateway with ${IN_FORCE_MS / 1000} s in force, against the store's calls of gateways with those times: off by at most ${BAR_POINTS} point`,
+      measured: `${count(DOOR_READS)} reads, hit ratios of ${Math.min(...hits)} to ${Math.max(...hits)} %: off by ${points.toFixed(2)}`,
+      ok: points <= BAR_POINTS,
+    };
+  });
+  prove(context, ...bars);
 });
 
 test('a fleet', async (context) => {

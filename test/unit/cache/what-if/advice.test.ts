@@ -159,6 +159,17 @@ describe('the recommendation', () => {
     expect(freshMs).toBeLessThanOrEqual(200_000);
   });
 
+  test('is the time in force while another would gain no more than chance may explain', () => {
+    const watched = new Watched();
+    // Two calls in three hours or one: with so few, anything may be chance.
+    watched.ttl.set('evaluation', { freshMs: 7_200_000 });
+    for (let read = 0; read < 1100; read++) watched.readAt(read * 20_000, 'a');
+    for (let refresh = 0; refresh < 100_000; refresh++) watched.refreshed('evaluation', false, HOUR_MS);
+    const { freshMs, why } = watched.advice().recommendation;
+    expect(freshMs).toBe(7_200_000);
+    expect(why).toMatch(/^2 h, the time in force, is as good as 3 h as far as can be told/);
+  });
+
   test('says so where the time in force is the best', () => {
     const watched = watch(100_000, 10);
     watched.ttl.set('list', { freshMs: watched.advice('list').recommendation.freshMs ?? 0 });
