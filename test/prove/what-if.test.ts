@@ -217,7 +217,7 @@ test('a whole gateway', async (context) => {
   }).toSorted((a, b) => a.atMs - b.atMs);
   /** Replays all reads to a new gateway; returns its hit ratios by the store's own count, and its advice. */
   const replay = async (freshMs: number) => {
-    const times = ['EVALUATION', 'TRANSCRIPT', 'SCORECARD', 'DEAL_INSIGHTS'].flatMap((name) => [
+    const times = ['EVALUATION', 'TRANSCRIPT', 'SCORECARD', 'DEAL_INSIGHTS'].flatMap((name): [string, string][] => [
       [`CACHE_${name}_FRESH`, `${freshMs}ms`],
       // So that every call is over before time goes on.
       [`CACHE_${name}_STALE`, '0s'],

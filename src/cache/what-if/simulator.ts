@@ -90,7 +90,6 @@ export class TtlSimulator {
     agesMs: new Float64Array(CANDIDATES + 1),
   };
   #latestMs = 0;
-  #random = 1;
 
   constructor({ clock, ttl }: { readonly clock: Clock; readonly ttl: TimesInForce }) {
     this.#clock = clock;
@@ -240,10 +239,10 @@ export class TtlSimulator {
       const counts = this.#countSampled();
       const most = Math.max(...counts);
       const largest = [...this.#watched.values()].find(({ state }) => counts[state] === most);
-      if (largest === undefined || most === 0) return;
+      if (largest === undefined || most === 0 || largest.level === MAX_LEVEL) return;
       const before = largest.followedLevel;
       // Those go first that don't count yet.
-      if (before === largest.level) largest.level = Math.min(MAX_LEVEL, largest.level + 1);
+      if (before === largest.level) largest.level += 1;
       largest.followedLevel = largest.level;
       this.#keys.removeIf((slot) => {
         const id = ids[slot] ?? 0;
@@ -330,7 +329,8 @@ export class TtlSimulator {
     this.#keys.reads[slot] = Math.floor(timeMs / TICK_MS);
     for (let column = 0; column <= IN_FORCE; column++) {
       const freshMs = this.#freshMs[column] ?? 0;
-      const ageMs = freshMs < timeMs - startedMs ? freshMs * this.#nextRandom() : timeMs - startedMs;
+      const ageMs =
+        freshMs < timeMs - startedMs ? freshMs * jitterOf(this.#keys.ids[slot] ?? 0, column) : timeMs - startedMs;
       this.#setFill(slot, column, Math.max(0, timeMs - ageMs));
     }
   }
@@ -353,14 +353,9 @@ export class TtlSimulator {
     // Filled by a read that came before this one, and was later.
     return units >= WRAP - MAX_LATE_MS / unitMs - 1 ? 0 : units * unitMs;
   }
-
-  #nextRandom(): number {
-    this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) >>> 0;
-    return this.#random / 2 ** 32;
-  }
 }
 
-/** In [0, 1), the copy's own. */
+/** A number in [0, 1) that depends on the copy alone. */
 function jitterOf(id: number, fill: number): number {
   return mix32(id ^ Math.imul(fill + 1, 0x9e3779b1)) / 2 ** 32;
 }
