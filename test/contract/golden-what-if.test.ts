@@ -54,7 +54,7 @@ test('a report: sums, to be added to those of other processes', () => {
     '{"version":2,"atMs":1768478500000,"classes":[{"class":"list",' +
       '"measured":{"reads":3,"storeCalls":1,"sinceMs":1768478400000},' +
       '"counts":[{"startedMs":1768478400000,"sinceMs":1768478400000,"exactReads":3,"otherReads":0,"sampledReads":0,' +
-      '"sampledWeight":0,"points":[{"freshMs":45000,"exactCalls":2,"sampledCalls":0,"firstAge":0,"ages":[10000]}]}],' +
+      '"sampledWeight":0,"repeatReads":0,"points":[{"freshMs":45000,"exactCalls":2,"sampledCalls":0,"repeatCalls":0,"firstAge":0,"ages":[10000]}]}],' +
       '"refreshes":[[51,1,1]]}]}',
   );
 });

@@ -65,12 +65,13 @@ export class Watched {
 
   point(freshMs: number, cacheClass: CacheClass = 'evaluation'): SimulatedPoint {
     const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts ?? [];
-    for (const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, points } of counts) {
+    for (const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads, points } of counts) {
       const point = points.find((each) => each.freshMs === freshMs);
       if (point === undefined) continue;
-      const { exactCalls, sampledCalls, ages } = point;
-      const ratio = sampledWeight === 0 ? 1 : sampledCalls / sampledWeight;
-      return { reads: exactReads + otherReads, calls: exactCalls + otherReads * ratio, startedMs, sinceMs, ages };
+      const { exactCalls, sampledCalls, repeatCalls, ages } = point;
+      const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
+      const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
+      return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages };
     }
     throw new Error(`there is no point of ${freshMs} ms`);
   }

@@ -118,25 +118,41 @@ function mergePoint(same: readonly Simulated[], outdatedAt: OutdatedAt | null): 
   const others = total(({ otherReads }) => otherReads);
   const exactCalls = sum(same, ({ point }) => point.exactCalls);
   const weight = total(({ sampledWeight }) => sampledWeight);
-  const ratio = weight === 0 ? 1 : sum(same, ({ point }) => point.sampledCalls) / weight;
+  const sampledCalls = sum(same, ({ point }) => point.sampledCalls);
+  const tailCalls = weight === 0 ? others : tailCallsOf(same, { sampledCalls, missing: others - weight });
+  const calls = exactCalls + Math.min(others, Math.max(0, tailCalls));
   // The number of calls varies as in a Poisson process, and each sampled call stands for several.
-  const variance =
-    exactCalls +
-    (others * ratio * others) /
-      Math.max(
-        1,
-        total(({ sampledReads }) => sampledReads),
-      );
+  const perSample =
+    others /
+    Math.max(
+      1,
+      total(({ sampledReads }) => sampledReads),
+    );
+  const variance = exactCalls + sampledCalls * perSample;
   const ages = agesOf(same);
   return {
     freshMs: same[0]?.point.freshMs ?? 0,
     reads,
-    hitRatio: Math.max(0, 1 - (exactCalls + others * ratio) / reads),
+    hitRatio: Math.max(0, 1 - calls / reads),
     uncertainty: (2 * Math.sqrt(variance)) / reads,
     ageP90Ms: percentileOf(ages, 0.9),
     outdatedRatio: outdatedAt === null ? null : outdatedOf(ages, outdatedAt),
     watchedMs: sum(same, ({ atMs, counts }) => readsOf(counts) * (atMs - counts.startedMs)) / reads,
   };
+}
+
+/**
+ * The calls at all reads for which the sampled ones stand. If those stand for too few reads, busy keys are `missing` from
+ * the sample; if for too many, it has more than its share of them. A read of a busy key is rarely a call, so the
+ * difference counts with the share of calls among repeated reads (a regression estimate).
+ */
+function tailCallsOf(
+  same: readonly Simulated[],
+  { sampledCalls, missing }: { readonly sampledCalls: number; readonly missing: number },
+): number {
+  const repeatReads = sum(same, ({ counts }) => counts.repeatReads);
+  const share = repeatReads === 0 ? 1 : sum(same, ({ point }) => point.repeatCalls) / repeatReads;
+  return sampledCalls + share * missing;
 }
 
 /** By bucket: how many answers were that old, up to a common factor. */

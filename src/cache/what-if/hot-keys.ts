@@ -2,8 +2,8 @@
  * The keys that are read most, found without counting every key. A sample by hash is far off if one of them is missing
  * from it, so the simulator follows all of them.
  *
- * Each key belongs to one bucket, and a bucket remembers two keys with votes (Boyer and Moore's majority vote, 1981): a
- * read of a remembered key is a vote for it, any other read of the bucket one against the weaker. Only a key that is read
+ * Each key belongs to one bucket, and a bucket remembers four keys with votes (Boyer and Moore's majority vote, 1981): a
+ * read of a remembered key is a vote for it, any other read of the bucket one against the weakest. Only a key that is read
  * far more often than its neighbours gathers many votes, and one that is read no more loses them again.
  */
 import { mix32 } from '../hash.ts';
@@ -11,10 +11,10 @@ import { mix32 } from '../hash.ts';
 /** How a key stands when it is read: `turning` at the read that makes it hot. */
 export type Heat = 'tail' | 'turning' | 'hot';
 
-const BUCKETS = 4096;
-const KEYS_PER_BUCKET = 2;
+const BUCKETS = 2048;
+const KEYS_PER_BUCKET = 4;
 /** A key with so many votes is hot. Fewer make keys hot and cold again all day, and each change costs accuracy. */
-const HOT_VOTES = 24;
+const HOT_VOTES = 12;
 const MAX_VOTES = 127;
 const HOT = 128;
 
@@ -32,13 +32,15 @@ export class HotKeys {
     const first = firstOf(id);
     const place = this.#find(id, first);
     if (place >= 0) return this.#voteFor(place);
-    const weaker = this.#votesOf(first) <= this.#votesOf(first + 1) ? first : first + 1;
-    const votes = this.#votes[weaker] ?? 0;
-    if (this.#votesOf(weaker) > 0) {
-      this.#votes[weaker] = votes - 1;
+    let weakest = first;
+    for (let other = first + 1; other < first + KEYS_PER_BUCKET; other++) {
+      if (this.#votesOf(other) < this.#votesOf(weakest)) weakest = other;
+    }
+    if (this.#votesOf(weakest) > 0) {
+      this.#votes[weakest] = (this.#votes[weakest] ?? 0) - 1;
     } else {
-      this.#ids[weaker] = id;
-      this.#votes[weaker] = 1;
+      this.#ids[weakest] = id;
+      this.#votes[weakest] = 1;
     }
     return 'tail';
   }

@@ -1,13 +1,13 @@
 /**
  * The keys that a simulator follows, in numbers side by side: as objects they would take ten times the memory. An
- * open-addressed table with linear probing, 37 bytes per slot.
+ * open-addressed table with linear probing, 38 bytes per slot.
  */
 import { mix32 } from '../hash.ts';
 import { CANDIDATE_FRESH_MS } from './tally.ts';
 
-const SLOTS = 21_000;
+const SLOTS = 20_500;
 /** A fuller table would have to probe too long. */
-export const MAX_KEYS = 17_000;
+export const MAX_KEYS = 16_600;
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
 
 export class KeyTable {
@@ -16,6 +16,8 @@ export class KeyTable {
   readonly states = new Uint8Array(SLOTS);
   /** The time of the last read, in ticks. */
   readonly reads = new Uint32Array(SLOTS);
+  /** How often the key was read, 255 at most. */
+  readonly counts = new Uint8Array(SLOTS);
   /** When the copy with the TTL in force was filled, in ticks. */
   readonly fillsInForce = new Uint32Array(SLOTS);
   /** When each candidate's copy was filled, in that candidate's units. */
@@ -27,8 +29,8 @@ export class KeyTable {
   }
 
   get bytes(): number {
-    const { ids, states, reads, fillsInForce, fills } = this;
-    return [ids, states, reads, fillsInForce, fills].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const { ids, states, reads, counts, fillsInForce, fills } = this;
+    return [ids, states, reads, counts, fillsInForce, fills].reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /** The key's slot; -1 if it is not followed. */
@@ -43,6 +45,7 @@ export class KeyTable {
     while (this.states[slot] !== 0) slot = next(slot);
     this.ids[slot] = id;
     this.states[slot] = state;
+    this.counts[slot] = 0;
     this.#size += 1;
     return slot;
   }
@@ -71,6 +74,7 @@ export class KeyTable {
     this.ids[to] = this.ids[from] ?? 0;
     this.states[to] = this.states[from] ?? 0;
     this.reads[to] = this.reads[from] ?? 0;
+    this.counts[to] = this.counts[from] ?? 0;
     this.fillsInForce[to] = this.fillsInForce[from] ?? 0;
     this.fills.copyWithin(to * CANDIDATES, from * CANDIDATES, (from + 1) * CANDIDATES);
   }

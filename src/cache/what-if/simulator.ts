@@ -126,7 +126,7 @@ export class TtlSimulator {
       if (slot >= 0) this.#fill(slot, timeMs);
     } else if (known >= 0 && (kind !== 'turning' || isSampled(id, watched.followedLevel))) {
       this.#read(known, watched, timeMs);
-      this.#count(kind, watched, id);
+      this.#count(kind, watched, known);
       if (kind === 'hot') this.#keys.states[known] = watched.state | RECENTLY_HOT;
     } else {
       this.#readUnknown(kind, { watched, id, timeMs, known });
@@ -212,7 +212,7 @@ export class TtlSimulator {
     const slot = known >= 0 ? known : this.#follow(watched, id, timeMs, kind !== 'tail');
     if (slot >= 0 && isSampled(id, watched.followedLevel)) {
       this.#readFirst(slot, timeMs);
-      this.#count(kind, watched, id);
+      this.#count(kind, watched, slot);
       return;
     }
     if (slot >= 0) {
@@ -281,11 +281,15 @@ export class TtlSimulator {
   }
 
   /** By how the read was followed: everything is exact at level 0, and what is hot. */
-  #count(heat: Heat, { level, candidates, inForce }: Watched, id: number): void {
-    const kind: ReadKind = level === 0 || heat === 'hot' ? 'exact' : isSampled(id, level) ? 'sampled' : 'unsampled';
+  #count(heat: Heat, { level, candidates, inForce }: Watched, slot: number): void {
+    const { ids, counts } = this.#keys;
+    const before = counts[slot] ?? 0;
+    if (before < 255) counts[slot] = before + 1;
+    const isCounted = isSampled(ids[slot] ?? 0, level);
+    const kind: ReadKind = level === 0 || heat === 'hot' ? 'exact' : isCounted ? 'sampled' : 'unsampled';
     for (const tally of [candidates, inForce]) {
       if (kind === 'unsampled') tally.countUnsampled();
-      else tally.count(kind, kind === 'exact' ? 1 : ALL_HASHES / (THRESHOLDS[level] ?? 1), this.#outcomes);
+      else tally.count(kind, kind === 'exact' ? 1 : ALL_HASHES / (THRESHOLDS[level] ?? 1), before, this.#outcomes);
     }
   }
 

@@ -47,6 +47,8 @@ export const countsSchema = z.strictObject({
   /** Reads of sampled keys, and how many reads they stand for. */
   sampledReads: amount,
   sampledWeight: amount,
+  /** The sampled reads once more, each times how often its key was read before. */
+  repeatReads: amount,
   points: z
     .array(
       z.strictObject({
@@ -54,6 +56,7 @@ export const countsSchema = z.strictObject({
         /** Calls to the store at `exactReads`, and at the reads for which the sampled ones stand. */
         exactCalls: amount,
         sampledCalls: amount,
+        repeatCalls: amount,
         /** Ages of the answers: the first bucket that holds any, and shares of 10,000 from there on. */
         firstAge: bucketSchema,
         ages: z.array(amount).max(BUCKETS),
@@ -80,8 +83,10 @@ interface Part {
   readonly sinceMs: number;
   readonly reads: Record<ReadKind, number>;
   sampledWeight: number;
+  repeatReads: number;
   readonly exactCalls: Float64Array;
   readonly sampledCalls: Float64Array;
+  readonly repeatCalls: Float64Array;
 }
 
 export class Tally {
@@ -101,7 +106,7 @@ export class Tally {
   }
 
   get bytes(): number {
-    return this.#ages.byteLength + PARTS * this.#columns.length * 16;
+    return this.#ages.byteLength + PARTS * this.#columns.length * 24;
   }
 
   /** Brings the parts up to date. True if a new one has begun. */
@@ -120,15 +125,21 @@ export class Tally {
     this.#part.reads.unsampled += 1;
   }
 
-  /** A read that stands for so many. */
-  count(kind: Exclude<ReadKind, 'unsampled'>, weight: number, { calls, agesMs }: Outcomes): void {
+  /** A read that stands for so many, of a key that was read so often before. */
+  count(kind: Exclude<ReadKind, 'unsampled'>, weight: number, before: number, { calls, agesMs }: Outcomes): void {
     const part = this.#part;
     part.reads[kind] += 1;
-    if (kind === 'sampled') part.sampledWeight += weight;
+    if (kind === 'sampled') {
+      part.sampledWeight += weight;
+      part.repeatReads += weight * before;
+    }
     const sums = kind === 'exact' ? part.exactCalls : part.sampledCalls;
     for (let index = 0; index < this.#columns.length; index++) {
       const column = this.#columns[index] ?? 0;
-      if (calls[column] === 1) sums[index] = (sums[index] ?? 0) + weight;
+      if (calls[column] === 1) {
+        sums[index] = (sums[index] ?? 0) + weight;
+        if (kind === 'sampled') part.repeatCalls[index] = (part.repeatCalls[index] ?? 0) + weight * before;
+      }
       const at = index * BUCKETS + bucketOf(agesMs[column] ?? 0);
       this.#ages[at] = (this.#ages[at] ?? 0) + weight;
     }
@@ -144,10 +155,12 @@ export class Tally {
       otherReads: sum(({ reads }) => reads.sampled + reads.unsampled),
       sampledReads: sum(({ reads }) => reads.sampled),
       sampledWeight: sum(({ sampledWeight }) => sampledWeight),
+      repeatReads: sum(({ repeatReads }) => repeatReads),
       points: this.#columns.map((column, index) => ({
         freshMs: freshMs[column] ?? 0,
         exactCalls: sum(({ exactCalls }) => exactCalls[index] ?? 0),
         sampledCalls: sum(({ sampledCalls }) => sampledCalls[index] ?? 0),
+        repeatCalls: sum(({ repeatCalls }) => repeatCalls[index] ?? 0),
         ...sharesOf(this.#ages.subarray(index * BUCKETS, (index + 1) * BUCKETS)),
       })),
     };
@@ -175,7 +188,9 @@ function createPart(columns: number, sinceMs: number): Part {
     sinceMs,
     reads: { exact: 0, sampled: 0, unsampled: 0 },
     sampledWeight: 0,
+    repeatReads: 0,
     exactCalls: new Float64Array(columns),
     sampledCalls: new Float64Array(columns),
+    repeatCalls: new Float64Array(columns),
   };
 }
