@@ -1,4 +1,4 @@
-/** What the simulations of all processes say together: one curve per class, and which TTL to set. Pure. */
+/** Advice from the simulations of all processes: one curve per class, and which TTL to set. Pure. */
 import { CACHE_CLASSES, type CacheClass, type TimesInForce } from '../times.ts';
 import {
   mergeClass,
@@ -42,7 +42,7 @@ export interface ClassAdvice {
   readonly outdatedLimit: number;
   /** The point of the TTL in force, which is in `curve` too; null without reads. */
   readonly current: CurvePoint | null;
-  /** What really happened; null without reads. */
+  /** The true figures; null without reads. */
   readonly measured: { readonly hitRatio: number; readonly upstreamRps: number } | null;
   /** In order of TTL; empty without reads. */
   readonly curve: readonly CurvePoint[];

@@ -77,7 +77,7 @@ function slopeAt(rate: number, data: readonly Comparisons[]): number {
 interface Row {
   readonly seen: number;
   readonly changed: number;
-  /** Of a change in that time, a rate. */
+  /** The chance of a change in that time, by rate. */
   readonly chances: Float64Array;
 }
 

@@ -6,7 +6,7 @@ import { BUCKETS, bucketSchema, CANDIDATE_FRESH_MS, type Counts, countsSchema, m
 
 const amount = z.number().nonnegative();
 
-/** What one process knows: sums, to be added to those of the others. */
+/** The knowledge of one process: sums, to be added to those of the others. */
 export const whatIfReportSchema = z.strictObject({
   version: z.literal(2),
   /** Unix milliseconds. */
@@ -15,7 +15,7 @@ export const whatIfReportSchema = z.strictObject({
     .array(
       z.strictObject({
         class: z.enum(CACHE_CLASSES),
-        /** What the process itself measured since then; failed reads don't count. Null if nothing was read there. */
+        /** The process's own true figures since then; failed reads don't count. Null if nothing was read there. */
         measured: z.strictObject({ reads: amount, storeCalls: amount, sinceMs: amount }).nullable(),
         /** The candidates; and the TTL in force, if it is none of them. */
         counts: z.array(countsSchema).max(2),

@@ -114,7 +114,7 @@ export interface SharingOptions {
   /** The processes before the same store, this one among them, in order. */
   readonly peers: () => readonly string[];
   readonly simulator: Pick<TtlSimulator, 'add' | 'countUnsampled' | 'levels'>;
-  /** What this process publishes. */
+  /** Makes the report that this process publishes. */
   readonly report: () => WhatIfReport;
   /** Called with what another process sent that can't be read. Must not throw. */
   readonly onBroken: (what: string) => void;
@@ -167,7 +167,7 @@ export class Sharing {
     }
   }
 
-  /** What the others have published, as far as it can be had. Never rejects. */
+  /** The reports of the others, as far as they can be had. Never rejects. */
   async reportsOfOthers(): Promise<readonly WhatIfReport[]> {
     const { link, store, self, peers } = this.#options;
     this.#findOwners();
@@ -203,6 +203,8 @@ export class Sharing {
     const { link, peers } = this.#options;
     const ids = link.isUp() ? peers() : [this.#self.id];
     if (ids.length === this.#owners.length && ids.every((id, index) => id === this.#owners[index]?.id)) return;
+    // Events that wait for a process that is left out would be lost.
+    this.#sendAll();
     const known = new Map([this.#self, ...this.#owners].map((owner) => [owner.id, owner]));
     this.#owners = ids.map((id) => known.get(id) ?? newOwner(id));
   }

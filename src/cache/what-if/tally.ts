@@ -69,7 +69,7 @@ export type Counts = z.output<typeof countsSchema>;
 /** A read of a key whose every read is simulated; of a sampled key; of a key that is neither. */
 export type ReadKind = 'exact' | 'sampled' | 'unsampled';
 
-/** What each TTL's cache did at a read: 1 for a call to the store, and how old the answer was. */
+/** The deeds of each TTL's cache at a read: 1 for a call to the store, and how old the answer was. */
 export interface Outcomes {
   readonly calls: Uint8Array;
   readonly agesMs: Float64Array;

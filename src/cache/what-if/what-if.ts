@@ -1,5 +1,5 @@
 /**
- * What-if of one process: it listens to the cache, feeds the simulator that follows each key, and reports what was
+ * The what-if of one process: it listens to the cache, feeds the simulator that follows each key, and reports what was
  * simulated and what was measured. Cached answers serve a whole fleet, so a key's reads must all reach one simulator,
  * whichever process they come from.
  */
@@ -60,7 +60,7 @@ export class WhatIf {
     return this.#simulator.bytes + this.#hotKeys.bytes;
   }
 
-  /** What this process has simulated and measured so far, as plain JSON. */
+  /** Everything that this process has simulated and measured so far, as plain JSON. */
   report(): WhatIfReport {
     const classes = CACHE_CLASSES.map((cacheClass) => ({
       class: cacheClass,
