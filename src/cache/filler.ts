@@ -5,6 +5,7 @@ import { fetchEntry, type Fetched, type FetchTask, seedsOf } from './fetch-entry
 import { FleetFlights } from './fleet-flight.ts';
 import { asStoreError } from './flight-failure.ts';
 import type { Listener } from '../telemetry/events.ts';
+import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet, Keyed } from './ports.ts';
 import type { CacheRead } from './reader.ts';
@@ -155,13 +156,14 @@ export class Filler implements Flights {
 
   /** Keeps the answer and what it seeds, unless a purge has come since the fetch began, or it is of another workspace. */
   #keep<T>({ question, context }: FetchTask<T>, stored: StoredEntry<T>, isInFleet: boolean): boolean {
-    const { memory, purges, times } = this.#options;
+    const { memory, purges, times, hooks } = this.#options;
     if (!isVisible(question, stored, context.workspaceIds)) return false;
     if (purges.since(stored.position, stored.tags) === 'hard') return false;
     const isInMemory = memory.set(question.key, stored);
     const seeds = seedsOf(question, stored, (key) => memory.get(key));
     if (seeds.length > 0) {
       memory.seed(seeds);
+      for (const { key, stored: seed } of seeds) hooks.onBackfill?.({ class: seed.kind, keyHash: hash32(key) });
       void this.#seedFleet(seeds);
     }
     return (isInMemory || isInFleet) && isCacheable(times.of(classOf(stored.kind, stored.entry)));

@@ -1,8 +1,6 @@
+import { overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { describe, expect, test } from 'vitest';
-import { TtlPolicy, overridesFor } from '../../../../src/cache/ttl-policy.ts';
-import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/candidates.ts';
-import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
-import { ManualClock } from '../../../support/manual-clock.ts';
+import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/tally.ts';
 import { Watched } from '../../../support/watched.ts';
 
 const HOUR_MS = 3_600_000;
@@ -42,7 +40,7 @@ describe('one key that is read every second for ten seconds', () => {
 /** Two reads, 20 s apart, of a class that is served that long while it is refreshed. */
 function agesOf(staleMs: number): readonly number[] {
   const watched = new Watched();
-  watched.times.override('list', overridesFor({ freshMs: 10_000, staleMs }, null));
+  watched.ttl.override('list', overridesFor({ freshMs: 10_000, staleMs }, null));
   watched.readAt(0, 'a', 'list');
   watched.readAt(20_000, 'a', 'list');
   expect(watched.point(10_000, 'list').calls).toBe(2);
@@ -69,20 +67,37 @@ test('a copy is fresh for nine tenths of its time at least, and never for longer
   expect(watched.point(45_000).calls).toBe(2000);
 });
 
+describe('a key that a list page backfills', () => {
+  test('is held from then on without a call, and refreshed by every page that holds it', () => {
+    const watched = new Watched();
+    watched.backfill('a');
+    for (const afterMs of [4000, 8000]) watched.readAt(afterMs, 'a');
+    expect(watched.point(5000)).toMatchObject({ reads: 2, calls: 1 });
+    expect(watched.point(15_000)).toMatchObject({ reads: 2, calls: 0 });
+    watched.clock.advance(4000);
+    watched.backfill('a');
+    watched.readAt(16_000, 'a');
+    expect(watched.point(5000)).toMatchObject({ reads: 3, calls: 1 });
+  });
+
+  test('is not counted as read', () => {
+    const watched = new Watched();
+    watched.backfill('a');
+    expect(watched.advice()).toMatchObject({ reads: 0, since: null, curve: [] });
+  });
+});
+
 test('a clock that was set back is followed, at the price of one call a key', () => {
-  const clock = new ManualClock();
-  const times = new TtlPolicy(clock);
-  const model = new WhatIfModel({ clock, times });
-  clock.advance(2 * HOUR_MS);
-  model.read('evaluation', 1, clock.nowMs());
-  clock.advance(-HOUR_MS);
+  const watched = new Watched();
+  watched.clock.advance(2 * HOUR_MS);
+  watched.read('a');
+  watched.clock.advance(-HOUR_MS);
   for (let minute = 0; minute < 10; minute++) {
-    model.read('evaluation', 1, clock.nowMs());
-    clock.advance(60_000);
+    watched.read('a');
+    watched.clock.advance(60_000);
   }
-  const calls = model.snapshot().classes[0]?.points.map((point) => [point.freshMs, point.calls]);
-  expect(calls).toContainEqual([500, 11]);
-  expect(calls).toContainEqual([1_200_000, 2]);
+  expect(watched.point(500).calls).toBe(11);
+  expect(watched.point(1_200_000).calls).toBe(2);
 });
 
 test('a key that was not read for weeks is no hit of any candidate, however often its time has come round', () => {
@@ -108,7 +123,7 @@ describe('another time in force', () => {
   test('begins its figures anew, with a since of its own; the candidates go on', () => {
     const watched = new Watched();
     for (let second = 0; second < 10; second++) watched.readAt(1000 * second, 'a');
-    watched.times.override('evaluation', overridesFor({ freshMs: 3000 }, null));
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 3000 }, null));
     for (let second = 10; second < 20; second++) watched.readAt(1000 * second, 'a');
     // What the cache holds was filled at 0, ten seconds ago: refreshed now, and at 13, 16 and 19.
     expect(watched.point(3000)).toMatchObject({ reads: 10, calls: 4, startedMs: watched.startMs + 10_000 });
@@ -120,7 +135,7 @@ describe('another time in force', () => {
     const watched = new Watched();
     watched.readAt(0, 'a');
     watched.readAt(100_000, 'b');
-    watched.times.override('evaluation', overridesFor({ freshMs: 7_200_000 }, null));
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 7_200_000 }, null));
     watched.readAt(3_000_000, 'a');
     watched.readAt(3_000_000, 'b');
     expect(watched.point(7_200_000)).toMatchObject({ reads: 2, calls: 0 });
@@ -130,7 +145,7 @@ describe('another time in force', () => {
     const watched = new Watched();
     watched.readAt(0, 'a');
     for (let minute = 1; minute < 5; minute++) watched.readAt(60_000 * minute, 'a');
-    watched.times.override('evaluation', overridesFor({ freshMs: 700 }, null));
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 700 }, null));
     watched.readAt(240_500, 'a');
     watched.readAt(240_600, 'a');
     expect(watched.point(700)).toMatchObject({ reads: 2, calls: 1 });
@@ -138,7 +153,7 @@ describe('another time in force', () => {
 
   test('of nothing makes every read a call', () => {
     const watched = new Watched();
-    watched.times.override('evaluation', overridesFor({ freshMs: 0, staleMs: 0 }, null));
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 0, staleMs: 0 }, null));
     for (let read = 0; read < 5; read++) watched.readAt(read, 'a');
     expect(watched.point(0)).toMatchObject({ reads: 5, calls: 5 });
   });
