@@ -103,7 +103,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   const keys = '/api/keys/{keyId}';
   const ttl = '/api/cache/ttl/{class}';
   const look = async (): Promise<void> => {
-    for (const path of ['/livez', '/readyz', '/api/config', '/api/audit', '/api/fleet', '/api/keys'])
+    for (const path of ['/livez', '/readyz', '/api/whoami', '/api/config', '/api/audit', '/api/fleet', '/api/keys'])
       await ask('GET', path);
     for (const part of ['', '/ttl', '/top', '/top?limit=1', '/advice', '/history', '/pulse', '/maintenance']) {
       await ask('GET', `/api/cache${part}`);

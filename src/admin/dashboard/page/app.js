@@ -1,0 +1,156 @@
+/** The page: who is signed in, whether all is well, and the three views. */
+import { html } from 'htm/preact';
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { hasToken, session, signIn, signOut } from './api.js';
+import { CacheView } from './cache.js';
+import { moment, roughly } from './format.js';
+import { HealthView } from './health.js';
+import { KeysView } from './keys.js';
+import { live, refreshAll, startPolling } from './live.js';
+import { useStore } from './store.js';
+import { announce, Form, Sign, TextField } from './ui.js';
+
+const VIEWS = /** @type {const} */ ([
+  ['health', 'Health', HealthView],
+  ['cache', 'Cache', CacheView],
+  ['keys', 'Keys', KeysView],
+]);
+
+function App() {
+  const { isOpen } = useStore(session);
+  const [, , View] = useView();
+  return html`<${Header} />
+    <main>
+      <${StatusBar} />
+      ${isOpen ? html`<${MaintenanceBanner} /><${View} />` : html`<${SignIn} />`}
+    </main>`;
+}
+
+/** The view that the address names; Health if it names none. */
+function useView() {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const follow = () => setHash(location.hash);
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return VIEWS.find(([id]) => hash === `#${id}`) ?? VIEWS[0];
+}
+
+function Header() {
+  const [current] = useView();
+  const { isOpen } = useStore(session);
+  return html`<header class="top">
+    <h1>evalgate</h1>
+    <nav aria-label="Views">
+      ${VIEWS.map(
+        ([id, name]) => html`<a href="#${id}" aria-current=${id === current ? 'page' : undefined}>${name}</a>`,
+      )}
+    </nav>
+    <div class="tools">
+      ${isOpen && html`<${Who} />`}
+      <${ThemeSwitch} />
+      ${isOpen && hasToken() && html`<button type="button" class="quiet" onClick=${signOut}>Sign out</button>`}
+    </div>
+  </header>`;
+}
+
+function Who() {
+  const { data } = useStore(live.who);
+  return html`<span>${data !== null && (hasToken() ? `Signed in as ${data}` : 'Not signed in')}</span>`;
+}
+
+/** Asks for the token; the rest of the page is away until the gateway accepts one. */
+function SignIn() {
+  const { refusal } = useStore(session);
+  const [token, setToken] = useState('');
+  const run = async () => {
+    signIn(token.trim());
+    await refreshAll();
+  };
+  return html`<section class="panel sign-in" aria-labelledby="sign-in">
+    <h2 id="sign-in">Sign in</h2>
+    <p>This gateway asks for one of the tokens of its ADMIN_TOKEN. It is kept until this tab is closed.</p>
+    <${Form} submit="Sign in" kind="primary" run=${run} isOff=${!/^\S+$/.test(token.trim())}>
+      <${TextField}
+        label="Admin token"
+        rest=${{ type: 'password' }}
+        value=${token}
+        onText=${setToken}
+        fault=${refusal}
+      />
+    <//>
+  </section>`;
+}
+
+/**
+ * What an operator should know first.
+ * @param {import('./answers.js').Readiness} readiness
+ * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
+ */
+function overall({ status, dependencies }) {
+  if (status === 'starting') return { kind: 'bad', word: 'Starting', sentence: 'This process serves no requests yet.' };
+  if (status === 'draining') {
+    return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
+  }
+  const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
+  if (degraded.length > 0) {
+    return { kind: 'warn', word: 'Degraded', sentence: `Requests are served. In trouble: ${degraded.join(', ')}.` };
+  }
+  return { kind: 'good', word: 'Ready', sentence: 'Requests are served, and nothing is known to be in trouble.' };
+}
+
+function StatusBar() {
+  const { data, atMs, error } = useStore(live.readiness);
+  const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
+  const state =
+    error !== null
+      ? { kind: /** @type {const} */ ('bad'), word: 'No answer', sentence: `${error}${asOf}` }
+      : data === null
+        ? { kind: /** @type {const} */ ('unknown'), word: 'Loading …', sentence: '' }
+        : overall(data);
+  const { kind, word } = state;
+  useEffect(() => {
+    document.title = kind === 'good' ? 'evalgate' : `${word} · evalgate`;
+    announce(`${word}. ${state.sentence}`);
+    // The gateway is back: everything on the screen is fetched at once.
+    if (error === null) void refreshAll();
+  }, [kind, word]);
+  return html`<div class="status" data-kind=${kind}>
+    <${Sign} kind=${kind} />
+    <p><strong>${word}</strong> ${state.sentence}</p>
+  </div>`;
+}
+
+function MaintenanceBanner() {
+  const { data } = useStore(live.maintenance);
+  if (data?.active !== true || data.until === null || data.until <= Date.now()) return null;
+  return html`<div class="status" data-kind="warn">
+    <${Sign} kind="warn" />
+    <p>
+      <strong>Maintenance</strong> for ${roughly(data.until - Date.now())} more, until ${moment(data.until)}: the store
+      is not called. Copies are served while they are usable on error; a read without one fails.
+      <a href="#cache">End it under Cache</a>.
+    </p>
+  </div>`;
+}
+
+const THEMES = ['system', 'light', 'dark'];
+
+/** As the system has it, light, dark; the choice is kept in the browser. */
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(document.documentElement.dataset['theme'] ?? 'system');
+  const choose = () => {
+    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
+    if (next === 'system') delete document.documentElement.dataset['theme'];
+    else document.documentElement.dataset['theme'] = next;
+    localStorage.setItem('evalgate.theme', next);
+    setTheme(next);
+  };
+  return html`<button type="button" class="quiet" onClick=${choose}>Theme: ${theme}</button>`;
+}
+
+const root = document.getElementById('app');
+if (root !== null) render(html`<${App} />`, root);
+startPolling();
