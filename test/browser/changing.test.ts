@@ -156,7 +156,7 @@ test('maintenance is begun, shown at the top of each view, moved, and ended', as
   const page = await openDashboard(gateway, 'cache');
   await filled(page);
   const section = region(page, 'Maintenance');
-  const banner = page.locator('.status', { hasText: 'the store is not called' });
+  const banner = page.locator('.status', { hasText: /The store is not called.*Maintenance ends in/ });
   await section.getByRole('textbox', { name: 'For' }).fill('15m');
   await section.getByRole('button', { name: 'Begin …' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Begin' }).click();
@@ -187,9 +187,11 @@ test('a key is created with what was chosen, works, is rotated and revoked; its 
   await dialog.getByRole('checkbox', { name: /^calls\.read/ }).check();
   await dialog.getByRole('textbox', { name: 'Per minute' }).fill('7');
   await dialog.getByRole('button', { name: 'Create', exact: true }).click();
-  const secret = (await dialog.locator('.secret').first().textContent()) ?? '';
+  const secret = await dialog.getByRole('textbox', { name: 'Key' }).inputValue();
   expect(secret).toMatch(/^evg_[A-Za-z0-9]{38}$/);
-  await dialog.getByText('curl -H').waitFor();
+  expect(await dialog.getByRole('textbox', { name: 'To try it' }).inputValue()).toContain(
+    `curl -H 'Authorization: Bearer ${secret}'`,
+  );
   expect((await gateway.get('/v2/calls/ev_1', { key: secret })).status).toBe(200);
   await dialog.getByRole('button', { name: 'I have kept it' }).click();
   const row = keys.locator('tbody tr', { hasText: 'Night shift' });
@@ -202,7 +204,7 @@ test('a key is created with what was chosen, works, is rotated and revoked; its 
 
   await row.getByRole('button', { name: 'Rotate Night shift' }).click();
   await dialog.getByRole('button', { name: 'Rotate' }).click();
-  const next = (await dialog.locator('.secret').first().textContent()) ?? '';
+  const next = await dialog.getByRole('textbox', { name: 'Key' }).inputValue();
   expect((await gateway.get('/v2/calls/ev_1', { key: next })).status).toBe(200);
   await dialog.getByRole('button', { name: 'I have kept it' }).click();
   await expect.poll(() => row.count()).toBe(2);

@@ -23,7 +23,7 @@ function App() {
   return html`<${Header} />
     <main>
       <${StatusBar} />
-      ${isOpen ? html`<${MaintenanceBanner} /><${View} />` : html`<${SignIn} />`}
+      ${isOpen ? html`<${View} />` : html`<${SignIn} />`}
     </main>`;
 }
 
@@ -51,7 +51,7 @@ function Header() {
     <div class="tools">
       ${isOpen && html`<${Who} />`}
       <${ThemeSwitch} />
-      ${isOpen && hasToken() && html`<button type="button" class="quiet" onClick=${signOut}>Sign out</button>`}
+      ${isOpen && hasToken() && html`<button type="button" onClick=${signOut}>Sign out</button>`}
     </div>
   </header>`;
 }
@@ -75,7 +75,7 @@ function SignIn() {
     <${Form} submit="Sign in" kind="primary" run=${run} isOff=${!/^\S+$/.test(token.trim())}>
       <${TextField}
         label="Admin token"
-        rest=${{ type: 'password' }}
+        rest=${{ type: 'password', autofocus: true }}
         value=${token}
         onText=${setToken}
         fault=${refusal}
@@ -83,6 +83,9 @@ function SignIn() {
     <//>
   </section>`;
 }
+
+/** Listed by readiness as a dependency, but it is somebody's will and no trouble. */
+const MAINTENANCE = 'maintenance';
 
 /**
  * What an operator should know first.
@@ -95,8 +98,12 @@ function overall({ status, dependencies }) {
     return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
   }
   const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
+  const troubled = degraded.filter((name) => name !== MAINTENANCE);
+  if (troubled.length > 0) {
+    return { kind: 'warn', word: 'Degraded', sentence: `Requests are served. In trouble: ${troubled.join(', ')}.` };
+  }
   if (degraded.length > 0) {
-    return { kind: 'warn', word: 'Degraded', sentence: `Requests are served. In trouble: ${degraded.join(', ')}.` };
+    return { kind: 'warn', word: 'Maintenance', sentence: 'The store is not called; only copies are served.' };
   }
   return { kind: 'good', word: 'Ready', sentence: 'Requests are served, and nothing is known to be in trouble.' };
 }
@@ -104,36 +111,30 @@ function overall({ status, dependencies }) {
 function StatusBar() {
   const { data, atMs, error } = useStore(live.readiness);
   const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
-  const state =
+  const { kind, word, sentence } =
     error !== null
-      ? { kind: /** @type {const} */ ('bad'), word: 'No answer', sentence: `${error}${asOf}` }
+      ? { kind: 'bad', word: 'No answer', sentence: `${error}${asOf}` }
       : data === null
-        ? { kind: /** @type {const} */ ('unknown'), word: 'Loading …', sentence: '' }
+        ? { kind: 'unknown', word: 'Loading …', sentence: '' }
         : overall(data);
-  const { kind, word } = state;
   useEffect(() => {
     document.title = kind === 'good' ? 'evalgate' : `${word} · evalgate`;
-    announce(`${word}. ${state.sentence}`);
-    // The gateway is back: everything on the screen is fetched at once.
+    announce(`${word}. ${sentence}`);
+    // The gateway is back, or has changed: everything on the screen is fetched at once.
     if (error === null) void refreshAll();
   }, [kind, word]);
-  return html`<div class="status" data-kind=${kind}>
+  return html`<div class="status">
     <${Sign} kind=${kind} />
-    <p><strong>${word}</strong> ${state.sentence}</p>
+    <p><strong>${word}</strong> ${sentence} <${MaintenanceEnd} /></p>
   </div>`;
 }
 
-function MaintenanceBanner() {
+function MaintenanceEnd() {
   const { data } = useStore(live.maintenance);
-  if (data?.active !== true || data.until === null || data.until <= Date.now()) return null;
-  return html`<div class="status" data-kind="warn">
-    <${Sign} kind="warn" />
-    <p>
-      <strong>Maintenance</strong> for ${roughly(data.until - Date.now())} more, until ${moment(data.until)}: the store
-      is not called. Copies are served while they are usable on error; a read without one fails.
-      <a href="#cache">End it under Cache</a>.
-    </p>
-  </div>`;
+  const isOn = data?.active === true && data.until !== null && data.until > Date.now();
+  if (!isOn || !session.value.isOpen) return null;
+  return html`Maintenance ends in ${roughly(data.until - Date.now())}, at ${moment(data.until)};
+    <a href="#cache">change it</a>.`;
 }
 
 const THEMES = ['system', 'light', 'dark'];
@@ -148,7 +149,7 @@ function ThemeSwitch() {
     localStorage.setItem('evalgate.theme', next);
     setTheme(next);
   };
-  return html`<button type="button" class="quiet" onClick=${choose}>Theme: ${theme}</button>`;
+  return html`<button type="button" onClick=${choose}>Theme: ${theme}</button>`;
 }
 
 const root = document.getElementById('app');

@@ -49,11 +49,13 @@ export function LineChart({ title, lines, x, y, marks, onPoint, onPick }) {
       ${[0, y.top / 2, y.top].map(
         (value) =>
           html`<path class="grid" d="M${LEFT} ${atY(value)}H${width - RIGHT}" />
-            <text class="y-tick" x=${LEFT - 6} y=${atY(value) + 4}>${y.format(value)}</text>`,
+            <text text-anchor="end" x=${LEFT - 6} y=${atY(value) + 4}>${y.format(value)}</text>`,
       )}
       ${x.ticks.map(
         ({ at, text }) =>
-          html`<path class="grid" d=${upright(at)} /><text class="x-tick" x=${atX(at)} y=${HEIGHT - 6}>${text}</text>`,
+          html`<path class="grid" d=${upright(at)} /><text text-anchor="middle" x=${atX(at)} y=${HEIGHT - 6}
+              >${text}</text
+            >`,
       )}
       ${marks.map(({ at, kind }) => html`<path class="mark mark-${kind}" d=${upright(at)} />`)}
       ${lines.map((line) => html`<path key=${line.id} class="line line-${line.id}" d=${pathOf(line)} />`)}

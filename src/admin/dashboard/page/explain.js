@@ -5,7 +5,7 @@ import { readExplanation } from './answers.js';
 import { call } from './api.js';
 import { bytes, duration, moment } from './format.js';
 import { live } from './live.js';
-import { Form, Panel, SelectField, useTexts } from './ui.js';
+import { Form, Panel, SelectField, table, useTexts } from './ui.js';
 
 /** @typedef {import('./answers.js').Explanation} Explanation */
 
@@ -32,29 +32,25 @@ function Explain({ data }) {
         <${SelectField} label="As the key" value=${keyId} options=${options} onChoice=${setKeyId} />
       </div>
     <//>
-    <div aria-live="polite">${answer !== null && facts(answer)}</div>`;
+    <div aria-live="polite">${answer !== null && explanation(answer)}</div>`;
 }
 
 /** @param {Explanation} explanation */
-function facts({ at, key, route, class: cacheClass, next, memory, redis, flight, lastMiss, times }) {
-  const known = [
+function explanation({ at, key, route, class: cacheClass, next, memory, redis, flight, lastMiss, times }) {
+  const tags = (memory ?? redis.entry)?.tags ?? [];
+  const facts = [
     ['Class', `${cacheClass}: fresh ${times.fresh}, stale ${times.stale}, on error ${times.error}`],
     ['Route', route],
-    ['Key', html`<code>${key}</code>`],
+    ['Key', key],
     ['Memory', memory === null ? 'no copy' : copyText(memory, at)],
     ['Redis', redis.entry === null ? (REDIS_TEXTS.get(redis.state) ?? 'no copy') : copyText(redis.entry, at)],
     ['Last miss', lastMiss === null ? 'none known' : `${lastMiss.reason}, ${moment(lastMiss.at)}`],
     ['Store', storeText(flight, at)],
-    ['Tags', html`<code>${(memory ?? redis.entry)?.tags.join(' ') ?? 'none'}</code>`],
+    ['Tags', tags.join(' ')],
   ];
-  return html`<p class="next"><strong>${next.text}</strong></p>
-    <dl class="facts">
-      ${known.map(
-        ([name, value]) =>
-          html`<dt>${name}</dt>
-            <dd>${value}</dd>`,
-      )}
-    </dl>`;
+  const rows = facts.map(([name = '', fact]) => ({ key: name, cells: [name, fact] }));
+  return html`<p><strong>${next.text}</strong></p>
+    ${table('Explanation', ['About', 'What is known'], rows)}`;
 }
 
 const REDIS_TEXTS = new Map([

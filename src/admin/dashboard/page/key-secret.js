@@ -1,12 +1,12 @@
 /** Creating and rotating keys. A secret is shown once, in the dialog, and is gone from the page when that closes. */
 import { html } from 'htm/preact';
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { readIssuedKey, readPublicPort } from './answers.js';
 import { call } from './api.js';
 import { written } from './format.js';
 import { refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
-import { announce, Checkbox, Dialog, Form, useTexts } from './ui.js';
+import { announce, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
 
 /** @typedef {import('./answers.js').Key} Key */
 /** @typedef {{ readonly issued: import('./answers.js').IssuedKey, readonly port: number }} Issued */
@@ -62,34 +62,24 @@ function Secret({ issued: { key, token }, port, close }) {
       <strong>${key.name}</strong> works from now on. This is the only time its secret is shown: the gateway keeps only
       a hash of it.
     </p>
-    <${Copyable} label="Key" text=${token} />
-    <${Copyable} label="To try it" text=${curl} />
+    ${copyable('Key', token)} ${copyable('To try it', curl)}
     <div class="buttons"><button type="button" class="primary" onClick=${close}>I have kept it</button></div>`;
 }
 
+/** @param {{ currentTarget: HTMLInputElement }} event */
+function select(event) {
+  event.currentTarget.select();
+}
+
 /**
- * A text with a button that copies it.
- * @param {{ readonly label: string, readonly text: string }} props
+ * A text to copy: it is selected as it gets the focus.
+ * @param {string} label
+ * @param {string} text
  */
-function Copyable({ label, text }) {
-  const [said, setSaid] = useState('');
-  const ref = useRef(/** @type {HTMLElement | null} */ (null));
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setSaid('Copied.');
-    } catch {
-      // Only pages on localhost or https may write to the clipboard: select it instead.
-      if (ref.current !== null) getSelection()?.selectAllChildren(ref.current);
-      setSaid('Selected: copy it with the keyboard.');
-    }
-  };
-  return html`<div>
-    <h3>${label}</h3>
-    <code ref=${ref} class="secret">${text}</code>
-    <button type="button" class="small" aria-label="Copy ${label}" onClick=${() => void copy()}>Copy</button>
-    <span role="status">${said}</span>
-  </div>`;
+function copyable(label, text) {
+  return html`<${Field} label=${label}>
+    ${(/** @type {object} */ attributes) => html`<input readonly value=${text} onFocus=${select} ...${attributes} />`}
+  <//>`;
 }
 
 /** @param {{ readonly known: readonly Key[], readonly close: () => void }} props `known`: keys whose workspaces are offered. */

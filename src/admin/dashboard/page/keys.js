@@ -51,7 +51,6 @@ function rowOf(key, show) {
   const kind = status === 'active' ? 'good' : status === 'deprecated' ? 'warn' : 'bad';
   return {
     key: keyId,
-    kind: status,
     cells: [
       html`${name} <code class="sub">${keyId}</code>`,
       html`<${Sign} kind=${kind} /> ${status}`,

@@ -84,7 +84,7 @@ export function distinct(curve) {
   const rows = [];
   for (const point of curve) {
     const ttl = duration(point.freshMs);
-    const shown = [...texts(point), point.extrapolated ? 'extrapolated' : 'observed'];
+    const shown = [point.extrapolated ? 'extrapolated' : 'observed', ...texts(point)];
     const before = rows.at(-1);
     if (before?.shown.join() === shown.join()) before.last = ttl;
     else rows.push({ first: ttl, last: ttl, shown });

@@ -48,7 +48,7 @@ function Ttls({ data }) {
 function ttlCell(ttl, name) {
   const [ms, source, until] = [ttl[`${name}Ms`], ttl.source[name], ttl.until?.[name] ?? null];
   const end = until === null ? '' : ` until ${moment(until)}`;
-  return html`${ms === 0 ? 'none' : duration(ms)} <span class="source" data-source=${source}>${source}${end}</span>`;
+  return html`${ms === 0 ? 'none' : duration(ms)} <span class="source">${source}${end}</span>`;
 }
 
 /**

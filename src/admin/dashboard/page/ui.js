@@ -55,7 +55,6 @@ export function Panel({ id, title, of, show }) {
 /**
  * @typedef {object} Row
  * @property {string} key
- * @property {string} [kind] For the style sheet.
  * @property {readonly Children[]} cells The first one names the row.
  */
 
@@ -83,8 +82,8 @@ export function table(label, columns, rows, empty = 'Nothing yet.') {
     </thead>
     <tbody>
       ${rows.map(
-        ({ key, kind, cells }) =>
-          html`<tr key=${key} data-kind=${kind}>
+        ({ key, cells }) =>
+          html`<tr key=${key}>
             ${cells.map(cellOf)}
           </tr>`,
       )}

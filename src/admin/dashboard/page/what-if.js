@@ -59,30 +59,32 @@ function Prediction({ advice }) {
       <div class="view">
         <${TextField} label="Fresh for" value=${typed ?? inForce} onText=${setTyped} help=${placeText(curve, place)} />
         <${Advice} recommendation=${recommendation} chosenMs=${chosenMs} choose=${setTyped} />
-        <button
-          type="button"
-          class="primary"
-          aria-disabled=${isChange ? undefined : 'true'}
-          onClick=${() => setOpen(isChange)}
-        >
-          ${isChange ? `Set to ${written(chosenMs)} …` : 'In force'}
-        </button>
+        <div>
+          <button
+            type="button"
+            class="primary"
+            aria-disabled=${isChange ? undefined : 'true'}
+            onClick=${() => setOpen(isChange)}
+          >
+            ${isChange ? `Set to ${written(chosenMs)} …` : 'In force'}
+          </button>
+        </div>
       </div>
       ${comparison(current, point, chosenMs)}
     </div>
     <p class="hint">${basisOf(advice)}</p>
     <details>
       <summary>All predictions as a table</summary>
-      ${table('Predictions', ['Fresh for', ...MEASURES.map(({ name }) => `#${name}`), 'Basis'], distinct(curve))}
+      ${table('Predictions', ['Fresh for', 'Basis', ...MEASURES.map(({ name }) => `#${name}`)], distinct(curve))}
     </details>
     ${isOpen && ttl !== null && html`<${ChangeTtl} ttl=${ttl} fresh=${typed ?? inForce} note=${noteOf(current, point)} close=${close} />`}`;
 }
 
 /** @param {{ readonly recommendation: ClassAdvice['recommendation'], readonly chosenMs: number | null, readonly choose: (typed: string) => void }} props */
 function Advice({ recommendation: { freshMs, why }, chosenMs, choose }) {
-  if (freshMs === null) return html`<p class="advice">No recommendation. ${why}</p>`;
+  if (freshMs === null) return html`<p>No recommendation. ${why}</p>`;
   const advised = written(freshMs);
-  return html`<div class="advice">
+  return html`<div>
     <p>Recommended: <strong>${advised}</strong>. ${why}</p>
     ${freshMs !== chosenMs && html`<button type="button" class="small" onClick=${() => choose(advised)}>Try ${advised}</button>`}
   </div>`;
