@@ -9,7 +9,7 @@ import { HealthView } from './health.js';
 import { KeysView } from './keys.js';
 import { live, refreshAll, startPolling } from './live.js';
 import { useStore } from './store.js';
-import { announce, Form, Sign, TextField } from './ui.js';
+import { announce, button, Form, Sign, TextField } from './ui.js';
 
 const VIEWS = /** @type {const} */ ([
   ['health', 'Health', HealthView],
@@ -51,7 +51,7 @@ function Header() {
     <div class="tools">
       ${isOpen && html`<${Who} />`}
       <${ThemeSwitch} />
-      ${isOpen && hasToken() && html`<button type="button" onClick=${signOut}>Sign out</button>`}
+      ${isOpen && hasToken() && button('Sign out', signOut)}
     </div>
   </header>`;
 }
@@ -149,7 +149,7 @@ function ThemeSwitch() {
     localStorage.setItem('evalgate.theme', next);
     setTheme(next);
   };
-  return html`<button type="button" onClick=${choose}>Theme: ${theme}</button>`;
+  return button(`Theme: ${theme}`, choose);
 }
 
 const root = document.getElementById('app');

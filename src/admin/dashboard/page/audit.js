@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
 import { live } from './live.js';
-import { Panel, table } from './ui.js';
+import { button, Panel, table } from './ui.js';
 
 /** @typedef {import('./answers.js').AuditEntry} AuditEntry */
 
@@ -22,7 +22,7 @@ function Audit({ data }) {
   });
   const label = isAll ? 'Show the newest only' : `Show all ${count(data.length)}`;
   return html`${table('Audit', ['When', 'Who', 'What', 'Change'], rows, 'Nothing was changed yet.')}
-  ${data.length > SHOWN_FIRST && html`<div><button type="button" class="small" onClick=${() => setAll(!isAll)}>${label}</button></div>`}`;
+  ${data.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
 }
 
 const ACTIONS = new Map([

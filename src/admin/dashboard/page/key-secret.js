@@ -6,7 +6,7 @@ import { call } from './api.js';
 import { written } from './format.js';
 import { refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
-import { announce, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
+import { announce, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
 
 /** @typedef {import('./answers.js').Key} Key */
 /** @typedef {{ readonly issued: import('./answers.js').IssuedKey, readonly port: number }} Issued */
@@ -32,7 +32,7 @@ function IssueDialog({ title, submit, path, bodyOf, close, children }) {
   };
   if (result !== null)
     return html`<${Dialog} title="The key was created" close=${close}><${Secret} ...${result} close=${close} /><//>`;
-  const cancel = html`<button type="button" onClick=${close}>Cancel</button>`;
+  const cancel = button('Cancel', close);
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${submit} kind="primary" run=${run} buttons=${cancel}>${children}<//>
   <//>`;
@@ -63,7 +63,7 @@ function Secret({ issued: { key, token }, port, close }) {
       a hash of it.
     </p>
     ${copyable('Key', token)} ${copyable('To try it', curl)}
-    <div class="buttons"><button type="button" class="primary" onClick=${close}>I have kept it</button></div>`;
+    <div class="buttons">${button('I have kept it', close, { kind: 'primary' })}</div>`;
 }
 
 /** @param {{ currentTarget: HTMLInputElement }} event */
@@ -100,15 +100,17 @@ export function CreateKey({ known, close }) {
   const add = (/** @type {string} */ id) => set('workspaces', `${typed.workspaces} ${id}`.trim());
   const toggle = (/** @type {string} */ scope) =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
+  const boxes = SCOPES.map(([scope, meaning]) => {
+    const label = `${scope}: ${meaning}`;
+    return html`<${Checkbox} label=${label} isChecked=${scopes.includes(scope)} toggle=${() => toggle(scope)} />`;
+  });
   return html`<${IssueDialog} title="Create a key" submit="Create" path="api/keys" bodyOf=${bodyOf} close=${close}>
     ${field('name', 'Name', 'who uses it, and for what')}
     ${field('workspaces', 'Workspaces', 'UUIDs, several with spaces between')}
-    <div class="buttons">
-      ${offered.slice(0, 4).map((id) => html`<button type="button" class="small" onClick=${() => add(id)}>Add ${id}</button>`)}
-    </div>
+    <div class="buttons">${offered.slice(0, 4).map((id) => button(`Add ${id}`, () => add(id), { kind: 'small' }))}</div>
     <fieldset>
       <legend>Scopes</legend>
-      ${SCOPES.map(([scope, meaning]) => html`<${Checkbox} label=${`${scope}: ${meaning}`} isChecked=${scopes.includes(scope)} toggle=${() => toggle(scope)} />`)}
+      ${boxes}
     </fieldset>
     <div class="fields">
       ${field('perMinute', 'Per minute', 'empty: default')} ${field('perHour', 'Per hour', 'empty: default')}

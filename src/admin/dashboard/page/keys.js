@@ -1,20 +1,21 @@
 /** The Keys view: the keys, who uses them, and the audit. */
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
 import { readKey } from './answers.js';
 import { call } from './api.js';
 import { AuditPanel } from './audit.js';
 import { count, moment } from './format.js';
 import { CreateKey, RotateKey } from './key-secret.js';
 import { live, refreshAll } from './live.js';
-import { announce, Ask, Panel, Sign, table, useTexts } from './ui.js';
+import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts } from './ui.js';
 
 /** @typedef {import('./answers.js').Key} Key */
-/** @typedef {(dialog: import('./ui.js').Children) => void} Show Opens a dialog; null closes it. */
+/** @typedef {ReturnType<typeof useDialog>['open']} Open */
+/** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
 
 export function KeysView() {
   return html`<div class="view">
-    <${Panel} id="keys" title="Keys" of=${live.keys} show=${Keys} /><${AuditPanel} />
+    <${Panel} id="keys" title="Keys" of=${live.keys} show=${Keys} />
+    <${AuditPanel} />
   </div>`;
 }
 
@@ -25,15 +26,15 @@ const MOST_ROWS = 100;
 /** @param {{ readonly data: readonly Key[] }} props */
 function Keys({ data }) {
   const { typed, field } = useTexts({ filter: '' });
-  const [dialog, setDialog] = useState(/** @type {import('./ui.js').Children} */ (null));
+  const { dialog, open } = useDialog();
   const sought = typed.filter.trim().toLowerCase();
   const found = data
     .filter((key) => [key.name, key.keyId, ...key.workspaceIds].some((text) => text.toLowerCase().includes(sought)))
     .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt - a.createdAt);
   const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires', 'Last used', ''];
-  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, setDialog));
-  const create = () => setDialog(html`<${CreateKey} known=${data} close=${() => setDialog(null)} />`);
-  return html`<div><button type="button" class="primary" onClick=${create}>Create a key …</button></div>
+  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, open));
+  const create = () => open((close) => html`<${CreateKey} known=${data} close=${close} />`);
+  return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
     ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
     ${table('Keys', columns, rows, data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.')}
     ${found.length > MOST_ROWS && html`<p class="hint">The first ${MOST_ROWS} of ${count(found.length)} keys.</p>`}
@@ -42,9 +43,9 @@ function Keys({ data }) {
 
 /**
  * @param {Key} key
- * @param {Show} show
+ * @param {Open} open
  */
-function rowOf(key, show) {
+function rowOf(key, open) {
   const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt } = key;
   const [first = '', ...others] = workspaceIds;
   const isExpired = expiresAt !== null && expiresAt <= Date.now();
@@ -60,7 +61,7 @@ function rowOf(key, show) {
       limitsText(key.limits),
       expiresAt === null ? 'never' : `${isExpired ? 'expired ' : ''}${moment(expiresAt)}`,
       lastUsedAt === null ? 'never' : moment(lastUsedAt),
-      status === 'revoked' ? null : actionsOf(key, show),
+      status === 'revoked' ? null : actionsOf(key, open),
     ],
   };
 }
@@ -76,27 +77,18 @@ function limitsText({ perMinute, perHour }) {
 
 /**
  * @param {Key} target
- * @param {Show} show
+ * @param {Open} open
  */
-function actionsOf(target, show) {
-  const close = () => show(null);
-  const button = (
-    /** @type {string} */ name,
-    /** @type {import('preact').FunctionComponent<any>} */ dialog,
-    kind = '',
-  ) =>
-    html`<button
-      type="button"
-      class="small ${kind}"
-      aria-label="${name} ${target.name}"
-      onClick=${() => show(html`<${dialog} target=${target} close=${close} />`)}
-    >
-      ${name} …
-    </button>`;
+function actionsOf(target, open) {
+  const action = (/** @type {string} */ name, /** @type {KeyDialog} */ dialog, kind = '') => {
+    const ask = () => open((close) => html`<${dialog} target=${target} close=${close} />`);
+    return button(`${name} …`, ask, { kind: `small ${kind}`, name: `${name} ${target.name}` });
+  };
+  const isActive = target.status === 'active';
   return [
-    target.status === 'active' && button('Rotate', RotateKey),
-    button(target.status === 'active' ? 'Deprecate' : 'Activate', ChangeStatus),
-    button('Revoke', Revoke, 'danger'),
+    isActive && action('Rotate', RotateKey),
+    action(isActive ? 'Deprecate' : 'Activate', ChangeStatus),
+    action('Revoke', Revoke, 'danger'),
   ];
 }
 

@@ -5,7 +5,7 @@ import { readPurge } from './answers.js';
 import { call } from './api.js';
 import { bytes, counted } from './format.js';
 import { live, refreshAll } from './live.js';
-import { announce, Ask, Checkbox, Form, Panel, SelectField, TextField } from './ui.js';
+import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, useDialog } from './ui.js';
 
 /** @typedef {ReturnType<typeof readPurge>} Purged */
 /** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
@@ -28,7 +28,7 @@ function PurgeForm() {
   const [said, setSaid] = useState('A dry run shows what would go; only then can it be purged.');
   /** The dry run, and what it was of: only exactly that can be purged. */
   const [shown, setShown] = useState(/** @type {{ readonly purge: Purge, readonly result: Purged } | null} */ (null));
-  const [isAsking, setAsking] = useState(false);
+  const { dialog, open } = useDialog();
   const tags = typed.split(/[\s,]+/).filter((tag) => tag !== '');
   const purge = { tags, mode, ...(isExact ? { exact: /** @type {const} */ (true) } : {}) };
   const isShown = shown !== null && JSON.stringify(shown.purge) === JSON.stringify(purge);
@@ -41,15 +41,10 @@ function PurgeForm() {
     setShown(null);
     setSaid(`Purged ${sizeOf(result)}.`);
   };
-  const button = html`<button
-    type="button"
-    class="danger"
-    aria-disabled=${isShown ? undefined : 'true'}
-    onClick=${() => setAsking(isShown)}
-  >
-    ${isShown ? `Purge ${entriesOf(shown.result)} …` : 'Purge …'}
-  </button>`;
-  return html`<${Form} submit="Dry run" run=${dryRun} isOff=${tags.length === 0} buttons=${button}>
+  const ask = () => open((close) => html`<${Confirm} ...${shown} done=${done} close=${close} />`);
+  const label = isShown ? `Purge ${entriesOf(shown.result)} …` : 'Purge …';
+  const real = button(label, ask, { kind: 'danger', isOff: !isShown });
+  return html`<${Form} submit="Dry run" run=${dryRun} isOff=${tags.length === 0} buttons=${real}>
       <${TextField} label="Tags" help=${TAGS} value=${typed} onText=${setTyped} />
       <${SelectField} label="Mode" value=${mode} options=${MODES} onChoice=${setMode} />
       <${Checkbox}
@@ -59,7 +54,7 @@ function PurgeForm() {
       />
     <//>
     <p role="status">${said}</p>
-    ${isAsking && isShown && html`<${Confirm} ...${shown} done=${done} close=${() => setAsking(false)} />`}`;
+    ${dialog}`;
 }
 
 /** @param {{ readonly purge: Purge, readonly result: Purged, readonly done: (result: Purged) => void, readonly close: () => void }} props */

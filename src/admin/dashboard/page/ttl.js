@@ -1,11 +1,10 @@
 /** The TTLs in force of each class, and changing them: until they are reset, or for a while. */
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
 import { readTtl } from './answers.js';
 import { call } from './api.js';
 import { duration, moment, NONE, parseDuration, written } from './format.js';
 import { live, refreshAll } from './live.js';
-import { announce, Ask, Panel, table, useTexts } from './ui.js';
+import { announce, Ask, button, Panel, table, useDialog, useTexts } from './ui.js';
 
 /** @typedef {import('./answers.js').Ttl} Ttl */
 
@@ -22,20 +21,17 @@ export function TtlPanel() {
 
 /** @param {{ readonly data: readonly Ttl[] }} props */
 function Ttls({ data }) {
-  const [dialog, setDialog] = useState(/** @type {import('./ui.js').Children} */ (null));
-  const close = () => setDialog(null);
+  const { dialog, open } = useDialog();
   const rows = data.map((ttl) => {
     const { class: name, setAt, setBy } = ttl;
     const isSet = NAMES.some((one) => ttl.source[one] === 'set');
     const by = setAt === null ? 'unknown when' : `${moment(setAt)} by ${setBy ?? 'unknown'}`;
-    const change = () => setDialog(html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
-    const reset = () => setDialog(html`<${ResetTtl} ttl=${ttl} close=${close} />`);
-    const buttons = html`<button type="button" class="small" aria-label="Change TTLs of ${name}" onClick=${change}>
-        Change …
-      </button>
-      <button type="button" class="small" aria-label="Reset TTLs of ${name}" disabled=${!isSet} onClick=${reset}>
-        Reset …
-      </button>`;
+    const change = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
+    const reset = () => open((close) => html`<${ResetTtl} ttl=${ttl} close=${close} />`);
+    const buttons = [
+      button('Change …', change, { kind: 'small', name: `Change TTLs of ${name}` }),
+      button('Reset …', reset, { kind: 'small', name: `Reset TTLs of ${name}`, isOff: !isSet }),
+    ];
     return { key: name, cells: [name, ...NAMES.map((one) => ttlCell(ttl, one)), isSet ? by : NONE, buttons] };
   });
   return html`${table('TTLs', ['Class', 'Fresh', 'Stale', 'On error', 'Last set', ''], rows)} ${dialog}`;

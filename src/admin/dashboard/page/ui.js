@@ -27,6 +27,28 @@ export function announce(message) {
 }
 
 /**
+ * `kind`: how it looks; `name`: what it does, where the text says too little without the row that it stands in; `isOff`:
+ * it does nothing now, but stays focusable.
+ * @param {string} text
+ * @param {() => void} onPress
+ * @param {{ readonly kind?: string, readonly name?: string, readonly isOff?: boolean }} [options]
+ */
+export function button(text, onPress, { kind = '', name, isOff = false } = {}) {
+  const state = { 'aria-label': name, 'aria-disabled': isOff ? 'true' : undefined };
+  return html`<button type="button" class=${kind} onClick=${() => isOff || onPress()} ...${state}>${text}</button>`;
+}
+
+/**
+ * The dialog of a component: `open` takes what draws it, given what closes it.
+ */
+export function useDialog() {
+  const [dialog, setDialog] = useState(/** @type {Children} */ (null));
+  const close = () => setDialog(null);
+  const open = (/** @type {(close: () => void) => Children} */ draw) => setDialog(draw(close));
+  return { dialog, open };
+}
+
+/**
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
  * the reason; while the gateway is away, the top of the page gives the reason.
  * @template T
@@ -43,7 +65,7 @@ export function Panel({ id, title, of, show }) {
       html`<div class="trouble" role="status">
         <${Sign} kind="warn" />
         <p>${isAway ? '' : error} ${data === null ? '' : `As of ${moment(atMs)}.`}</p>
-        <button type="button" class="small" onClick=${() => void of.refresh()}>Try again</button>
+        ${button('Try again', () => void of.refresh(), { kind: 'small' })}
       </div>`
     }
     <div class="panel-body">
@@ -211,7 +233,7 @@ export function Ask({ title, submit, kind = 'primary', word = '', run, close, ch
     await run();
     close();
   };
-  const cancel = html`<button type="button" onClick=${close}>Cancel</button>`;
+  const cancel = button('Cancel', close);
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${submit} kind=${kind} run=${runAndClose} isOff=${typed.word.trim() !== word} buttons=${cancel}>
       ${children} ${word !== '' && field('word', `Type ${word} to go on`)}

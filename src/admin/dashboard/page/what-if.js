@@ -8,7 +8,7 @@ import { live } from './live.js';
 import { differences, distinct, MEASURES, positionOf, predict, texts } from './prediction.js';
 import { useStore } from './store.js';
 import { ChangeTtl } from './ttl.js';
-import { Panel, SelectField, table, TextField } from './ui.js';
+import { button, Panel, SelectField, table, TextField, useDialog } from './ui.js';
 
 /** @typedef {import('./answers.js').ClassAdvice} ClassAdvice */
 /** @typedef {import('./answers.js').CurvePoint} CurvePoint */
@@ -40,7 +40,7 @@ function Prediction({ advice }) {
   const inForce = ttl?.fresh ?? written(current?.freshMs ?? 0);
   // Null: the TTL in force, also when that changes.
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
-  const [isOpen, setOpen] = useState(false);
+  const { dialog, open } = useDialog();
   const chosenMs = parseDuration(typed ?? inForce);
   const point = chosenMs === null ? null : predict(curve, chosenMs);
   const place = chosenMs === null ? null : positionOf(curve, chosenMs);
@@ -49,26 +49,18 @@ function Prediction({ advice }) {
     if (nearest !== undefined) setTyped(written(nearest.freshMs));
   };
   const isChange = ttl !== null && chosenMs !== null && chosenMs !== ttl.freshMs;
-  const close = () => {
-    setOpen(false);
-    setTyped(null);
+  const ask = () => {
+    const proposed = { ttl, fresh: typed, note: noteOf(current, point) };
+    open((close) => html`<${ChangeTtl} ...${proposed} close=${close} />`);
   };
+  const label = isChange ? `Set to ${written(chosenMs)} …` : 'In force';
   return html`<${Charts} advice=${advice} place=${place} choose=${choose} />
     <${Slider} curve=${curve} place=${place} point=${point} choose=${choose} />
     <div class="halves">
       <div class="view">
         <${TextField} label="Fresh for" value=${typed ?? inForce} onText=${setTyped} help=${placeText(curve, place)} />
         <${Advice} recommendation=${recommendation} chosenMs=${chosenMs} choose=${setTyped} />
-        <div>
-          <button
-            type="button"
-            class="primary"
-            aria-disabled=${isChange ? undefined : 'true'}
-            onClick=${() => setOpen(isChange)}
-          >
-            ${isChange ? `Set to ${written(chosenMs)} …` : 'In force'}
-          </button>
-        </div>
+        <div>${button(label, ask, { kind: 'primary', isOff: !isChange })}</div>
       </div>
       ${comparison(current, point, chosenMs)}
     </div>
@@ -77,7 +69,7 @@ function Prediction({ advice }) {
       <summary>All predictions as a table</summary>
       ${table('Predictions', ['Fresh for', 'Basis', ...MEASURES.map(({ name }) => `#${name}`)], distinct(curve))}
     </details>
-    ${isOpen && ttl !== null && html`<${ChangeTtl} ttl=${ttl} fresh=${typed ?? inForce} note=${noteOf(current, point)} close=${close} />`}`;
+    ${dialog}`;
 }
 
 /** @param {{ readonly recommendation: ClassAdvice['recommendation'], readonly chosenMs: number | null, readonly choose: (typed: string) => void }} props */
@@ -86,7 +78,7 @@ function Advice({ recommendation: { freshMs, why }, chosenMs, choose }) {
   const advised = written(freshMs);
   return html`<div>
     <p>Recommended: <strong>${advised}</strong>. ${why}</p>
-    ${freshMs !== chosenMs && html`<button type="button" class="small" onClick=${() => choose(advised)}>Try ${advised}</button>`}
+    ${freshMs !== chosenMs && button(`Try ${advised}`, () => choose(advised), { kind: 'small' })}
   </div>`;
 }
 
