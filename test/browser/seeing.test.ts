@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestGateway } from '../support/gateway.ts';
+import { WORKSPACE_A } from '../support/records.ts';
 import { isFaint, textsOf } from './contrast.ts';
 import { closeBrowser, filled, goTo, openDashboard, startBusy, startIdle } from './rig.ts';
 
@@ -138,6 +139,61 @@ test('while the gateway is away the last numbers stay, greyed and dated; once it
   await page.getByText('Ready', { exact: true }).waitFor();
   await expect.poll(() => page.locator('.panel[data-state="old"], .trouble').count()).toBe(0);
   expect(await page.title()).toBe('evalgate');
+});
+
+function keyOf(name: string): object {
+  const rights = { workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], limits: { perMinute: null, perHour: null } };
+  const times = { createdAt: '2026-01-15T12:00:00.000Z', expiresAt: null };
+  return { keyId: `key_${name}`, name, status: 'active', ...rights, ...times };
+}
+
+describe('answers of newer gateways', () => {
+  test('keys that come in pages are all shown', async () => {
+    const page = await openDashboard(busy, 'keys');
+    await page.route(/\/api\/keys\?limit=1000$/, (route) =>
+      route.fulfill({ json: { keys: [keyOf('one')], nextCursor: 'next page' } }),
+    );
+    await page.route(/\/api\/keys\?limit=1000&cursor=next%20page$/, (route) =>
+      route.fulfill({ json: { keys: [keyOf('two')], nextCursor: null } }),
+    );
+    await page.reload();
+    await page.getByText('key_one').waitFor();
+    await page.getByText('key_two').waitFor();
+    expect(await page.getByRole('table', { name: 'Keys' }).locator('tbody tr').count()).toBe(2);
+  });
+
+  test('a TTL that ends shows when', async () => {
+    const page = await openDashboard(busy, 'cache');
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const source = { fresh: 'set', stale: 'default', error: 'default' };
+    const row = {
+      class: 'list',
+      fresh: '1m',
+      stale: '5m',
+      error: '1h',
+      freshMs: 60_000,
+      staleMs: 300_000,
+      errorMs: 3_600_000,
+    };
+    const ends = { until: { fresh: until, stale: null, error: null }, setBy: 'night', setAt: until };
+    await page.route('**/api/cache/ttl', (route) =>
+      route.fulfill({ json: { classes: [{ ...row, source, ...ends }] } }),
+    );
+    await page.reload();
+    await page.getByText('set until').waitFor();
+    expect(await page.getByRole('table', { name: 'TTLs' }).locator('td').first().textContent()).toMatch(
+      /^1\smin set until \d/,
+    );
+  });
+
+  test('an answer of another shape is said to be one, in its panel only', async () => {
+    const page = await openDashboard(busy, 'keys');
+    await page.route('**/api/audit', (route) => route.fulfill({ json: { entries: [{ at: 'yesterday' }] } }));
+    await page.reload();
+    const audit = page.getByRole('region', { name: 'Audit' });
+    await audit.getByText('The answer is not as this page expects at api/audit.entries[0].at.').waitFor();
+    expect(await page.locator('.trouble').count()).toBe(1);
+  });
 });
 
 test('the way between the views is in the address', async () => {

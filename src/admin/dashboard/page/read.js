@@ -21,7 +21,7 @@ export function text(value, at) {
 
 /** @type {Reader<number>} */
 export function number(value, at) {
-  if (typeof value === 'number') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw mismatch(at);
 }
 
