@@ -188,6 +188,7 @@ test('a key is created with what was chosen, works, is rotated and revoked; its 
   await dialog.getByRole('textbox', { name: 'Per minute' }).fill('7');
   await dialog.getByRole('button', { name: 'Create', exact: true }).click();
   const secret = await dialog.getByRole('textbox', { name: 'Key' }).inputValue();
+  await expect.poll(() => page.evaluate(() => getSelection()?.toString())).toBe(secret);
   expect(secret).toMatch(/^evg_[A-Za-z0-9]{38}$/);
   expect(await dialog.getByRole('textbox', { name: 'To try it' }).inputValue()).toContain(
     `curl -H 'Authorization: Bearer ${secret}'`,

@@ -77,7 +77,7 @@ export function lineOf({ stepMs, points }, cacheClass, valueOf) {
 }
 
 /**
- * The pulses of several processes as one. The slowest p99 stands for all: the p99 of all can’t be computed from theirs.
+ * The pulses of several processes as one. The slowest p99 stands for all, since theirs don’t tell that of all.
  * @param {readonly Pulse[]} pulses
  * @returns {Pulse['points']} Oldest first; steps without reads are left out.
  */

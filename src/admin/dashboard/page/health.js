@@ -65,6 +65,7 @@ function Tiles({ data }) {
   const line = (/** @type {Parameters<typeof lineOf>[2]} */ valueOf) => lineOf(over, null, valueOf).map(([, y]) => y);
   const recent = pulse.filter(({ at }) => at > nowMs - 2 * data.stepMs);
   const p99 = recent.length === 0 ? null : Math.max(...recent.map(({ p99Ms }) => p99Ms ?? 0));
+  const storeRate = `${rate(counts.storeCalls / seconds)} to the store`;
   const p99s = pulse.map(({ p99Ms }) => p99Ms);
   const stales = pulse.map(({ staleOnError }) => staleOnError);
   const failed = line((each) => each.failed);
@@ -76,7 +77,7 @@ function Tiles({ data }) {
       `${count(counts.reads)} in the last minute`,
       line((each, of) => each.reads / of),
     )}
-    ${tile('Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`, line(callsPerRead))}
+    ${tile('Store calls per read', decimal(callsPerRead(counts)), storeRate, line(callsPerRead))}
     ${tile('Read time p99', duration(p99), '99 of 100 reads took less', p99s)}
     ${tile('Stale on error', count(staleIn(recent)), `${count(staleIn(pulse))} in the last hour`, stales)}
     ${tile('Failed reads', count(counts.failed), `${count(sum(data.points, null).failed)} in the last hour`, failed)}
@@ -128,7 +129,7 @@ function Hour({ data }) {
   const isThen = (/** @type {number} */ at) => pointedMs !== null && at <= pointedMs && pointedMs < at + data.stepMs;
   const then = over.points.find(({ at }) => isThen(at));
   return html`<div class="charts">
-      <${LineChart} title="Hit ratio" lines=${linesOf(hitRatio)} y=${{ top: 1, format: percent }} ...${common} />
+      <${LineChart} title="Hit ratio" lines=${linesOf(hitRatio)} y=${{ top: 1, format: wholePercent }} ...${common} />
       <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} ...${common} />
     </div>
     <p class="hint">
@@ -161,6 +162,11 @@ function ClassTable({ points, stepMs }) {
     '#p99',
   ];
   return table('Classes', columns, rows);
+}
+
+/** @param {number} share */
+function wholePercent(share) {
+  return `${share * 100}\u00a0%`;
 }
 
 /** @param {string} name */

@@ -30,8 +30,12 @@ function IssueDialog({ title, submit, path, bodyOf, close, children }) {
     announce(`The key ${issued.key.name} was created. Its secret is shown once.`);
     await refreshAll();
   };
-  if (result !== null)
-    return html`<${Dialog} title="The key was created" close=${close}><${Secret} ...${result} close=${close} /><//>`;
+  if (result !== null) {
+    // Another key, another dialog: it opens with the focus on the secret, which selects it.
+    return html`<${Dialog} key="secret" title="The key was created" close=${close}>
+      <${Secret} ...${result} close=${close} />
+    <//>`;
+  }
   const cancel = button('Cancel', close);
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${submit} kind="primary" run=${run} buttons=${cancel}>${children}<//>

@@ -92,6 +92,7 @@ export function table(label, columns, rows, empty = 'Nothing yet.') {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   const names = columns.map((column) => column.replace('#', ''));
   const kinds = columns.map((column) => (column === '' ? 'actions' : column.startsWith('#') ? 'number' : ''));
+  const hiddenName = html`<span class="hidden">Actions</span>`;
   const cellOf = (/** @type {Children} */ cell, /** @type {number} */ index) =>
     index === 0
       ? html`<th scope="row">${cell}</th>`
@@ -99,7 +100,7 @@ export function table(label, columns, rows, empty = 'Nothing yet.') {
   return html`<table aria-label=${label}>
     <thead>
       <tr>
-        ${names.map((name, index) => html`<th scope="col" class=${kinds[index]}>${name || html`<span class="hidden">Actions</span>`}</th>`)}
+        ${names.map((name, index) => html`<th scope="col" class=${kinds[index]}>${name || hiddenName}</th>`)}
       </tr>
     </thead>
     <tbody>
@@ -224,7 +225,7 @@ export function Dialog({ title, close, children }) {
 }
 
 /**
- * A dialog that asks before something is changed, and closes when that has been done. `word`: what has to be typed first.
+ * A dialog that asks before a change, and closes when it is made. `word`: what has to be typed first.
  * @param {{ readonly title: string, readonly submit: string, readonly kind?: string, readonly word?: string, readonly run: () => Promise<void>, readonly close: () => void, readonly children?: Children }} props
  */
 export function Ask({ title, submit, kind = 'primary', word = '', run, close, children }) {

@@ -158,7 +158,8 @@ function placeText(curve, place) {
   const [first, last] = [curve[Math.floor(place ?? 0)], curve[Math.ceil(place ?? curve.length - 1)]];
   const between = `${duration(first?.freshMs ?? 0)} and ${duration(last?.freshMs ?? 0)}`;
   if (place === null) return `Predictions are for durations between ${between}.`;
-  return `${last?.extrapolated === true ? 'Extrapolated. ' : ''}${first === last ? '' : `Interpolated between ${between}.`}`;
+  const origin = first === last ? '' : `Interpolated between ${between}.`;
+  return last?.extrapolated === true ? `Extrapolated. ${origin}` : origin;
 }
 
 /** @param {ClassAdvice} advice */
@@ -167,7 +168,8 @@ function basisOf({ reads, since, measured, outdatedLimit }) {
   const limit = `Recommended TTLs keep outdated answers under ${percent(outdatedLimit)}.`;
   if (measured === null) return `${watched} ${limit}`;
   const perRead = decimal(1 - measured.hitRatio);
-  return `${watched} Measured: ${perRead} store calls per read, ${rate(measured.upstreamRps)}. Copies from list pages are not simulated, so go by the differences. ${limit}`;
+  const real = `Measured: ${perRead} store calls per read, ${rate(measured.upstreamRps)}.`;
+  return `${watched} ${real} Copies from list pages are not simulated, so go by the differences. ${limit}`;
 }
 
 /** @param {readonly string[]} shown One text for each measure. */
