@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createMetrics } from './admin/metrics/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
+import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { AdjustableTimes } from './cache/times.ts';
 import { createCacheWatch } from './cache-watch.ts';
@@ -141,10 +141,10 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
-    const reader = assembleReader(this.#parts);
+    const cache = assembleCache(this.#parts);
     // The admin listener comes first, so that probes are answered while the rest starts.
-    this.#admin = await startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin);
-    this.#public = await listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+    this.#admin = await startAdminServer(assembleAdmin(this.#parts, cache, this.#running), admin);
+    this.#public = await listen(assemblePublicApp(this.#parts, cache, this.#running), server, {
       errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
       maxConnections: server.maxConnections,
       hooks: this.#parts.observer.listener,

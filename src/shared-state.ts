@@ -5,11 +5,10 @@
 import { hostname } from 'node:os';
 import { type Audit, type AuditEntry } from './admin/audit.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
-import type { FleetInspector } from './cache/explain.ts';
 import { type MaintenanceControl, type MaintenanceState } from './cache/maintenance.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
+import type { SharedCache, SharedCacheAdmin } from './cache/shared-cache.ts';
 import { type TimesControl } from './cache/times-control.ts';
 import type { AdjustableTimes } from './cache/times.ts';
 import type { Clock } from './clock.ts';
@@ -37,12 +36,10 @@ export interface SharedState {
   /** Makes limits that all processes share. */
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */
-  readonly fleet: Fleet | null;
+  readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
   readonly maintenance: MaintenanceControl;
-  /** Null for a gateway that is alone. */
-  readonly inspector: FleetInspector | null;
   readonly audit: Audit;
   readonly members: Instances;
   readonly insight: Insight;

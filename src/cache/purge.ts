@@ -1,8 +1,9 @@
 /** Purging by tag, for operators. */
 import { singleKey } from './cache-key.ts';
+import type { Tagged, Usage } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { CacheTier, MaybePromise, Tagged, Usage } from './ports.ts';
 import type { PurgeLog, PurgeMode } from './purge-log.ts';
+import type { SharedCacheAdmin } from './shared-cache.ts';
 import type { Tag } from './tags.ts';
 
 const WORKSPACE = 'workspace:';
@@ -23,7 +24,7 @@ export interface PurgeResult extends Usage {
 export interface PurgeDependencies {
   readonly memory: MemoryTier;
   /** The fleet's tier; null for a gateway that is alone. */
-  readonly shared: CacheTier | null;
+  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure'> | null;
   readonly purges: PurgeLog;
 }
 
@@ -61,7 +62,7 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
   const found = new Set<string>();
   for (const kind of ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const) {
     const key = singleKey(kind, evaluationId);
-    for (const copy of [memory.get(key), await orElse(undefined, () => shared?.get(key))]) {
+    for (const copy of [memory.get(key), await orElse(null, async () => (await shared?.get(key)) ?? null)]) {
       for (const tag of copy?.tags ?? []) {
         if (tag.startsWith(WORKSPACE)) found.add(tag.slice(WORKSPACE.length));
       }
@@ -71,7 +72,7 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
 }
 
 /** A tier that is out of reach must not keep an operator from purging: the log is elsewhere. */
-async function orElse<R>(fallback: R, run: () => MaybePromise<R>): Promise<R> {
+async function orElse<R>(fallback: R, run: () => Promise<R>): Promise<R> {
   try {
     return await run();
   } catch {

@@ -3,19 +3,12 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
 import { CacheNames } from '../redis/names.ts';
-import type { FleetInspector } from './explain.ts';
 import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
-import { FlightChannel } from './redis-flight-channel.ts';
-import { guarded } from './redis-guard.ts';
+import { RedisSharedCache } from './redis/shared-tier.ts';
 import { type Hearing, RedisHearing } from './redis-hearing.ts';
-import { RedisInspector } from './redis-inspect.ts';
-import { RedisLeases } from './redis-leases.ts';
-import { recheckMemory } from './redis-recheck.ts';
 import { RedisState } from './redis-state.ts';
-import { RedisTier } from './redis-tier.ts';
 import type { AdjustableTimes } from './times.ts';
 import type { TimesControl } from './times-control.ts';
 import type { Timers } from '../timers.ts';
@@ -58,12 +51,10 @@ export interface RedisFleetHealth {
 }
 
 export interface RedisFleet {
-  readonly fleet: Fleet;
+  readonly sharedCache: RedisSharedCache;
   readonly purges: PurgeLog;
   readonly timesControl: TimesControl;
   readonly maintenance: MaintenanceControl;
-  /** Shows operators what the fleet holds of a key. */
-  readonly inspector: FleetInspector;
   health(): readonly RedisFleetHealth[];
   /** Stops listening and looking. The links go on. */
   close(): void;
@@ -90,11 +81,8 @@ export async function openRedisFleet(options: RedisFleetOptions): Promise<RedisF
 }
 
 class Member implements RedisFleet {
-  readonly fleet: Fleet;
-  readonly inspector: FleetInspector;
+  readonly sharedCache: RedisSharedCache;
   readonly #options: RedisFleetOptions;
-  readonly #tier: RedisTier;
-  readonly #channel: FlightChannel;
   readonly #state: RedisState;
   readonly #hearing: Readonly<Record<RedisRole, RedisHearing>>;
   readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
@@ -102,18 +90,17 @@ class Member implements RedisFleet {
   constructor(options: RedisFleetOptions) {
     this.#options = options;
     const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
-    const self = randomUUID();
-    const names = new CacheNames(options.store);
-    const onBroken = (error: unknown): void => this.#report('decode', error);
-    this.#tier = new RedisTier({ redis: link, servers: () => link.servers(), names, times, onBroken });
-    this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new RedisState(state, options);
-    this.inspector = new RedisInspector({ link, names });
-    const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs, onBroken });
-    this.fleet = {
-      ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
-      onStored: (listener) => this.#channel.onStored(listener),
-    };
+    this.sharedCache = new RedisSharedCache({
+      link,
+      names: new CacheNames(options.store),
+      times,
+      timers,
+      self: randomUUID(),
+      leaseMs,
+      isPurgeLogKnown: () => this.#state.purges.isKnown,
+      onBroken: (error) => this.#report('decode', error),
+    });
     this.#hearing = {
       state: this.#listen(state, () => this.#lookAtState()),
       cache: this.#listen(link, () => link.ping()),
@@ -154,7 +141,7 @@ class Member implements RedisFleet {
   close(): void {
     for (const hearing of Object.values(this.#hearing)) hearing.close();
     this.#state.close();
-    this.#channel.close();
+    this.sharedCache.close();
   }
 
   /** A Cluster answers where all of it does: the state lies at one of its nodes, and messages may come from any. */
@@ -190,7 +177,7 @@ class Member implements RedisFleet {
   }
 
   #recheckMemory(): void {
-    const rechecked = recheckMemory(this.#options.memory, this.#tier);
+    const rechecked = this.sharedCache.recheck(this.#options.memory);
     rechecked.catch((error: unknown) => this.#report('recheck', error));
   }
 

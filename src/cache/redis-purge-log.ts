@@ -6,7 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { afterChange, type RedisCommands } from '../redis/connection.ts';
 import { type PurgeLog, type PurgeMode, type PurgePosition, PurgeTable } from './purge-log.ts';
-import { tagSchema } from './redis-entry.ts';
+import { tagSchema } from './redis/entry-format.ts';
 import { appendPurge, type KnownPurges, type StateReply } from './redis-state-scripts.ts';
 import type { Tag } from './tags.ts';
 

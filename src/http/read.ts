@@ -1,6 +1,7 @@
 /** What the handlers of both surfaces are made of: the request as the cache sees it, and one record as a response. */
-import { Derivation, type Entry } from '../cache/entry.ts';
-import type { CacheRead, ReadContext } from '../cache/reader.ts';
+import { Derivation } from '../cache/entry.ts';
+import type { Cache, CacheRead, Reader } from '../cache/reader.ts';
+import type { CacheRequest } from '../cache/request.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
 import { Representation } from './representation.ts';
@@ -46,7 +47,7 @@ export function queryOf(ctx: Context): URLSearchParams {
 }
 
 /** Who reads, for the cache. `workspaceIds` narrows the workspaces of the key. */
-export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
+export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
   const { requestId, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
   const reader = { requestId, route: route.template, workspaceIds, isWaiting };
@@ -80,36 +81,35 @@ export function listOf<T>({ entry }: CacheRead<T>): T {
   return entry.answer.record;
 }
 
-/** The record that was read. Throws the route's 404 if there is none, or none that this reader may see (K7). */
-export function visibleRecord<T>(route: Route, entry: Entry<T>, isVisible: (record: T) => boolean): T {
-  if (entry.answer.kind === 'absent' || !isVisible(entry.answer.record)) throw notFound(route);
+/** The record that was read, which the cache has authorized. Throws the route's 404 if there is none for this reader (K7). */
+export function foundRecord<T>(route: Route, { entry }: CacheRead<T>): T {
+  if (entry.answer.kind === 'absent') throw notFound(route);
   return entry.answer.record;
 }
 
-export interface RecordRead<T> {
-  readonly read: (id: string, reader: ReadContext) => CacheRead<T> | Promise<CacheRead<T>>;
-  /** Beside the workspace, which is always checked. */
-  readonly isVisible?: (record: T) => boolean;
+export interface RecordHandler<T> {
+  readonly cache: Cache;
+  readonly requestFor: (id: string) => CacheRequest<T>;
+  /** Whether the record has a public form at all. */
+  readonly isPublic?: (record: T) => boolean;
   readonly toPublic: (record: T) => object;
 }
 
 /** The handler of a route that shows one record. Its public form is rendered once per entry. */
-export function showRecord<T extends { readonly workspaceId: string }>(
+export function showRecord<T>(
   route: Route<RecordRequest>,
-  { read, isVisible = () => true, toPublic }: RecordRead<T>,
+  { cache, requestFor, isPublic = () => true, toPublic }: RecordHandler<T>,
 ): (ctx: RouteContext) => Promise<void> {
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return async (ctx) => {
     const { id, workspaceIds } = requestOf(route, ctx);
-    const reader = readerOf(ctx, route, workspaceIds ?? undefined);
-    const found = await read(id, reader);
-    // Decided on every request, cached or not: a record of another workspace is none (K5, K6).
-    const isOwn = (record: T): boolean => reader.workspaceIds.includes(record.workspaceId) && isVisible(record);
-    const record = visibleRecord(route, found.entry, isOwn);
+    const read = await cache.read(requestFor(id), readerOf(ctx, route, workspaceIds ?? undefined));
+    const record = foundRecord(route, read);
+    if (!isPublic(record)) throw notFound(route);
     await respond(
       ctx,
-      found,
-      representations.of(found.entry, () => new Representation(toPublic(record))),
+      read,
+      representations.of(read.entry, () => new Representation(toPublic(record))),
     );
   };
 }
