@@ -165,12 +165,12 @@ class RedisLease implements Lease {
 
   async complete({ entry, negative }: Completed): Promise<Completion> {
     const { key, names, times, channel } = this.#parts;
-    const end =
+    const message =
       entry === null
-        ? ({ end: 'released' } as const)
-        : ({ end: 'stored', filledAtMs: entry.entry.filledAtMs } as const);
+        ? channel.message({ end: 'released', key })
+        : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
     const args = [
-      channel.message({ ...end, key }),
+      message,
       ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, times)),
       ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
     ];
