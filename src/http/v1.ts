@@ -19,8 +19,8 @@ import {
   listOf,
   listQuery,
   type Page,
+  parserOf,
   readerOf,
-  requestOf,
   showRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
@@ -161,10 +161,12 @@ export const V1_ROUTES: readonly Route[] = [
 
 export function v1Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v1', strict: true, sensitive: true });
+  const parseList = parserOf(listReports);
+  const parseTranscript = parserOf(getReportTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
-    const { query, page: asked } = requestOf(listReports, ctx);
+    const { query, page: asked } = parseList(ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
     const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
@@ -204,7 +206,7 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
   );
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
-    const { id } = requestOf(getReportTranscript, ctx);
+    const { id } = parseTranscript(ctx);
     const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
     const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
     const record = foundRecord(getReportTranscript, read);

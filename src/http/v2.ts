@@ -30,9 +30,9 @@ import {
   listOf,
   listQuery,
   type Page,
+  parserOf,
   queryOf,
   readerOf,
-  requestOf,
   showRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
@@ -214,10 +214,12 @@ export const V2_ROUTES: readonly Route[] = [
 
 export function v2Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
+  const parseList = parserOf(listCalls);
+  const parseTranscript = parserOf(getCallTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
 
   router.get(listCalls.name, listCalls.path, ...guards(listCalls, 'calls.read'), async (ctx) => {
-    const { query, page: asked } = requestOf(listCalls, ctx);
+    const { query, page: asked } = parseList(ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listCalls));
     const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
@@ -241,7 +243,7 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
     getCallTranscript.path,
     ...guards(getCallTranscript, 'calls.read'),
     async (ctx) => {
-      const { id, page: asked } = requestOf(getCallTranscript, ctx);
+      const { id, page: asked } = parseTranscript(ctx);
       const read = await cache.read(RECORD_REQUESTS.transcript(id), readerOf(ctx, getCallTranscript));
       const record = foundRecord(getCallTranscript, read);
       ctx.state.signal.throwIfAborted();
