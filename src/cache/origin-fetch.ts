@@ -75,7 +75,7 @@ type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
 type Fetched<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
 const REMEMBER_FAILURES_MS = 1000;
-/** How long a waiter trusts to be woken before it looks by itself. */
+/** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
 /** The call was never sent. */
 const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
@@ -176,7 +176,7 @@ export class OriginFetcher {
   #backfill(entries: readonly Keyed[]): void {
     if (entries.length === 0) return;
     this.#options.memory.backfill(entries);
-    void this.#try('seed', () => this.#options.sharedCache.backfill(entries));
+    void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
   }
 
   /**
@@ -190,25 +190,27 @@ export class OriginFetcher {
     const report = (end: LeaseWaitEnd): void =>
       events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - beganAtMs });
     const following = sharedCache.follow(key);
+    let found = local;
+    let mustLook = true;
     try {
-      for (let isWoken = false; clock.nowMs() - beganAtMs < deadlineMs;) {
-        const shared = await copies.inSharedCache(task.request, task.reader);
-        const copy = sufficientCopy(newerOf(local, shared), task) ?? (isWoken ? newsOf(shared, local, task) : null);
+      while (clock.nowMs() - beganAtMs < deadlineMs) {
+        if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
+        const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
           report('stored');
           return foundIn('elsewhere', copy);
         }
-        const attempt = await this.#acquire(task, newerOf(local, shared));
+        const attempt = await this.#acquire(task, found);
         if (attempt.status !== 'held') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
-          return await this.#proceed(task, newerOf(local, shared), attempt);
+          return await this.#proceed(task, found, attempt);
         }
         const end = await following.next(LOOK_EVERY_MS);
         if (end?.kind === 'failed') {
           report('failed');
           throw fromFailure(end.failure);
         }
-        isWoken = end !== null;
+        mustLook = end !== null;
       }
       report('timeout');
       throw new StoreError('timeout', `another process's call to the store took longer than ${deadlineMs} ms`);
@@ -313,10 +315,10 @@ function sufficientCopy<T>(found: Found<T>, { request, reader }: FetchTask<T>): 
 }
 
 /** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
-function newsOf<T>(shared: Found<T>, local: Found<T>, { request, reader, held }: FetchTask<T>): CachedCopy<T> | null {
+function newsOf<T>(found: Found<T>, local: Found<T>, { request, reader, held }: FetchTask<T>): CachedCopy<T> | null {
   const seen = [held, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
-  const { copy, negative } = authorize(shared, request, reader);
+  const { copy, negative } = authorize(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
 }
 
