@@ -9,7 +9,7 @@ import { broadcast } from './telemetry/events.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import type { Cache } from './cache/reader.ts';
 import { UnsharedCache } from './cache/shared-cache.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { CacheWatch } from './cache-watch.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -38,7 +38,7 @@ export interface Parts {
   readonly metrics: Metrics;
   readonly observer: Observer;
   readonly dependencies: DependencyWatch;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly memory: MemoryTier;
   readonly watch: CacheWatch;
   readonly shared: SharedState;

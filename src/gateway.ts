@@ -5,7 +5,7 @@ import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
 import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
-import { AdjustableTimes } from './cache/times.ts';
+import { TtlPolicy } from './cache/ttl-policy.ts';
 import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -70,7 +70,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const metrics = createMetrics({ version: VERSION });
   const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
   const observer = createObserver({ logger, metrics, dependencies, clock });
-  const times = new AdjustableTimes(config.cache.classes);
+  const times = new TtlPolicy(clock, config.cache.classes);
   const maintenance = watchMaintenance(dependencies, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);

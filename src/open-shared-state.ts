@@ -1,11 +1,11 @@
 /** Opens what gateway processes share, in Redis or in the memory of a process that is alone. */
 import { randomUUID } from 'node:crypto';
 import { AUDIT_CAPACITY, createAudit } from './admin/audit.ts';
-import { maintenanceGate } from './cache/maintenance-gate.ts';
-import { LocalMaintenance } from './cache/maintenance.ts';
+import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
+import { maintenanceGate, MemoryMaintenance } from './cache/maintenance.ts';
 import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { systemTimers } from './timers.ts';
-import { LocalTimesControl } from './cache/times-control.ts';
+import { MemoryTtlControl } from './cache/ttl-policy.ts';
 import { openInsight } from './insight.ts';
 import type { KeyLookup } from './keys/key.ts';
 import { createMemoryRegistry } from './keys/memory-registry.ts';
@@ -38,8 +38,13 @@ function openAlone(options: SharedStateOptions): SharedState {
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     sharedCache: null,
     purges: new MemoryPurgeLog(),
-    timesControl: new LocalTimesControl(times),
-    maintenance: new LocalMaintenance(maintenance),
+    timesControl: new MemoryTtlControl({
+      policy: times,
+      clock,
+      timers: systemTimers,
+      onEnd: (end) => void audit.record(ttlEndEntry(end)),
+    }),
+    maintenance: new MemoryMaintenance(maintenance),
     audit,
     members,
     insight,

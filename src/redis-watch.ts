@@ -1,7 +1,7 @@
 /** Watches Redis, and what of a gateway depends on it: for `/readyz`, the metrics and the log. */
 import type { Metrics } from './admin/metrics/recorders.ts';
 import type { RedisFleet, RedisFleetHooks } from './cache/redis-fleet.ts';
-import type { Hearing } from './cache/redis-hearing.ts';
+import type { Connectivity } from './cache/redis/connectivity.ts';
 import type { Clock } from './clock.ts';
 import type { DependencyWatch, Sighting } from './dependencies.ts';
 import { formatDuration } from './duration.ts';
@@ -30,7 +30,7 @@ export interface WatchedState {
 export class RedisWatch {
   readonly #options: RedisWatchOptions;
   readonly #reasons = new Map<RedisRole, unknown>();
-  readonly #hearing: Record<RedisRole, Hearing> = { state: 'alone', cache: 'alone' };
+  readonly #hearing: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
   /** Why a request was decided on without Redis; null where the last was not. While Redis is absent none will be. */
   #alone: { readonly reason: unknown } | null = null;
   /** Null before the first beat that could have been heard. */
@@ -44,12 +44,12 @@ export class RedisWatch {
     this.#options = options;
   }
 
-  get hearing(): Readonly<Record<RedisRole, Hearing>> {
+  get hearing(): Readonly<Record<RedisRole, Connectivity>> {
     return this.#hearing;
   }
 
   get isQuotaExact(): boolean {
-    return this.#alone === null && this.#hearing.state !== 'alone';
+    return this.#alone === null && this.#hearing.state !== 'disconnected';
   }
 
   readonly linkHooks: RedisHooks = {

@@ -1,5 +1,6 @@
 /** What gateway processes share through Redis. */
-import { AUDIT_CAPACITY } from './admin/audit.ts';
+import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
+import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
 import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
@@ -32,7 +33,8 @@ export async function openFleet(
   const state = connect('state', { url, timeoutMs }, watch);
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
-  const caches = await openCaches(options, watch, { state, cache });
+  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const caches = await openCaches(options, watch, { state, cache, audit });
   const registry = createRedisRegistry({
     link: state,
     clock,
@@ -48,7 +50,6 @@ export async function openFleet(
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
-  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const quota = tracing.quota(
     openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }),
   );
@@ -97,10 +98,11 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 function openCaches(
   { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
   watch: RedisWatch,
-  links: { readonly state: RedisLink; readonly cache: RedisLink },
+  { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
 ): Promise<RedisFleet> {
   return openRedisFleet({
-    ...links,
+    state,
+    cache,
     store: source.identity,
     memory,
     times,
@@ -111,6 +113,7 @@ function openCaches(
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
       onHearing: watch.onHearing,
+      onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     },
   });
 }

@@ -9,8 +9,7 @@ import { type MaintenanceControl, type MaintenanceState } from './cache/maintena
 import type { MemoryTier } from './cache/memory-tier.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from './cache/shared-cache.ts';
-import { type TimesControl } from './cache/times-control.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import type { TtlControl, TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
@@ -38,7 +37,7 @@ export interface SharedState {
   /** Null for a gateway that is alone. */
   readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly purges: PurgeLog;
-  readonly timesControl: TimesControl;
+  readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly members: Instances;
@@ -54,7 +53,7 @@ export interface SharedStateOptions {
   readonly metrics: Metrics;
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   /** Of this process. */
   readonly maintenance: MaintenanceState;
   readonly source: StoreSource;

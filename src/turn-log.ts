@@ -5,8 +5,8 @@ import type { Logger } from './log/logger.ts';
 type Words = Readonly<Record<string, string>>;
 
 const REDIS: Words = {
-  alone: 'Redis does not answer',
-  deaf: 'Redis answers, but its messages do not arrive: nothing is served from memory',
+  disconnected: 'Redis does not answer',
+  subscriptionLost: 'Redis answers, but its messages do not arrive: nothing is served from memory',
   ok: 'Redis answers again',
 };
 

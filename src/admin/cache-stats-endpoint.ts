@@ -2,7 +2,7 @@
 import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { ClassCounts } from './cache-counts.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -46,7 +46,8 @@ export function usageByClass(tier: Pick<MemoryTier, 'measure'>, purges: PurgeLog
   for (const cacheClass of CACHE_CLASSES) {
     const isHeld = (stored: Tagged): boolean =>
       isOf(cacheClass, stored) && purges.since(stored.position, stored.tags) !== 'hard';
-    byClass.set(cacheClass, tier.measure(isHeld));
+    const { entries, bytes } = tier.measure(isHeld);
+    byClass.set(cacheClass, { entries, bytes });
   }
   return byClass;
 }

@@ -1,10 +1,10 @@
 /** What the cache keeps: one answer of the store, what was made from it, and what it can be purged by. */
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found } from '../upstream/store.ts';
-import type { PurgePosition } from './purge-log.ts';
+import type { PurgeEpoch } from './purge-log.ts';
 import type { CacheRequest } from './request.ts';
 import type { Tag } from './tags.ts';
-import type { CacheClass } from './times.ts';
+import type { CacheClass } from './ttl-policy.ts';
 
 /** Notified of the bytes by which the data derived from an entry has grown. */
 type GrowthListener = (bytes: number) => void;
@@ -79,7 +79,7 @@ export interface StoredEntry<T = unknown> {
   readonly entry: Entry<T>;
   readonly tags: readonly Tag[];
   /** Where the purge log stood before the fetch began. */
-  readonly position: PurgePosition;
+  readonly position: PurgeEpoch;
   /** When the answer had arrived, Unix milliseconds; the fetch began at `entry.filledAtMs`. */
   readonly fetchedAtMs: number;
 }
@@ -95,6 +95,11 @@ export interface Keyed {
 export interface Usage {
   readonly entries: number;
   readonly bytes: number;
+}
+
+export interface Measured extends Usage {
+  /** False if counting was cut short: there is more. */
+  readonly isComplete: boolean;
 }
 
 /** The class whose times rule an answer. */

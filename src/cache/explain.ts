@@ -24,7 +24,7 @@ import type { FlightView, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
 import type { Tag } from './tags.ts';
-import type { CacheClass, CacheTimes } from './times.ts';
+import type { CacheClass, CacheTtl } from './ttl-policy.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
@@ -72,7 +72,7 @@ export interface Explanation {
   readonly key: string;
   /** The class whose times rule the answer: of the copy that is held, else of the request. */
   readonly class: CacheClass;
-  readonly times: CacheTimes;
+  readonly times: CacheTtl;
   readonly memory: Copy | null;
   /** It is known that the record is of another workspace than those asked for: to this reader, there is none. */
   readonly isKnownForeign: boolean;

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { workspaceSetOf } from './access.ts';
 import { isSearchKey } from './cache-key.ts';
-import type { Keyed, StoredEntry, Tagged, Usage } from './entry.ts';
+import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
 import { hash32 } from './hash.ts';
 import type { Reader } from './reader.ts';
 
@@ -168,7 +168,7 @@ export class MemoryTier {
   }
 
   /** How much of it matches. Looks at every entry. */
-  measure(matches: (stored: Tagged) => boolean): Usage {
+  measure(matches: (stored: Tagged) => boolean): Measured {
     let entries = 0;
     let bytes = 0;
     for (const slot of [...this.#searched.values(), ...this.#rest.values()]) {
@@ -181,7 +181,7 @@ export class MemoryTier {
       entries += matching;
       bytes += matching * weighNegative(key);
     }
-    return { entries, bytes };
+    return { entries, bytes, isComplete: true };
   }
 
   #createCache(maxBytes: number): LRUCache<string, Slot> {

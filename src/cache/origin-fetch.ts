@@ -27,7 +27,7 @@ import {
 } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
 import { type Answered, answered, backfillsOf } from './store-answer.ts';
-import { isKept } from './times.ts';
+import { isCacheable } from './ttl-policy.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;
@@ -170,7 +170,7 @@ export class OriginFetcher {
     let isInMemory = entry !== null && memory.set(request.key, entry);
     if (negative !== null) isInMemory = memory.setNegative(request.key, workspaceSetOf(reader), negative);
     if (entry !== null) this.#backfill(backfillsOf(request, entry, (key) => memory.get(key)));
-    return (isInMemory || completion === 'stored') && isKept(times.of(classOf(request.kind, served.entry)));
+    return (isInMemory || completion === 'stored') && isCacheable(times.of(classOf(request.kind, served.entry)));
   }
 
   #backfill(entries: readonly Keyed[]): void {

@@ -5,7 +5,7 @@ import { mix32 } from './hash.ts';
 import type { Maintenance } from './maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Tier } from './reader.ts';
-import { type CacheTimes, isKept, type TimesInForce } from './times.ts';
+import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
 
 /**
  * - `fresh`: served as it is
@@ -32,7 +32,7 @@ export interface CachedCopy<T = unknown> extends Freshness {
 
 /** What freshness depends on beside the entry and the time. */
 export interface FreshnessPolicy {
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   readonly purges: Pick<PurgeLog, 'since'>;
 }
 
@@ -58,14 +58,14 @@ export function freshnessOf(
 }
 
 /** The state of an entry that is fresh for that long; `staleMs` and `errorMs` both count from the end of freshness (C2). */
-export function stateAt(ttlMs: number, { staleMs, errorMs }: CacheTimes): FreshnessState {
+export function stateAt(ttlMs: number, { staleMs, errorMs }: CacheTtl): FreshnessState {
   if (ttlMs > 0) return 'fresh';
   if (-ttlMs < staleMs) return 'stale';
   return -ttlMs < errorMs ? 'usable-on-error' : 'expired';
 }
 
 /** How long an answer with that jitter, a number in [0, 1), is fresh. */
-export function jitteredFreshMs({ freshMs }: Pick<CacheTimes, 'freshMs'>, jitter: number): number {
+export function jitteredFreshMs({ freshMs }: Pick<CacheTtl, 'freshMs'>, jitter: number): number {
   return Math.floor(freshMs * (1 - MAX_JITTER * jitter));
 }
 
@@ -147,8 +147,8 @@ function isNewer(one: CachedCopy, other: CachedCopy): boolean {
 }
 
 /** Why a read goes to the store. `times` are those of the class of what is held, else of what is asked for. */
-export function missReasonOf(held: CachedCopy | null, times: CacheTimes, wasEvicted: boolean): MissReason {
-  if (!isKept(times)) return 'not-cacheable';
+export function missReasonOf(held: CachedCopy | null, times: CacheTtl, wasEvicted: boolean): MissReason {
+  if (!isCacheable(times)) return 'not-cacheable';
   if (held !== null) return held.state === 'purged' ? 'purged' : 'expired';
   return wasEvicted ? 'evicted' : 'never-seen';
 }

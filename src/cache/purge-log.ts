@@ -7,7 +7,7 @@
 import type { Tag } from './tags.ts';
 
 /** Where a purge log stood. Positions in different histories can't be compared. */
-export interface PurgePosition {
+export interface PurgeEpoch {
   /** Another one whenever the log had to begin anew. */
   readonly history: string;
   readonly sequence: number;
@@ -18,9 +18,11 @@ export type PurgeMode = 'soft' | 'hard';
 
 export interface PurgeLog {
   /** Where the log stands. Read before a fetch begins; never ahead of what this process knows. */
-  position(): PurgePosition;
+  position(): PurgeEpoch;
+  /** The log as it stands now; later purges do not change it. */
+  snapshot(): Pick<PurgeLog, 'since'>;
   /** The worst that has befallen an entry with these tags since that position; null for nothing. */
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null;
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
   /** Purges the tags; once it resolves, this process knows it and all others are told. */
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void>;
 }
@@ -51,7 +53,7 @@ export class PurgeTable {
     this.#floor = sequence;
   }
 
-  get position(): PurgePosition {
+  get position(): PurgeEpoch {
     return { history: this.history, sequence: this.#sequence };
   }
 
@@ -65,7 +67,7 @@ export class PurgeTable {
     this.#forgetOldest();
   }
 
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null {
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     if (position.history !== this.history || position.sequence < this.#floor) return 'hard';
     if (position.sequence >= this.#sequence) return null;
     let worst: PurgeMode | null = null;
@@ -76,6 +78,13 @@ export class PurgeTable {
       if (last.soft > position.sequence) worst = 'soft';
     }
     return worst;
+  }
+
+  copy(): PurgeTable {
+    const copy = new PurgeTable(this.history, this.#floor, this.#maxTags);
+    copy.#sequence = this.#sequence;
+    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
+    return copy;
   }
 
   #forgetOldest(): void {
@@ -95,12 +104,16 @@ export class MemoryPurgeLog implements PurgeLog {
     this.#table = new PurgeTable('memory', 0, maxTags);
   }
 
-  position(): PurgePosition {
+  position(): PurgeEpoch {
     return this.#table.position;
   }
 
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null {
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     return this.#table.since(position, tags);
+  }
+
+  snapshot(): Pick<PurgeLog, 'since'> {
+    return this.#table.copy();
   }
 
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {

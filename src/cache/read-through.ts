@@ -8,7 +8,7 @@ import { StoreError } from '../upstream/store.ts';
 import { concernsOthers, isOfKind, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
 import { authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { type MaintenanceWatch, NO_MAINTENANCE, pausedError } from './maintenance.ts';
+import { type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
 import { type FetchResult, OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isServedOnError, missReasonOf, plan } from './plan.ts';
 import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
@@ -103,7 +103,7 @@ export class ReadThrough implements Cache {
         break;
     }
     this.#reportFailed(read, this.#missReason(request, next.held));
-    throw pausedError(next.maintenance, this.#options.clock);
+    throw maintenanceError(next.maintenance, this.#options.clock);
   }
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */

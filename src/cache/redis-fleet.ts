@@ -6,11 +6,10 @@ import { CacheNames } from '../redis/names.ts';
 import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { PurgeLog } from './purge-log.ts';
+import { type Connectivity, ConnectivityWatch } from './redis/connectivity.ts';
 import { RedisSharedCache } from './redis/shared-tier.ts';
-import { type Hearing, RedisHearing } from './redis-hearing.ts';
-import { RedisState } from './redis-state.ts';
-import type { AdjustableTimes } from './times.ts';
-import type { TimesControl } from './times-control.ts';
+import { StateSync } from './redis/state-sync.ts';
+import type { TtlControl, TtlEnd, TtlPolicy } from './ttl-policy.ts';
 import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
@@ -20,9 +19,11 @@ export interface RedisFleetHooks {
   /** A change of whether this process hears of the fleet. `reason` is why Redis doesn't answer; null else. */
   readonly onHearing?: (report: {
     readonly role: RedisRole;
-    readonly hearing: Hearing;
+    readonly hearing: Connectivity;
     readonly reason: unknown;
   }) => void;
+  /** TTLs have ended by themselves; called in one process of all. */
+  readonly onTtlEnd?: (end: TtlEnd) => void;
 }
 
 export interface RedisFleetOptions {
@@ -34,7 +35,7 @@ export interface RedisFleetOptions {
   /** Of this process: what it holds is dropped while it can't be known to be true. */
   readonly memory: MemoryTier;
   /** Of this process: what is set for the fleet is set here. */
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -53,7 +54,7 @@ export interface RedisFleetHealth {
 export interface RedisFleet {
   readonly sharedCache: RedisSharedCache;
   readonly purges: PurgeLog;
-  readonly timesControl: TimesControl;
+  readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   health(): readonly RedisFleetHealth[];
   /** Stops listening and looking. The links go on. */
@@ -64,10 +65,10 @@ const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
 
-const DETAILS: Readonly<Record<Hearing, string>> = {
-  hearing: 'answers, and its messages arrive',
-  deaf: 'answers, but its messages do not arrive: nothing is served from memory',
-  alone: 'does not answer: this process goes on by itself',
+const DETAILS: Readonly<Record<Connectivity, string>> = {
+  connected: 'answers, and its messages arrive',
+  subscriptionLost: 'answers, but its messages do not arrive: nothing is served from memory',
+  disconnected: 'does not answer: this process goes on by itself',
 };
 
 /**
@@ -83,14 +84,14 @@ export async function openRedisFleet(options: RedisFleetOptions): Promise<RedisF
 class Member implements RedisFleet {
   readonly sharedCache: RedisSharedCache;
   readonly #options: RedisFleetOptions;
-  readonly #state: RedisState;
-  readonly #hearing: Readonly<Record<RedisRole, RedisHearing>>;
+  readonly #state: StateSync;
+  readonly #hearing: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
   constructor(options: RedisFleetOptions) {
     this.#options = options;
     const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
-    this.#state = new RedisState(state, options);
+    this.#state = new StateSync(state, { ...options, onTtlEnd: (end) => options.hooks?.onTtlEnd?.(end) });
     this.sharedCache = new RedisSharedCache({
       link,
       names: new CacheNames(options.store),
@@ -111,8 +112,8 @@ class Member implements RedisFleet {
     return this.#state.purges;
   }
 
-  get timesControl(): TimesControl {
-    return this.#state.times;
+  get timesControl(): TtlControl {
+    return this.#state.ttl;
   }
 
   get maintenance(): MaintenanceControl {
@@ -134,7 +135,7 @@ class Member implements RedisFleet {
   health(): readonly RedisFleetHealth[] {
     return (['state', 'cache'] as const).map((role) => {
       const hearing = this.#hearing[role].now;
-      return { name: `redis-${role}`, status: hearing === 'hearing' ? 'ok' : 'degraded', detail: DETAILS[hearing] };
+      return { name: `redis-${role}`, status: hearing === 'connected' ? 'ok' : 'degraded', detail: DETAILS[hearing] };
     });
   }
 
@@ -150,19 +151,19 @@ class Member implements RedisFleet {
     await Promise.all([this.#state.look(), state.kind === 'cluster' ? state.ping() : null]);
   }
 
-  #listen(link: RedisLink, look: () => Promise<void>): RedisHearing {
+  #listen(link: RedisLink, look: () => Promise<void>): ConnectivityWatch {
     const { clock, timers, hooks } = this.#options;
     const { role } = link;
-    return new RedisHearing({
+    return new ConnectivityWatch({
       link,
       look,
       clock,
       timers,
       onChange: (hearing, before, reason) => {
-        if (hearing === 'hearing') this.#openings[role].resolve();
+        if (hearing === 'connected') this.#openings[role].resolve();
         this.#trustMemory();
         // The purge log was looked up by now. What others stored meanwhile has to be asked for.
-        if (role === 'cache' && hearing === 'hearing' && before === 'alone') this.#recheckMemory();
+        if (role === 'cache' && hearing === 'connected' && before === 'disconnected') this.#recheckMemory();
         hooks?.onHearing?.({ role, hearing, reason });
       },
     });
@@ -171,8 +172,8 @@ class Member implements RedisFleet {
   /** C8: what others change must be heard of, unless nobody can be told of anything. */
   #trustMemory(): void {
     const { memory } = this.#options;
-    const isDeaf = Object.values(this.#hearing).some(({ now }) => now === 'deaf');
-    if (isDeaf) memory.suspend();
+    const isBehind = Object.values(this.#hearing).some(({ now }) => now === 'subscriptionLost');
+    if (isBehind) memory.suspend();
     else memory.resume();
   }
 

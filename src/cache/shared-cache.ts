@@ -3,7 +3,7 @@
  * never notices more than a miss.
  */
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import type { Keyed, StoredEntry, Tagged, Usage } from './entry.ts';
+import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
 
 /** What is shared under a key. Everything was checked to be an entry. */
 export interface Shared {
@@ -65,8 +65,8 @@ export interface Following {
 
 /** What is shared of a key, for operators. */
 export interface Inspection {
-  readonly entry: (Measured & { readonly keptForMs: number | null }) | null;
-  readonly negative: (Measured & { readonly keptForMs: number | null }) | null;
+  readonly entry: (Sized & { readonly keptForMs: number | null }) | null;
+  readonly negative: (Sized & { readonly keptForMs: number | null }) | null;
   /** Something is there that is no entry. It counts as nothing. */
   readonly isBroken: boolean;
   /** How long the lease is still held by some process; null if nobody has it. */
@@ -75,7 +75,7 @@ export interface Inspection {
   readonly hasJustFailed: boolean;
 }
 
-interface Measured {
+interface Sized {
   readonly stored: StoredEntry;
   readonly bytes: number;
 }
@@ -97,8 +97,8 @@ export interface SharedCache {
 /** What operators need of it. */
 export interface SharedCacheAdmin {
   get(key: string): Promise<StoredEntry | null>;
-  /** How much of it matches. Looks at every entry. */
-  measure(matches: (stored: Tagged) => boolean): Promise<Usage>;
+  /** How much of it matches. Looks at every entry, until `deadline` aborts. */
+  measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured>;
   /** `workspaceSet`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
 }

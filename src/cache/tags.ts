@@ -7,7 +7,7 @@ import {
   UUID_PATTERN,
 } from '../domain/records.ts';
 import type { ListQuery } from '../upstream/store.ts';
-import { CACHE_CLASSES, type CacheClass } from './times.ts';
+import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags of the admin interface; and `lists-of`, the lists over a workspace, which a purged evaluation takes along. */
 export type Tag =

@@ -268,6 +268,18 @@ describe('the purge log in Redis', () => {
     await expectPurged();
   });
 
+  test('C6: a purge is published before anything is counted', async () => {
+    const monitor = await (await world.raw()).monitor();
+    const commands: string[] = [];
+    monitor.on('monitor', (_time: string, args: readonly string[]) => commands.push(args.join(' ').toLowerCase()));
+    await world.change('POST', PURGE, { tags: ['all'] });
+    await world.eventually(() => expect(commands.some((one) => one.startsWith('scan '))).toBe(true));
+    monitor.disconnect();
+    const published = commands.findIndex((one) => /^publish \S+:state purge /.test(one));
+    expect(published).toBeGreaterThanOrEqual(0);
+    expect(commands.findIndex((one) => one.startsWith('scan '))).toBeGreaterThan(published);
+  });
+
   test('C6b: purges of two gateways at once are all in force at both', async () => {
     const readers = await Promise.all(Array.from({ length: 20 }, () => world.reader(GET_CALL)));
     for (const gateway of world.gateways) for (const each of readers) await each.ask(gateway);

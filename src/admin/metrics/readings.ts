@@ -1,6 +1,6 @@
 /** What gauges read at the moment when the metrics are asked for. */
 import type { Usage } from '../../cache/entry.ts';
-import type { Hearing } from '../../cache/redis-hearing.ts';
+import type { Connectivity } from '../../cache/redis/connectivity.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import type { GuardStatus } from '../../upstream/guard.ts';
 import type { Readiness } from '../readiness.ts';
@@ -9,7 +9,7 @@ export interface RedisReading {
   readonly role: RedisRole;
   /** Whether it answered lately. */
   readonly isUp: boolean;
-  readonly hearing: Hearing;
+  readonly hearing: Connectivity;
 }
 
 export interface RedisMemory {

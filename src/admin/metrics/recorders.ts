@@ -1,7 +1,7 @@
 /** What the rooms report, as the metrics take it. */
 import type { LeaseWaitEnd, MissReason } from '../../telemetry/events.ts';
 import type { ReadOutcome } from '../../cache/reader.ts';
-import type { CacheClass } from '../../cache/times.ts';
+import type { CacheClass } from '../../cache/ttl-policy.ts';
 import type { WindowName } from '../../quota/quota.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import type { CommandOutcome } from '../../redis/connection.ts';

@@ -1,8 +1,13 @@
 /** Gauges of Redis; a gateway without it has none of them. */
-import type { Hearing } from '../../cache/redis-hearing.ts';
+import type { Connectivity } from '../../cache/redis/connectivity.ts';
 import { flag, type RedisMemory, type Sample, type StateGauge, type StateReadings } from './readings.ts';
 
-const HEARINGS = ['hearing', 'deaf', 'alone'] as const satisfies readonly Hearing[];
+/** The words of the metric are public. */
+const HEARINGS = [
+  ['hearing', 'connected'],
+  ['deaf', 'subscriptionLost'],
+  ['alone', 'disconnected'],
+] as const satisfies readonly (readonly [string, Connectivity])[];
 
 export const REDIS_GAUGES: readonly StateGauge[] = [
   {
@@ -19,7 +24,7 @@ export const REDIS_GAUGES: readonly StateGauge[] = [
     aggregator: 'sum',
     read: ({ redis }) =>
       (redis?.now() ?? []).flatMap(({ role, hearing }) =>
-        HEARINGS.map((state): Sample => [{ role, state }, flag(state === hearing)]),
+        HEARINGS.map(([state, connectivity]): Sample => [{ role, state }, flag(connectivity === hearing)]),
       ),
   },
   {

@@ -17,7 +17,7 @@ import type { Absent, Found } from '../../upstream/store.ts';
 import { singleKey } from '../cache-key.ts';
 import { classOf, Entry, type StoredEntry, type Tagged } from '../entry.ts';
 import type { Tag } from '../tags.ts';
-import { CACHE_CLASSES, type CacheTimes, type TimesInForce } from '../times.ts';
+import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 
 /** Goes up with every change that an older release could not read; the keys' own version does then, too. */
 const FORMAT = 2;
@@ -75,9 +75,15 @@ type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
 /** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
-export async function encodeEntry(key: string, stored: StoredEntry, times: TimesInForce): Promise<EntryArgs> {
+/** `times`: an entry that is filled while a TTL is set for a while has to last for what is in force afterwards, too. */
+export async function encodeEntry(
+  key: string,
+  stored: StoredEntry,
+  times: Pick<TtlPolicy, 'stateOf'>,
+): Promise<EntryArgs> {
   const { kind, entry, tags, position, fetchedAtMs } = stored;
-  const keepMs = keptMs(times.of(classOf(kind, entry)));
+  const { ttl, afterwards } = times.stateOf(classOf(kind, entry));
+  const keepMs = Math.max(keptMs(ttl), keptMs(afterwards));
   const about = { format: FORMAT, key, kind, filledAtMs: entry.filledAtMs, fetchedAtMs, tags, position } as const;
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
   if (entry.answer.kind === 'absent') return [write(entry.answer), NO_BYTES, keepMs];
@@ -97,7 +103,7 @@ const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
  * How long Redis keeps an entry. Longer than it is served: past its times its validator may still save a transfer. The
  * times in force when it is read decide what it is worth; this only clears away what nobody reads any more.
  */
-function keptMs({ freshMs, staleMs, errorMs }: CacheTimes): number {
+function keptMs({ freshMs, staleMs, errorMs }: CacheTtl): number {
   return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, freshMs + staleMs + errorMs));
 }
 

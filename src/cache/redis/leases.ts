@@ -8,7 +8,7 @@ import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
 import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
-import type { TimesInForce } from '../times.ts';
+import type { TtlPolicy } from '../ttl-policy.ts';
 import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
 import { type FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
 
@@ -27,7 +27,7 @@ export interface LeasesOptions {
   readonly link: RedisLink;
   readonly channel: FlightChannel;
   readonly namesOf: (key: string, workspaceSet: string) => KeyNames;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;

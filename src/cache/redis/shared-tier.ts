@@ -6,7 +6,7 @@ import type { RedisClient, RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
-import type { Keyed, StoredEntry, Tagged, Usage } from '../entry.ts';
+import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type {
   Following,
@@ -17,7 +17,7 @@ import type {
   SharedCache,
   SharedCacheAdmin,
 } from '../shared-cache.ts';
-import type { TimesInForce } from '../times.ts';
+import type { TtlPolicy } from '../ttl-policy.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
@@ -33,7 +33,7 @@ export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
   readonly names: CacheNames;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;
   /** This process, as the sender of its messages. */
   readonly self: string;
@@ -134,7 +134,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return this.#channel.onStored(listener);
   }
 
-  async measure(matches: (stored: Tagged) => boolean): Promise<Usage> {
+  async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
     this.#assertUsable();
     // A scan may come across a name twice.
     const counted = new Set<string>();
@@ -142,6 +142,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     let bytes = 0;
     for (const { client } of this.#options.link.servers()) {
       for await (const names of this.#scan(client)) {
+        if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
         const unseen = names.filter((name) => !counted.has(name));
         for (const name of unseen) counted.add(name);
         for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
@@ -151,7 +152,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
         }
       }
     }
-    return { entries, bytes };
+    return { entries, bytes, isComplete: true };
   }
 
   async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {

@@ -127,6 +127,8 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   const rest = { expiresAt: '2027-01-01T00:00:00.000Z', limits: { perMinute: 5, perHour: 50 }, quotaId: 'q_1' };
   await ask('POST', '/api/keys/import', { keys: [{ ...own, name: 'a', ...rights, ...rest }] });
   await ask('PUT', '/api/cache/ttl/list', { fresh: '60s', stale: '10m', error: '2h' }, ttl);
+  await ask('PUT', '/api/cache/ttl/list', { fresh: '90s', for: '1h' }, ttl);
+  await ask('POST', '/api/cache/purge', { tags: [`workspace:${WORKSPACE_A}`], mode: 'soft', exact: true });
   await ask('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'], mode: 'soft', dryRun: false });
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });

@@ -4,14 +4,14 @@ import { Entry } from '../../../src/cache/entry.ts';
 import { hash32 } from '../../../src/cache/hash.ts';
 import { type Freshness, freshnessOf, jitterOf } from '../../../src/cache/plan.ts';
 import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
-import type { CacheTimes } from '../../../src/cache/times.ts';
+import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
 
 const TIMES = { freshMs: 30_000, staleMs: 300_000, errorMs: 3_600_000 };
 
 /** The freshness of a rubric of that age. */
 function at(
   ageMs: number,
-  { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTimes; purge?: PurgeMode | null; keyHash?: number } = {},
+  { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
 ): Freshness {
   const position = new MemoryPurgeLog().position();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
