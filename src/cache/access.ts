@@ -1,7 +1,7 @@
 /**
- * Who may be served a copy, decided in this one place on every read. A record of a workspace that the reader does not ask
- * for is absent to it, exactly as one that the store does not have (K7a): both leave a negative entry, kept for the id
- * and the reader's set of workspaces. It is made here, with the same tags and times for both.
+ * Access to copies, checked on every read (C4, K7). A record of a workspace that the reader does not ask for is absent to
+ * it, exactly as one that the store does not have (K7a): both leave a negative entry, kept for the id and the reader's set
+ * of workspaces. It is made here, with the same tags and times for both.
  */
 import { createHash } from 'node:crypto';
 import type { StoreError } from '../upstream/store.ts';

@@ -16,7 +16,7 @@ export interface CopiesOptions extends FreshnessPolicy {
   readonly events: Listener;
 }
 
-/** What the tiers hold for a request, before it is known who may see it. */
+/** The copies that the tiers hold for a request, before the reader is authorized. */
 export interface Found<T> {
   readonly newest: CachedCopy<T> | null;
   /** The negative entry of the reader's workspaces. */
@@ -41,7 +41,7 @@ export class Copies {
     };
   }
 
-  /** Takes what it finds into memory. Finds nothing if the shared cache can't be asked. */
+  /** Copies into memory everything that it finds. Finds nothing if the shared cache does not answer. */
   async inSharedCache<T>(request: CacheRequest<T>, reader: Reader): Promise<Found<T>> {
     const workspaceSet = workspaceSetOf(reader);
     const name = `${request.key} ${workspaceSet}`;
@@ -53,7 +53,7 @@ export class Copies {
     return this.adopt(request, reader, await lookUp);
   }
 
-  /** Takes what was found in the shared cache into memory, where it is newer than what is there. */
+  /** Copies into memory everything found in the shared cache that is newer than the copy there. */
   adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, negative }: Shared): Found<T> {
     const { memory } = this.#options;
     const { key } = request;
@@ -64,7 +64,7 @@ export class Copies {
     return { newest: this.assess(request, entry, 'redis'), negative: this.assess(request, negative, 'redis') };
   }
 
-  /** What the entry is worth now; null for one that is no answer to the request. */
+  /** The entry with its freshness; null for one that is no answer to the request. */
   assess<T>(request: CacheRequest<T>, stored: StoredEntry | null, tier: Tier): CachedCopy<T> | null {
     if (stored === null || !isOfKind(request, stored)) return null;
     const { state, ttlMs, ageMs } = freshnessOf(request.keyHash, stored, this.#options, this.#options.clock.nowMs());
@@ -81,7 +81,7 @@ export class Copies {
   }
 }
 
-/** What the reader may be served of it. Access is decided here, on every read (C4, K7). */
+/** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
 export function authorize<T>(
   found: Found<T>,
   request: CacheRequest<T>,

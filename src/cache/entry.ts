@@ -1,4 +1,4 @@
-/** What the cache keeps: one answer of the store, what was made from it, and what it can be purged by. */
+/** The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by. */
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found } from '../upstream/store.ts';
 import type { PurgeEpoch } from './purge-log.ts';
@@ -28,7 +28,7 @@ export class Entry<T> {
     this.#derived = derived ?? new DerivedBytes();
   }
 
-  /** The same answer, confirmed by a fetch that began at that time. What was derived from it stays with it. */
+  /** The same answer, confirmed by a fetch that began at that time. Derived data stays with it. */
   renewedAt(filledAtMs: number): Entry<T> {
     return new Entry(this.answer, filledAtMs, this.#derived);
   }

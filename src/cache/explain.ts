@@ -1,4 +1,4 @@
-/** What the cache holds for a request, and what its next read would do, for operators. It only looks. */
+/** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import type { Clock } from '../clock.ts';
 import { isOfKind, isVisible, workspaceSetOf } from './access.ts';
 import { authorize, type Found, newerOf } from './copies.ts';

@@ -31,7 +31,7 @@ import { isCacheable } from './ttl-policy.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;
-  /** Who caused it. */
+  /** The reader that caused it. */
   readonly reader: Reader;
   /** The copy that is not good enough: its validator makes the call conditional. */
   readonly held: StoredEntry<T> | null;
@@ -232,7 +232,7 @@ export class OriginFetcher {
     return attempt ?? { status: 'acquired', lease: OWN_LEASE, found: NOTHING };
   }
 
-  /** The call, and what the other processes are told if it fails. */
+  /** Makes the call, and reports its failure to the other processes. */
   async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Fetched<T>> {
     try {
       return await this.#call(task);
@@ -347,7 +347,7 @@ function asStoreError(error: unknown): StoreError {
   });
 }
 
-/** The same answer, or a StoreError after that time: whatever becomes of a call, nobody waits for it for ever. */
+/** The same answer, or a StoreError after that time: no call is waited for longer. */
 function inTime<R>(answer: Promise<R>, deadlineMs: number, timers: Timers): Promise<R> {
   const { promise: deadline, reject } = Promise.withResolvers<never>();
   const cancel = timers.after(deadlineMs, () => {

@@ -1,4 +1,4 @@
-/** What to do with the copies that are held. Pure: the only place that decides on freshness. `explain` prints a Plan. */
+/** Decides how a read is answered from the copies that are held. Pure; nothing else decides on freshness. `explain` prints a Plan. */
 import type { MissReason } from '../telemetry/events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { mix32 } from './hash.ts';
@@ -16,7 +16,7 @@ import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
  */
 export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'expired' | 'purged';
 
-/** What an entry is worth at a moment. */
+/** The freshness of an entry at one moment. */
 export interface Freshness {
   readonly state: FreshnessState;
   /** How long it is still fresh; 0 or less if it is not. */
@@ -24,13 +24,13 @@ export interface Freshness {
   readonly ageMs: number;
 }
 
-/** A copy that was found in a tier, and its worth at that moment. */
+/** A copy that was found in a tier, with its freshness at that moment. */
 export interface CachedCopy<T = unknown> extends Freshness {
   readonly stored: StoredEntry<T>;
   readonly tier: Tier;
 }
 
-/** What freshness depends on beside the entry and the time. */
+/** Freshness depends on this beside the entry and the time. */
 export interface FreshnessPolicy {
   readonly times: Pick<TtlPolicy, 'of'>;
   readonly purges: Pick<PurgeLog, 'since'>;
@@ -85,7 +85,7 @@ export type Plan<T = unknown> =
   /** There is nothing to serve, and the store must not be asked. */
   | { readonly action: 'refuse'; readonly held: CachedCopy<T> | null; readonly maintenance: Maintenance };
 
-/** What a read finds: the reader's own copy, and the knowledge that there is none for it. */
+/** The copies that a reader may be served: its own, and the negative entry. */
 export interface Held<T = unknown> {
   readonly copy: CachedCopy<T> | null;
   /** The negative entry of the reader's workspaces. */
@@ -132,7 +132,7 @@ export function isServedOnError({ state }: Freshness): boolean {
 }
 
 /**
- * The newer of two copies of one key, whatever it is worth: a copy must not be served once it was replaced. If both are
+ * The newer of two copies of one key, fresh or not: a copy must not be served once it was replaced. If both are
  * of the same millisecond and only the shared one is fresh, that is the newer.
  */
 export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> | null): CachedCopy<T> | null {
@@ -146,7 +146,7 @@ function isNewer(one: CachedCopy, other: CachedCopy): boolean {
   return one.stored.entry.filledAtMs > other.stored.entry.filledAtMs;
 }
 
-/** Why a read goes to the store. `times` are those of the class of what is held, else of what is asked for. */
+/** Why a read goes to the store. `times` are those of the class of the copy held, else of the request. */
 export function missReasonOf(held: CachedCopy | null, times: CacheTtl, wasEvicted: boolean): MissReason {
   if (!isCacheable(times)) return 'not-cacheable';
   if (held !== null) return held.state === 'purged' ? 'purged' : 'expired';

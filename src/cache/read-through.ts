@@ -75,7 +75,7 @@ export class ReadThrough implements Cache {
     this.#events = options.events;
   }
 
-  /** What is under way for a key in this process. */
+  /** The flight of a key in this process, for operators. */
   flightOf(key: string): FlightView {
     return this.#origin.flightOf(key);
   }
@@ -124,11 +124,10 @@ export class ReadThrough implements Cache {
       flight = this.#origin.fetch(task, isWaiting);
       end = await this.#endOf(flight, miss.fallback !== null);
     } while (end.kind === 'landed' && !flight.isLed && !this.#isNewsTo(miss, end.result));
-    let fallback = this.#fallbackNow(miss);
+    const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
-      // The copy has expired, or was purged, while it was waited.
+      // The copy has expired, or was purged, during the wait.
       end = await this.#endOf(flight, false);
-      fallback = null;
     }
     if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
@@ -172,7 +171,7 @@ export class ReadThrough implements Cache {
     return copy !== null && isServedOnError(copy) ? copy : null;
   }
 
-  /** What the flight brought is authorized for each reader that waited for it. */
+  /** Authorizes the result for this reader: several may have waited for it. */
   #serveResult<T>(
     miss: Miss<T>,
     result: FetchResult,

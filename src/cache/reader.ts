@@ -1,4 +1,4 @@
-/** Who reads, and what a read returns. */
+/** The reader of the cache, and the result of a read. */
 import type { CacheRequest } from './request.ts';
 import type { Entry } from './entry.ts';
 
@@ -47,7 +47,7 @@ export interface Cache {
   read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>>;
 }
 
-/** What is under way for a key in this process, for operators. */
+/** The flight of a key in this process, for operators. */
 export interface FlightView {
   /** When the flight began, Unix milliseconds; null if there is none. */
   readonly sinceMs: number | null;

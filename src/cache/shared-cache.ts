@@ -1,11 +1,11 @@
 /**
- * What the caches of several processes share. Every method may reject: the cache then goes on without it, and a reader
- * never notices more than a miss.
+ * The cache that several processes share. Every method may reject: each process then goes on without it, and a reader
+ * notices nothing but a miss.
  */
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
 
-/** What is shared under a key. Everything was checked to be an entry. */
+/** The shared entries of a key. Each was checked to be one. */
 export interface Shared {
   /** The last answer of the store, whoever may see it. */
   readonly entry: StoredEntry | null;
@@ -20,14 +20,14 @@ export interface FlightFailure {
   readonly message: string;
   readonly retryAfterMs: number | null;
   readonly status: number | null;
-  /** Of a malformed record: the workspace that it says it is of. */
+  /** The workspace that a malformed record claims; null for any other failure. */
   readonly workspaceId: string | null;
 }
 
 /** - `lost`: the lease had ended, or the key holds something newer: nothing was done, and nobody may keep the answer. */
 export type Completion = 'stored' | 'unshared' | 'lost';
 
-/** What ends a lease: the answer to be stored for all, and the negative entry for the workspaces that it was taken for. */
+/** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
 export type Completed = Shared;
 
 /** The right to ask the store for one key, for all processes. It is renewed until it ends, and lapses if the process does. */
@@ -40,7 +40,6 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/** What a lease is asked for. */
 export interface LeaseRequest {
   readonly key: string;
   readonly workspaceSet: string;
@@ -63,7 +62,7 @@ export interface Following {
   close(): void;
 }
 
-/** What is shared of a key, for operators. */
+/** Everything that is shared of a key, for operators. */
 export interface Inspection {
   readonly entry: (Sized & { readonly keptForMs: number | null }) | null;
   readonly negative: (Sized & { readonly keptForMs: number | null }) | null;
@@ -80,7 +79,7 @@ interface Sized {
   readonly bytes: number;
 }
 
-/** What a read needs of the other processes. */
+/** The part that reads use. */
 export interface SharedCache {
   lookUp(key: string, workspaceSet: string): Promise<Shared>;
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
@@ -94,7 +93,7 @@ export interface SharedCache {
   onStored(listener: (key: string, filledAtMs: number) => void): () => void;
 }
 
-/** What operators need of it. */
+/** The part that operators use. */
 export interface SharedCacheAdmin {
   get(key: string): Promise<StoredEntry | null>;
   /** How much of it matches. Looks at every entry, until `deadline` aborts. */

@@ -1,4 +1,4 @@
-/** What the handlers of both surfaces are made of: the request as the cache sees it, and one record as a response. */
+/** The parts that the handlers of both surfaces share: the request to the cache, and one record as a response. */
 import { LRUCache } from 'lru-cache';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache, CacheRead, Reader } from '../cache/reader.ts';
@@ -16,7 +16,7 @@ const ADDRESS_TOO_LONG = `The address is longer than ${MAX_ADDRESS_BYTES} bytes.
 /** No list is longer, so all pages beyond it are one request to the store. */
 const MAX_OFFSET = 2 ** 31 - 1;
 
-/** Refuses addresses longer than any valid one before their query is parsed; 404 where a route has no 400 (S1). */
+/** Refuses addresses longer than any valid one before their query is parsed; 404 if a route has no 400 (S1). */
 export function limitAddress(route: Route): Middleware {
   return (ctx, next) => {
     // Node gives each byte of a request target as one character.
@@ -65,7 +65,7 @@ export function queryOf(ctx: Context): URLSearchParams {
   return new URLSearchParams(`?${ctx.querystring}`);
 }
 
-/** Who reads, for the cache. `workspaceIds` narrows the workspaces of the key. */
+/** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
 export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
   const { requestId, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;

@@ -7,7 +7,7 @@ import { isRecorded, type Spans } from './spans.ts';
 
 interface UnderWay {
   readonly context: SpanContext;
-  /** What it was begun for. */
+  /** The span of the request that began it. */
   readonly cause: Span | undefined;
 }
 
@@ -16,7 +16,7 @@ const MAY_HAVE_WAITED: ReadonlySet<ReadReport['outcome']> = new Set(['collapsed'
 
 export class FlightSpans {
   readonly #spans: Spans;
-  /** By the key of what is asked for. */
+  /** By the key of the request. */
   readonly #underWay = new Map<string, UnderWay>();
 
   constructor(spans: Spans) {

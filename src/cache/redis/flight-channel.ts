@@ -53,7 +53,7 @@ function read<S extends z.ZodType>(schema: S, text: string): z.output<S> | null 
   }
 }
 
-/** Who waits for a key's call in this process. */
+/** The waiters for a key's call in this process. */
 class Followers {
   readonly listeners = new Set<(end: FlightEnd) => void>();
   /** How long the lease held when it was last asked for; null once that was waited for. */

@@ -16,7 +16,7 @@ import { type FlightChannel, readFailure, writeFailure } from './flight-channel.
 export interface KeyNames {
   readonly entry: string;
   readonly negative: string;
-  /** Who asks the store now. */
+  /** Held by the process that asks the store. */
   readonly lease: string;
   /** How the last call failed. */
   readonly failure: string;

@@ -1,6 +1,6 @@
 /**
- * What the caches of several processes share in Redis: entries, each under a name of its own, and what lies beside each:
- * negative entries, the lease, the memory of its failure. Redis may evict any of them at any time.
+ * The shared cache in Redis: entries, each under a name of its own, and beside each its negative entries, its lease and
+ * the memory of its last failure. Redis may evict any of them at any time.
  */
 import type { RedisClient, RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
