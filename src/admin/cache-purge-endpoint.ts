@@ -57,7 +57,7 @@ export function purgeEndpoint(options: PurgeEndpointOptions): Endpoint {
   return {
     method: 'POST',
     path: '/api/cache/purge',
-    what: 'purge cached answers by tag, at once or softly; with dryRun it only tells what would be purged',
+    what: 'purge cached answers by tag, at once or softly; with dryRun it only counts what would be purged',
     handle: (ctx) => handlePurge(ctx, options),
   };
 }

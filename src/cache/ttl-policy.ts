@@ -178,15 +178,6 @@ export interface TtlEnd extends TtlChange {
   readonly cacheClass: CacheClass;
 }
 
-/** The end of those of the overrides that are not left. */
-export function ttlEnd(
-  cacheClass: CacheClass,
-  configured: CacheTtl,
-  { before, left }: { readonly before: readonly TtlOverride[]; readonly left: readonly TtlOverride[] },
-): TtlEnd {
-  return { cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) };
-}
-
 /** Changes TTLs while the gateway runs. Once a change resolves it is in force here; elsewhere within a second. */
 export interface TtlControl {
   /**
@@ -244,7 +235,8 @@ export class MemoryTtlControl implements TtlControl {
       const left = withoutEnded(before, clock.nowMs());
       if (left.length === before.length) continue;
       policy.override(cacheClass, left);
-      onEnd(ttlEnd(cacheClass, policy.configuredOf(cacheClass), { before, left }));
+      const configured = policy.configuredOf(cacheClass);
+      onEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
     }
   }
 

@@ -22,7 +22,6 @@ import {
   type TtlChange,
   type TtlControl,
   type TtlEnd,
-  ttlEnd,
   type TtlName,
   type TtlOverride,
   type TtlPolicy,
@@ -260,7 +259,8 @@ class SharedTtl implements TtlControl {
     for (const cacheClass of CACHE_CLASSES) {
       const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
       if (left.length === before.length) continue;
-      onTtlEnd(ttlEnd(cacheClass, times.configuredOf(cacheClass), { before, left }));
+      const configured = times.configuredOf(cacheClass);
+      onTtlEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
     }
   }
 
