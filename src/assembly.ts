@@ -6,8 +6,9 @@ import type { Metrics } from './admin/metrics/recorders.ts';
 import type { Readiness } from './admin/readiness.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
 import { broadcast } from './telemetry/events.ts';
-import { createReadThrough } from './cache/read-through.ts';
-import type { CachingReader, EvaluationReader } from './cache/reader.ts';
+import { ReadThrough } from './cache/read-through.ts';
+import type { Cache } from './cache/reader.ts';
+import { UnsharedCache } from './cache/shared-cache.ts';
 import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { CacheWatch } from './cache-watch.ts';
 import type { Clock } from './clock.ts';
@@ -64,30 +65,30 @@ const WRONG_ADMIN_TOKENS_PER_MINUTE = 60;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
-export function assembleReader(parts: Parts): CachingReader {
+export function assembleCache(parts: Parts): ReadThrough {
   const { source, shared, memory, times, clock, observer, watch, loaded, tracing } = parts;
-  return createReadThrough({
+  return new ReadThrough({
     fetch: source.store.fetch,
     memory,
-    fleet: shared.fleet,
+    sharedCache: shared.sharedCache === null ? new UnsharedCache() : tracing.sharedCache(shared.sharedCache),
     purges: shared.purges,
     times,
     clock,
-    hooks: tracing.cache(
+    events: tracing.cache(
       broadcast([observer.cache, shared.insight.whatIf.hooks, shared.insight.history.hooks, watch.hooks]),
     ),
-    aroundFlights: (flights) => tracing.flights(flights),
+    around: tracing.flight,
     maintenance: shared.maintenance,
-    flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+    deadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
 }
 
-export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): RequestHandler {
+export function assemblePublicApp(parts: Parts, cache: Cache, running: Running): RequestHandler {
   const { clock, observer, shared, loaded, tracing } = parts;
   const { keys, quota } = shared;
   const app = createPublicApp({
     clock,
-    reader,
+    cache,
     authenticator: new Authenticator({
       registry: keys,
       clock,
@@ -107,7 +108,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
   return tracing.handler(app);
 }
 
-export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {
+export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'>, running: Running): AdminOptions {
   const { clock, dependencies, logger, metrics, observer, memory, times, shared, watch, loaded, siblings } = parts;
   const { admin, cache } = loaded.config;
   return {
@@ -119,7 +120,7 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
     registry: shared.registry,
     cache: createCacheControls({
       memory,
-      shared: shared.fleet?.tier ?? null,
+      shared: shared.sharedCache,
       purges: shared.purges,
       times,
       timesControl: shared.timesControl,
@@ -128,7 +129,6 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
       counters: observer.cacheCounters,
       maintenance: shared.maintenance,
       resolve: createResolver(),
-      inspector: shared.inspector,
       flightOf: (key) => reader.flightOf(key),
       lastMissOf: (key) => watch.lastMisses.of(key),
       top: (limit) => watch.top.view(limit),

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createMetrics } from './admin/metrics/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
+import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { createCacheWatch } from './cache-watch.ts';
@@ -141,10 +141,10 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
-    const reader = assembleReader(this.#parts);
+    const cache = assembleCache(this.#parts);
     const [adminListener, publicListener] = await Promise.allSettled([
-      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
-      listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+      startAdminServer(assembleAdmin(this.#parts, cache, this.#running), admin),
+      listen(assemblePublicApp(this.#parts, cache, this.#running), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,

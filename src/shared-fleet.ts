@@ -1,7 +1,7 @@
 /** What gateway processes share through Redis. */
 import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
 import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
-import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
+import { RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
 import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
@@ -60,11 +60,10 @@ export async function openFleet(
     transientKeys,
     quota,
     limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
-    fleet: tracing.fleet(caches.fleet),
+    sharedCache: caches.sharedCache,
     purges: caches.purges,
     timesControl: caches.timesControl,
     maintenance: caches.maintenance,
-    inspector: caches.inspector,
     audit,
     members,
     insight,
@@ -101,7 +100,7 @@ function openCaches(
   watch: RedisWatch,
   { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
 ): Promise<RedisFleet> {
-  return openRedisFleet({
+  return RedisFleet.open({
     state,
     cache,
     store: source.identity,

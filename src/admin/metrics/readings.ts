@@ -1,5 +1,5 @@
 /** What gauges read at the moment when the metrics are asked for. */
-import type { Usage } from '../../cache/ports.ts';
+import type { Usage } from '../../cache/entry.ts';
 import type { Connectivity } from '../../cache/redis/connectivity.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import type { GuardStatus } from '../../upstream/guard.ts';
