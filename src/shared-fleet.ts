@@ -9,13 +9,13 @@ import { createRedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { openFleetQuota } from './quota/redis-open.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole } from './redis/connection.ts';
+import { openRedis, type RedisHooks, type RedisLink, type RedisRole } from './redis/connection.ts';
 import { createInstances, type Instances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
-import { RedisReadings } from './redis-readings.ts';
-import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
-import { RedisWatch } from './redis-watch.ts';
 import { StartError } from './server.ts';
+import { redisCommandHook } from './telemetry/hooks.ts';
+import { RedisHealth } from './telemetry/redis-health.ts';
+import { warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
@@ -27,19 +27,20 @@ export async function openFleet(
 ): Promise<SharedState> {
   const { config, tracing, clock, logger } = options;
   const isOne = cacheUrl === null || cacheUrl === url;
-  const watch = new RedisWatch({ ...options, isOne });
+  const redisHealth = new RedisHealth({ ...options, timers: systemTimers, isOne });
+  const hooks = { onDown: redisHealth.onDown, onCommand: redisCommandHook(options.metrics) };
   const { timeoutMs } = config.redis;
-  const state = connect('state', { url, timeoutMs }, watch);
-  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
+  const state = connect('state', { url, timeoutMs, hooks });
+  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
-  const caches = await openCaches(options, watch, { state, cache });
+  const caches = await openCaches(options, redisHealth, { state, cache });
   const registry = createRedisRegistry({
     link: state,
     clock,
     graceMs: config.keys.graceMs,
     hooks: {
       onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-      onTrust: watch.onTrust,
+      onTrust: redisHealth.onTrust,
     },
   });
   const transientKeys = createMemoryRegistry({ clock });
@@ -50,9 +51,9 @@ export async function openFleet(
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const quota = tracing.quota(
-    openFleetQuota({ link: state, clock, members, hooks: watch.quotaHooks, answerWithinMs: timeoutMs }),
+    openFleetQuota({ link: state, clock, members, hooks: redisHealth.quotaHooks, answerWithinMs: timeoutMs }),
   );
-  watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
+  redisHealth.track({ links: [state, cache], processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
@@ -67,7 +68,7 @@ export async function openFleet(
     audit,
     members,
     insight,
-    redis: new RedisReadings([state, cache], watch),
+    redis: redisHealth,
     close: async () => {
       caches.close();
       await registry.close();
@@ -97,7 +98,7 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 
 function openCaches(
   { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
-  watch: RedisWatch,
+  redisHealth: RedisHealth,
   links: { readonly state: RedisLink; readonly cache: RedisLink },
 ): Promise<RedisFleet> {
   return openRedisFleet({
@@ -111,18 +112,17 @@ function openCaches(
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
-      onHearing: watch.onHearing,
+      onHearing: redisHealth.onHearing,
     },
   });
 }
 
 function connect(
   role: RedisRole,
-  redis: { readonly url: string; readonly timeoutMs: number },
-  watch: RedisWatch,
+  redis: { readonly url: string; readonly timeoutMs: number; readonly hooks: RedisHooks },
 ): RedisLink {
   try {
-    return openRedis({ ...redis, role, hooks: watch.linkHooks });
+    return openRedis({ ...redis, role });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

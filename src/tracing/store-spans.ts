@@ -6,7 +6,7 @@ import type { Fetch, FetchOptions } from '../upstream/store.ts';
 import { ATTR_URL_TEMPLATE, EVALGATE } from './names.ts';
 import { isRecorded, type Spans } from './spans.ts';
 import { writeTraceparent } from './traceparent.ts';
-import type { StoreHooks } from './tracing.ts';
+import type { StoreHooks } from '../telemetry/hooks.ts';
 
 export class StoreSpans {
   readonly #spans: Spans;

@@ -27,7 +27,7 @@ export interface WorkerAnswers {
   readonly silent: readonly number[];
 }
 
-export class MetricsOfWorkers {
+export class WorkerMetrics {
   readonly #wanted: number;
   readonly #last = new Map<number, WorkerValues>();
   /** What those that are gone had counted. */

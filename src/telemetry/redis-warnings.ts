@@ -1,9 +1,9 @@
 /** What is told in the log of a Redis that does not suit, once a start. */
-import type { Logger } from './log/logger.ts';
-import { type RedisLink, replyCode } from './redis/connection.ts';
-import type { Instances } from './redis/instances.ts';
-import { readRedisSettings, redisFaults, type RedisUse } from './redis/settings.ts';
-import type { Timers } from './timers.ts';
+import type { Logger } from '../log/logger.ts';
+import { type RedisLink, replyCode } from '../redis/connection.ts';
+import type { Instances } from '../redis/instances.ts';
+import { readRedisSettings, redisFaults, type RedisUse } from '../redis/settings.ts';
+import type { Timers } from '../timers.ts';
 
 /** By then each process that lives has told that it does. */
 const MEMBERS_KNOWN_AFTER_MS = 5000;
