@@ -19,6 +19,9 @@ import { warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
+const CONNECTIVITY = { hearing: 'connected', deaf: 'subscriptionLost', alone: 'disconnected' } as const;
+const KEY_SYNC = { heard: 'synced', deaf: 'subscriptionLost', offline: 'disconnected' } as const;
+
 /** What the processes over one Redis share. */
 export async function openFleet(
   options: SharedStateOptions,
@@ -40,7 +43,7 @@ export async function openFleet(
     graceMs: config.keys.graceMs,
     hooks: {
       onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-      onTrust: redisHealth.onTrust,
+      onTrust: (trust) => redisHealth.onKeySync(KEY_SYNC[trust]),
     },
   });
   const transientKeys = createMemoryRegistry({ clock });
@@ -50,9 +53,8 @@ export async function openFleet(
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const quota = tracing.quota(
-    openFleetQuota({ link: state, clock, members, hooks: redisHealth.quotaHooks, answerWithinMs: timeoutMs }),
-  );
+  const quotaOptions = { answerWithinMs: timeoutMs, hooks: quotaHooks(redisHealth) };
+  const quota = tracing.quota(openFleetQuota({ link: state, clock, members, ...quotaOptions }));
   redisHealth.track({ links: [state, cache], processes: () => members.count(), graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
@@ -79,6 +81,10 @@ export async function openFleet(
       await cache.close();
     },
   };
+}
+
+function quotaHooks({ quotaHooks: { onDegraded, onExact } }: RedisHealth) {
+  return { onAlone: onDegraded, onShared: onExact };
 }
 
 /** Without Redis a process limits its own calls alone. */
@@ -112,7 +118,7 @@ function openCaches(
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
-      onHearing: redisHealth.onHearing,
+      onHearing: ({ role, hearing }) => redisHealth.onConnectivity(role, CONNECTIVITY[hearing]),
     },
   });
 }

@@ -73,7 +73,7 @@ export class StoreHealth {
     const state = this.#checkCalls();
     if (this.#heldBackFor === null) return state;
     const detail = `calls are held back, but for one a second; ${state.detail}`;
-    return { ...state, status: 'degraded', trouble: 'held-back', detail, fields: { err: this.#heldBackFor } };
+    return { ...state, status: 'degraded', trouble: 'circuitOpen', detail, fields: { err: this.#heldBackFor } };
   }
 
   #checkCalls(): DependencyState {

@@ -4,7 +4,7 @@ import type { Readiness } from '../admin/readiness.ts';
 import type { Usage } from '../cache/ports.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { Metrics } from './metrics.ts';
-import type { RedisHealth, RedisMemory } from './redis-health.ts';
+import type { Connectivity, RedisHealth, RedisMemory } from './redis-health.ts';
 
 /** What the gauges read at each scrape. Nothing of it may throw. */
 export interface GaugeSources {
@@ -32,13 +32,24 @@ interface GaugeDeclaration {
   readonly read: (sources: GaugeSources) => number | boolean | null | readonly Sample[] | Promise<readonly Sample[]>;
 }
 
+const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
+/** The label's values are public. */
+const HEARING_STATES = [
+  ['hearing', 'connected'],
+  ['deaf', 'subscriptionLost'],
+  ['alone', 'disconnected'],
+] as const satisfies readonly (readonly [label: string, Connectivity])[];
+
 const GAUGES: readonly GaugeDeclaration[] = [
   {
     name: 'evalgate_readiness',
     help: '1 for the status of the process, as GET /readyz tells it; 0 for the others.',
     labelNames: ['status'],
     aggregator: 'sum',
-    read: ({ readiness }) => oneOf('status', ['starting', 'ready', 'draining'], readiness().status),
+    read: ({ readiness }) => {
+      const { status: now } = readiness();
+      return STATUSES.map((status) => [{ status }, Number(status === now)]);
+    },
   },
   {
     name: 'evalgate_dependency_up',
@@ -121,11 +132,8 @@ const GAUGES: readonly GaugeDeclaration[] = [
     labelNames: ['role', 'state'],
     aggregator: 'sum',
     read: ({ redis }) =>
-      (redis?.links() ?? []).flatMap(({ role, hearing }) =>
-        oneOf('state', ['hearing', 'deaf', 'alone'], hearing).map(([labels, value]): Sample => [
-          { role, ...labels },
-          value,
-        ]),
+      (redis?.links() ?? []).flatMap(({ role, connectivity }) =>
+        HEARING_STATES.map(([state, value]): Sample => [{ role, state }, Number(value === connectivity)]),
       ),
   },
   {
@@ -174,11 +182,6 @@ export function registerGauges({ registry }: Pick<Metrics, 'registry'>, sources:
       },
     });
   }
-}
-
-/** 1 for the value that holds now, 0 for the others that the label can have. */
-function oneOf<Value extends string>(label: string, values: readonly Value[], now: Value): readonly Sample[] {
-  return values.map((value) => [{ [label]: value }, Number(value === now)]);
 }
 
 async function redisMemory(

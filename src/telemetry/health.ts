@@ -42,8 +42,8 @@ interface Outage {
 type Messages = Readonly<Record<string, string>>;
 
 const REDIS: Messages = {
-  alone: 'Redis does not answer',
-  deaf: 'Redis answers, but its messages do not arrive: nothing is served from memory',
+  disconnected: 'Redis does not answer',
+  subscriptionLost: 'Redis answers, but its messages do not arrive: nothing is served from memory',
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
   ok: 'Redis answers again',
 };
@@ -52,7 +52,7 @@ const REDIS: Messages = {
 const MESSAGES: Readonly<Record<string, Messages>> = {
   store: {
     degraded: 'the store is failing',
-    'held-back': 'the store is failing: calls to it are held back, but for one a second',
+    circuitOpen: 'the store is failing: calls to it are held back, but for one a second',
     ok: 'the store answers again',
   },
   redis: REDIS,
@@ -63,10 +63,10 @@ const MESSAGES: Readonly<Record<string, Messages>> = {
     ok: 'quotas: exact over all processes again',
   },
   keys: {
-    offline: 'keys: Redis cannot be asked; only keys that it confirmed lately are let in',
-    'never-asked': 'keys: Redis could not be asked since the start; no key is let in until it answers',
-    over: 'keys: Redis could not be asked for too long; no key is let in until it answers',
-    deaf: 'keys: changes may be missed; each key is confirmed before it is used',
+    disconnected: 'keys: Redis cannot be asked; only keys that it confirmed lately are let in',
+    neverAsked: 'keys: Redis could not be asked since the start; no key is let in until it answers',
+    graceOver: 'keys: Redis could not be asked for too long; no key is let in until it answers',
+    subscriptionLost: 'keys: changes may be missed; each key is confirmed before it is used',
     full: 'keys: Redis is full; they can be revoked, and not be issued or changed',
     ok: 'keys: every change is heard of again',
   },

@@ -1,18 +1,24 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
-import type { RedisFleetHooks } from '../cache/redis-fleet.ts';
-import type { Hearing } from '../cache/redis-hearing.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
-import type { Trust } from '../keys/known-keys.ts';
 import { type RedisHooks, type RedisLink, type RedisRole, type RedisServer, replyCode } from '../redis/connection.ts';
 import { settingsOf } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
 import type { DependencyState, Health } from './health.ts';
 
-/** As long as the cache takes to report that it hears nothing. */
-const DEAF_AFTER_MS = 1000;
+/** As long as the cache takes to report that its subscription is lost. */
+const SUBSCRIPTION_LOST_AFTER_MS = 1000;
 /** Codes of error replies to a user, a password or permissions that are wrong. */
 const CREDENTIALS_REFUSED: ReadonlySet<string | null> = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
+
+/**
+ * - `connected`: Redis answers, and its messages arrive
+ * - `subscriptionLost`: Redis answers, but messages may not arrive
+ * - `disconnected`: Redis does not answer
+ */
+export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
+/** The same for what is known of the keys: `synced` if no change was missed. */
+export type KeySync = 'synced' | 'subscriptionLost' | 'disconnected';
 
 export interface RedisHealthOptions {
   readonly health: Health;
@@ -42,16 +48,16 @@ export interface RedisMemory {
 export class RedisHealth {
   readonly #options: RedisHealthOptions;
   readonly #downFor = new Map<RedisRole, unknown>();
-  readonly #hearing: Record<RedisRole, Hearing> = { state: 'alone', cache: 'alone' };
+  readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
   /** Null before the keys were looked for. */
-  #trust: Trust | null = null;
+  #keySync: KeySync | null = null;
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
-  #offlineSinceMs = 0;
-  #cancelDeaf = (): void => {};
+  #keysDisconnectedAtMs = 0;
+  #cancelSubscriptionLost = (): void => {};
   #links: readonly RedisLink[] = [];
   /** Under way: the gauges of one scrape share it. */
   #memory: Promise<readonly RedisMemory[]> | null = null;
@@ -66,30 +72,31 @@ export class RedisHealth {
   }
 
   get isQuotaExact(): boolean {
-    return this.#quotaFailure === null && this.#hearing.state !== 'alone';
+    return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected';
   }
 
   // Why the connection failed says more than the error of a command that could not be sent.
   readonly onDown: NonNullable<RedisHooks['onDown']> = (role, reason) => this.#downFor.set(role, reason);
 
-  readonly onHearing: NonNullable<RedisFleetHooks['onHearing']> = ({ role, hearing }) => {
-    this.#hearing[role] = hearing;
-    if (role === 'state' && hearing !== 'alone') this.#hasAnswered = true;
+  readonly onConnectivity = (role: RedisRole, connectivity: Connectivity): void => {
+    this.#connectivity[role] = connectivity;
+    if (role === 'state' && connectivity !== 'disconnected') this.#hasAnswered = true;
     this.#options.health.update();
   };
 
   readonly quotaHooks = {
-    onAlone: (reason: unknown): void => this.#setQuota({ reason }),
-    onShared: (): void => this.#setQuota(null),
+    onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
+    onExact: (): void => this.#setQuota(null),
   };
 
-  /** Between two of the others it is deaf for a moment, which is no trouble of its own. */
-  readonly onTrust = (trust: Trust): void => {
-    this.#cancelDeaf();
-    if (trust !== 'offline') this.#hasLookedUpKeys = true;
-    if (trust !== 'deaf') this.#setTrust(trust);
-    else if (this.#trust !== 'deaf') {
-      this.#cancelDeaf = this.#options.timers.after(DEAF_AFTER_MS, () => this.#setTrust('deaf'));
+  /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
+  readonly onKeySync = (state: KeySync): void => {
+    this.#cancelSubscriptionLost();
+    if (state !== 'disconnected') this.#hasLookedUpKeys = true;
+    if (state !== 'subscriptionLost') this.#setKeySync(state);
+    else if (this.#keySync !== state) {
+      const { timers } = this.#options;
+      this.#cancelSubscriptionLost = timers.after(SUBSCRIPTION_LOST_AFTER_MS, () => this.#setKeySync(state));
     }
   };
 
@@ -105,8 +112,12 @@ export class RedisHealth {
   }
 
   /** What is known without asking. */
-  links(): readonly { readonly role: RedisRole; readonly isUp: boolean; readonly hearing: Hearing }[] {
-    return this.#links.map((link) => ({ role: link.role, isUp: link.isUp(), hearing: this.#hearing[link.role] }));
+  links(): readonly { readonly role: RedisRole; readonly isUp: boolean; readonly connectivity: Connectivity }[] {
+    return this.#links.map((link) => ({
+      role: link.role,
+      isUp: link.isUp(),
+      connectivity: this.#connectivity[link.role],
+    }));
   }
 
   /** Asks Redis, within the time of a command; nothing of one that is down or does not answer. Never rejects. */
@@ -122,9 +133,10 @@ export class RedisHealth {
     return found.filter((memory) => memory !== null);
   }
 
-  #setTrust(trust: Trust): void {
-    if (trust === 'offline' && this.#trust !== 'offline') this.#offlineSinceMs = this.#options.clock.nowMs();
-    this.#trust = trust;
+  #setKeySync(state: KeySync): void {
+    const isNew = this.#keySync !== state;
+    if (isNew && state === 'disconnected') this.#keysDisconnectedAtMs = this.#options.clock.nowMs();
+    this.#keySync = state;
     this.#options.health.update('keys');
   }
 
@@ -135,16 +147,18 @@ export class RedisHealth {
 
   /** It answers, and refuses every command that needs memory. */
   get #isFull(): boolean {
-    return this.#hearing.state !== 'alone' && isOutOfMemory(this.#quotaFailure?.reason);
+    return this.#connectivity.state !== 'disconnected' && isOutOfMemory(this.#quotaFailure?.reason);
   }
 
   #checkRedis(role: RedisRole): DependencyState {
-    const hearing = this.#hearing[role];
+    const trouble = this.#connectivity[role];
     const fields = { err: this.#downFor.get(role) };
-    if (hearing === 'alone') return { status: 'degraded', trouble: hearing, detail: this.#aloneDetail(role), fields };
-    if (hearing === 'deaf') {
+    if (trouble === 'disconnected') {
+      return { status: 'degraded', trouble, detail: this.#disconnectedDetail(role), fields };
+    }
+    if (trouble === 'subscriptionLost') {
       const detail = 'answers, but its messages do not arrive: nothing is served from memory';
-      return { status: 'degraded', trouble: hearing, detail, fields };
+      return { status: 'degraded', trouble, detail, fields };
     }
     if (this.#isFull && (role === 'state' || this.#options.isOne)) {
       const consequence =
@@ -155,7 +169,7 @@ export class RedisHealth {
     return { status: 'ok', detail: 'answers, and its messages arrive' };
   }
 
-  #aloneDetail(role: RedisRole): string {
+  #disconnectedDetail(role: RedisRole): string {
     if (role === 'cache' || this.#hasAnswered) return 'does not answer: this process goes on by itself';
     const code = codeOf(this.#downFor.get(role));
     const reason = code === null ? '' : ` (${code})`;
@@ -173,12 +187,12 @@ export class RedisHealth {
   }
 
   #checkKeys(graceMs: number): DependencyState {
-    if (this.#trust === null) return { status: 'unknown', detail: 'not heard of yet' };
-    if (this.#trust === 'deaf') {
+    if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
+    if (this.#keySync === 'subscriptionLost') {
       const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
-      return { status: 'degraded', trouble: 'deaf', detail };
+      return { status: 'degraded', trouble: 'subscriptionLost', detail };
     }
-    if (this.#trust === 'offline') return this.#checkOfflineKeys(graceMs);
+    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(graceMs);
     if (this.#isFull) {
       const detail = 'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed';
       return { status: 'degraded', trouble: 'full', detail };
@@ -186,19 +200,19 @@ export class RedisHealth {
     return { status: 'ok', detail: 'every change is heard of' };
   }
 
-  #checkOfflineKeys(graceMs: number): DependencyState {
+  #checkDisconnectedKeys(graceMs: number): DependencyState {
     if (!this.#hasLookedUpKeys) {
       const detail = 'Redis could not be asked since this process started: no key is let in until it answers';
-      return { status: 'degraded', trouble: 'never-asked', detail };
+      return { status: 'degraded', trouble: 'neverAsked', detail };
     }
-    const untilMs = this.#offlineSinceMs + graceMs;
+    const untilMs = this.#keysDisconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() >= untilMs) {
       const detail = `Redis could not be asked for ${formatDuration(graceMs)}: no key is let in`;
-      return { status: 'degraded', trouble: 'over', detail };
+      return { status: 'degraded', trouble: 'graceOver', detail };
     }
     const until = new Date(untilMs).toISOString();
     const detail = `Redis cannot be asked: keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${until}; no other key is let in`;
-    return { status: 'degraded', trouble: 'offline', detail };
+    return { status: 'degraded', trouble: 'disconnected', detail };
   }
 }
 
