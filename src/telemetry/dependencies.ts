@@ -1,4 +1,4 @@
-/** What every gateway depends on, with Redis and without: the store, its own capacity, and whether maintenance is on. */
+/** The dependencies of every gateway, with Redis or without: the store, its own capacity, and the maintenance switch. */
 import { type Maintenance, MaintenanceState } from '../cache/maintenance.ts';
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';

@@ -6,7 +6,7 @@ import type { GuardStatus } from '../upstream/guard.ts';
 import type { Metrics } from './metrics.ts';
 import type { Connectivity, RedisHealth, RedisMemory } from './redis-health.ts';
 
-/** What the gauges read at each scrape. Nothing of it may throw. */
+/** The gauges read them at each scrape. None of them may throw. */
 export interface GaugeSources {
   readonly readiness: () => Readiness;
   readonly memory: () => Usage;
@@ -26,9 +26,9 @@ interface GaugeDeclaration {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: readonly string[];
-  /** What the values of several workers are together. */
+  /** How the values of several workers are combined. */
   readonly aggregator: 'sum' | 'min' | 'max';
-  /** Null, as an empty list: there is nothing to tell now, and no sample. */
+  /** Null or an empty list: no sample. */
   readonly read: (sources: GaugeSources) => number | boolean | null | readonly Sample[] | Promise<readonly Sample[]>;
 }
 

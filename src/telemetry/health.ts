@@ -48,7 +48,7 @@ const REDIS: Messages = {
   ok: 'Redis answers again',
 };
 
-/** Of the log lines, by dependency and trouble. */
+/** The messages of log lines, by dependency and trouble. */
 const MESSAGES: Readonly<Record<string, Messages>> = {
   store: {
     degraded: 'the store is failing',

@@ -1,4 +1,4 @@
-/** What each part of a gateway reports, and where it goes: into metrics, into the log, and to the health of dependencies. */
+/** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import type { CacheCounters } from '../admin/cache-counts.ts';
 import type { Clock } from '../clock.ts';
 import type { PublicAppHooks } from '../http/app.ts';
@@ -25,7 +25,7 @@ export interface HookOptions {
   readonly clock: Clock;
 }
 
-/** The value of a label if there is nothing to tell. */
+/** The value of a label that has none. */
 const NONE = 'none';
 /** The API has about a dozen routes. */
 const MAX_ROUTES = 40;
@@ -45,7 +45,7 @@ export function storeHooks({ logger, metrics, health, cacheCounters, clock }: Ho
         const { resource, outcome, durationMs } = call;
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
-        // What the gateway held back was no call; what is absent is read as `notFound`.
+        // A call that the gateway held back was none; an absent record is read as `notFound`.
         if (resource !== 'apiKey' && outcome !== 'overloaded') {
           cacheCounters.countStoreCall(outcome === 'absent' ? 'notFound' : resource);
         }

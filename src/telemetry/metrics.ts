@@ -1,6 +1,6 @@
 /**
  * The gateway's metrics, for Prometheus. Each is declared here once and updated where something is reported (`hooks.ts`);
- * what holds only at the moment of a scrape is in `gauges.ts`. No key, id or workspace is ever a label.
+ * gauges that are read at a scrape are in `gauges.ts`. No key, id or workspace is ever a label.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -13,7 +13,7 @@ const REDIS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 const AGE_SECONDS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
 const EVENT_LOOP_PRECISION_MS = 10;
 
-/** What the admin listener serves. */
+/** The admin listener serves it. */
 export interface MetricsSource {
   /** The Content-Type of what `render` returns. */
   readonly contentType: string;

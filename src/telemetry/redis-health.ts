@@ -39,7 +39,7 @@ export interface TrackedRedis {
 export interface RedisMemory {
   readonly role: RedisRole;
   readonly usedBytes: number;
-  /** 0 for no limit; null if it is not told. */
+  /** 0 for no limit; null if Redis does not report it. */
   readonly maxBytes: number | null;
   /** In the database that is used there. */
   readonly keys: number;
@@ -111,7 +111,7 @@ export class RedisHealth {
     health.add({ name: 'keys', check: () => this.#checkKeys(graceMs) });
   }
 
-  /** What is known without asking. */
+  /** As known without asking. */
   links(): readonly { readonly role: RedisRole; readonly isUp: boolean; readonly connectivity: Connectivity }[] {
     return this.#links.map((link) => ({
       role: link.role,
@@ -206,7 +206,7 @@ export class RedisHealth {
       return { status: 'degraded', trouble: 'neverAsked', detail };
     }
     const untilMs = this.#keysDisconnectedAtMs + graceMs;
-    if (this.#options.clock.nowMs() >= untilMs) {
+    if (this.#options.clock.nowMs() > untilMs) {
       const detail = `Redis could not be asked for ${formatDuration(graceMs)}: no key is let in`;
       return { status: 'degraded', trouble: 'graceOver', detail };
     }
@@ -252,7 +252,7 @@ async function readMemory({ client }: RedisServer) {
   return { usedMemoryBytes, maxMemoryBytes, keys };
 }
 
-/** Null if one of them is not told, or there is none. */
+/** Null if one of them is not known, or there is none. */
 function sumOf(values: readonly (number | null)[]): number | null {
   return values.reduce(
     (sum, value) => (sum === null || value === null ? null : sum + value),

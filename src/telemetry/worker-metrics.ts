@@ -30,7 +30,7 @@ export interface WorkerAnswers {
 export class WorkerMetrics {
   readonly #wanted: number;
   readonly #last = new Map<number, WorkerValues>();
-  /** What those that are gone had counted. */
+  /** The counts of workers that are gone. */
   #gone: WorkerValues = [];
 
   /** `wanted`: how many workers there are to be. */
