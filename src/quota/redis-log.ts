@@ -56,6 +56,11 @@ export function admittedOf({ outcomes }: LogReply): number {
 export const MOST_REQUESTS = 1000;
 
 /** A reply of Redis that is not what the script returns. */
+/** The error reply of one log, which the script passes on. */
+class LogReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
 class UnexpectedReply extends Error {
   constructor(reply: unknown) {
     super(`The quota's script returned something else than it should: ${JSON.stringify(reply)?.slice(0, 200)}`);
@@ -125,7 +130,9 @@ function readReplies(reply: unknown, quotas: readonly QuotaRequests[]): readonly
   const [bytes, ...failures] = parts;
   if (!Buffer.isBuffer(bytes)) throw new UnexpectedReply(reply);
   const numbers = new ReplyNumbers(bytes);
-  const replies = quotas.map(({ runs }) => readReply(numbers, runs.length) ?? new Error(String(failures.shift())));
+  const replies = quotas.map(
+    ({ runs }) => readReply(numbers, runs.length) ?? new LogReplyError(String(failures.shift())),
+  );
   if (!numbers.isAtEnd || failures.length > 0) throw new UnexpectedReply(reply);
   return replies;
 }

@@ -147,7 +147,7 @@ export class RedisHealth {
 
   /** It answers, and refuses every command that needs memory. */
   get #isFull(): boolean {
-    return this.#connectivity.state !== 'disconnected' && isOutOfMemory(this.#quotaFailure?.reason);
+    return this.#connectivity.state !== 'disconnected' && replyCode(this.#quotaFailure?.reason) === 'OOM';
   }
 
   #checkRedis(role: RedisRole): DependencyState {
@@ -214,11 +214,6 @@ export class RedisHealth {
     const detail = `Redis cannot be asked: keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${until}; no other key is let in`;
     return { status: 'degraded', trouble: 'disconnected', detail };
   }
-}
-
-/** By the code of the reply, its first word, which a script passes on for each of its keys. */
-function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('OOM ');
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */
