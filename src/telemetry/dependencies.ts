@@ -133,7 +133,7 @@ export class CapacityHealth {
       return { status: 'ok', detail: 'nothing is refused for want of a place' };
     }
     const detail =
-      'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections) as may be';
+      'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be';
     return { status: 'degraded', sinceMs: this.#sinceMs, detail };
   }
 }
