@@ -10,7 +10,7 @@ import type { LastMisses } from './cache/last-misses.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
 import { createReadThrough } from './cache/read-through.ts';
 import type { CachingReader, EvaluationReader } from './cache/reader.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
 import { redactedConfig } from './config/effective.ts';
@@ -20,7 +20,7 @@ import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
-import { createAuthenticator } from './keys/authenticate.ts';
+import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import type { Logger } from './log/logger.ts';
 import type { SharedState } from './shared-state.ts';
@@ -41,7 +41,7 @@ export interface Parts {
   readonly health: Health;
   readonly hooks: HttpHooks;
   readonly stats: CacheStats;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly memory: MemoryTier;
   readonly shared: SharedState;
   readonly clock: Clock;
@@ -108,7 +108,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
   const app = createPublicApp({
     clock,
     reader,
-    authenticator: createAuthenticator({
+    authenticator: new Authenticator({
       registry: keys,
       clock,
       failures: shared.limiter({ name: 'failed-authentications', points: FAILURES_PER_MINUTE, windowSeconds: 60 }),

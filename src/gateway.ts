@@ -8,7 +8,7 @@ import { TopLoads } from './admin/top-loads.ts';
 import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, readinessOf, type Running } from './assembly.ts';
 import { LastMisses } from './cache/last-misses.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
-import { AdjustableTimes } from './cache/times.ts';
+import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
 import type { LoadedConfig } from './config/load.ts';
@@ -79,7 +79,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   };
   const reporting = { ...stats, metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
-  const times = new AdjustableTimes(config.cache.classes);
+  const times = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);

@@ -2,7 +2,7 @@
 import { createHistory, type History } from './admin/history.ts';
 import { createRedisHistory } from './admin/redis-history.ts';
 import type { Timers } from './timers.ts';
-import type { TimesInForce } from './cache/times.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import { WhatIfModel } from './cache/what-if/model.ts';
 import type { ExchangeHooks } from './cache/what-if/exchange.ts';
 import { redisBoard, redisMessages } from './cache/what-if/redis-what-if.ts';
@@ -19,7 +19,7 @@ export interface Insight {
 }
 
 export interface InsightParts {
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;

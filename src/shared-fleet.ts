@@ -1,13 +1,13 @@
 /** What gateway processes share through Redis. */
-import { AUDIT_CAPACITY } from './admin/audit.ts';
+import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
+import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
 import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
-import { overlayLookup } from './keys/overlay-lookup.ts';
-import { createRedisRegistry } from './keys/redis-registry.ts';
+import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
+import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
-import { openFleetQuota } from './quota/redis-open.ts';
+import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
 import { openRedis, type RedisHooks, type RedisLink, type RedisRole } from './redis/connection.ts';
 import { createInstances, type Instances } from './redis/instances.ts';
@@ -19,9 +19,6 @@ import { warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
-const CONNECTIVITY = { hearing: 'connected', deaf: 'subscriptionLost', alone: 'disconnected' } as const;
-const KEY_SYNC = { heard: 'synced', deaf: 'subscriptionLost', offline: 'disconnected' } as const;
-
 /** What the processes over one Redis share. */
 export async function openFleet(
   options: SharedStateOptions,
@@ -31,31 +28,28 @@ export async function openFleet(
   const { config, tracing, clock, logger } = options;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redisHealth = new RedisHealth({ ...options, timers: systemTimers, isOne });
-  const hooks = { onDown: redisHealth.onDown, onCommand: redisCommandHook(options.metrics) };
-  const { timeoutMs } = config.redis;
-  const state = connect('state', { url, timeoutMs, hooks });
-  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
-  warnOfRedis({ state, cache: isOne ? null : cache, logger });
-  const caches = await openCaches(options, redisHealth, { state, cache });
-  const registry = createRedisRegistry({
+  const { state, cache } = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redisHealth);
+  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const caches = await openCaches(options, redisHealth, { state, cache, audit });
+  const registry = new RedisRegistry({
     link: state,
     clock,
+    timers: systemTimers,
     graceMs: config.keys.graceMs,
-    hooks: {
-      onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-      onTrust: (trust) => redisHealth.onKeySync(KEY_SYNC[trust]),
-    },
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onSyncState: redisHealth.onKeySync,
   });
-  const transientKeys = createMemoryRegistry({ clock });
+  const transientKeys = new MemoryRegistry(clock);
   const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  const processes = (): number => members.count();
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
-  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const quotaOptions = { answerWithinMs: timeoutMs, hooks: quotaHooks(redisHealth) };
-  const quota = tracing.quota(openFleetQuota({ link: state, clock, members, ...quotaOptions }));
-  redisHealth.track({ links: [state, cache], processes: () => members.count(), graceMs: config.keys.graceMs });
+  const { timeoutMs } = config.redis;
+  const limiter = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redisHealth.quotaHooks });
+  const quota = tracing.quota(limiter);
+  redisHealth.track({ links: [state, cache], processes, graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
@@ -83,8 +77,18 @@ export async function openFleet(
   };
 }
 
-function quotaHooks({ quotaHooks: { onDegraded, onExact } }: RedisHealth) {
-  return { onAlone: onDegraded, onShared: onExact };
+/** The links to both roles. `cacheUrl`: null if one Redis has both. */
+function openLinks(
+  { config, metrics, logger }: SharedStateOptions,
+  { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
+  redisHealth: RedisHealth,
+): { readonly state: RedisLink; readonly cache: RedisLink } {
+  const hooks = { onDown: redisHealth.onDown, onCommand: redisCommandHook(metrics) };
+  const { timeoutMs } = config.redis;
+  const state = connect('state', { url, timeoutMs, hooks });
+  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
+  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
+  return { state, cache };
 }
 
 /** Without Redis a process limits its own calls alone. */
@@ -105,10 +109,11 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 function openCaches(
   { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
   redisHealth: RedisHealth,
-  links: { readonly state: RedisLink; readonly cache: RedisLink },
+  { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
 ): Promise<RedisFleet> {
   return openRedisFleet({
-    ...links,
+    state,
+    cache,
     store: source.identity,
     memory,
     times,
@@ -118,7 +123,8 @@ function openCaches(
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
-      onHearing: ({ role, hearing }) => redisHealth.onConnectivity(role, CONNECTIVITY[hearing]),
+      onHearing: ({ role, hearing }) => redisHealth.onConnectivity(role, hearing),
+      onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     },
   });
 }

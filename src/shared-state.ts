@@ -9,15 +9,15 @@ import { type MaintenanceControl, type MaintenanceState } from './cache/maintena
 import type { MemoryTier } from './cache/memory-tier.ts';
 import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
-import { type TimesControl } from './cache/times-control.ts';
-import type { AdjustableTimes } from './cache/times.ts';
+import { type TtlControl } from './cache/ttl-policy.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
 import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
-import type { Quota } from './quota/quota.ts';
+import type { QuotaLimiter } from './quota/limiter.ts';
 import type { InstanceInfo } from './redis/instances.ts';
 import type { Instances } from './redis/instances.ts';
 import type { StoreSource } from './store-source.ts';
@@ -33,13 +33,13 @@ export interface SharedState {
   readonly registry: KeyDirectory;
   /** For keys that must end with this process. */
   readonly transientKeys: KeyDirectory;
-  readonly quota: Quota;
+  readonly quota: QuotaLimiter;
   /** Makes limits that all processes share. */
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */
   readonly fleet: Fleet | null;
   readonly purges: PurgeLog;
-  readonly timesControl: TimesControl;
+  readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   /** Null for a gateway that is alone. */
   readonly inspector: FleetInspector | null;
@@ -57,7 +57,7 @@ export interface SharedStateOptions {
   readonly metrics: Metrics;
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   /** Of this process. */
   readonly maintenance: MaintenanceState;
   readonly source: StoreSource;

@@ -1,6 +1,6 @@
 /** Where evaluations come from: the configured store, or the bundled sample where none is configured. */
 import { createHash } from 'node:crypto';
-import { gated, maintenanceGate } from './cache/maintenance-gate.ts';
+import { gated, maintenanceGate } from './cache/maintenance.ts';
 import type { MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';

@@ -9,7 +9,7 @@ import type { KeptConfig } from './config/kept-files.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, type DemoKeys, issueDemoKeys } from './demo.ts';
 import { ADMIN_GRACE_MS, freePort, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from './server.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { MemoryRegistry } from './keys/memory-registry.ts';
 import type { ImportedKey } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
 import { type SampleStore, startSampleStore } from './sample-store.ts';
@@ -67,7 +67,7 @@ export class SupervisedGateways {
     this.#env = await chosenPorts(this.#started.loaded.config);
     if (this.#started.loaded.config.upstream.url === null) {
       const store = await startSampleStore();
-      const keys = await issueDemoKeys(createMemoryRegistry({ clock: systemClock }), store.ids);
+      const keys = await issueDemoKeys(new MemoryRegistry(systemClock), store.ids);
       this.#sample = { store, keys };
     }
     try {

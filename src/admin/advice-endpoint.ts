@@ -2,13 +2,13 @@
 import { adviceOf, type ClassAdvice } from '../cache/what-if/advice.ts';
 import type { Measured } from '../cache/what-if/feed.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
-import type { CacheClass, TimesInForce } from '../cache/times.ts';
+import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import type { Endpoint } from './endpoint.ts';
 
 export interface AdviceEndpointOptions {
   readonly whatIf: Pick<WhatIf, 'reports'>;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is put up with; it may change while the gateway runs. */
   readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
   readonly clock: Clock;

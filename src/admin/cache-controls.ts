@@ -2,7 +2,7 @@
 import { explain, type ExplainParts } from '../cache/explain.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import { purge, type PurgeDependencies } from '../cache/purge.ts';
-import type { AdjustableTimes } from '../cache/times.ts';
+import type { TtlPolicy } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import type { CacheCounters } from './cache-counts.ts';
 import type { CacheControls } from './cache-endpoints.ts';
@@ -13,7 +13,7 @@ export interface CacheControlParts
     Pick<CacheControls, 'timesControl' | 'configuredBy' | 'maintenance' | 'resolve' | 'top'>,
     PurgeDependencies,
     Omit<ExplainParts, 'maintenance'> {
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;

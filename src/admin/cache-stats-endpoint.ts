@@ -1,7 +1,7 @@
 /** GET /api/cache: what each class of answers holds and what the cache has done for it. */
 import type { CacheTier, Tagged, Usage } from '../cache/ports.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { ClassCounts } from './cache-counts.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -45,7 +45,8 @@ export async function usageByClass(tier: CacheTier, purges: PurgeLog): Promise<U
   for (const cacheClass of CACHE_CLASSES) {
     const isHeld = (stored: Tagged): boolean =>
       isOf(cacheClass, stored) && purges.since(stored.position, stored.tags) !== 'hard';
-    byClass.set(cacheClass, await tier.measure(isHeld));
+    const { entries, bytes } = await tier.measure(isHeld);
+    byClass.set(cacheClass, { entries, bytes });
   }
   return byClass;
 }

@@ -4,7 +4,7 @@ import type { Question } from '../cache/question.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import type { KeyDirectory } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
-import { type TimesEndpointOptions, viewOfTimes } from './cache-times-endpoints.ts';
+import { type TtlEndpointsOptions, viewOfTtl } from './cache-ttl-endpoints.ts';
 import type { EndpointContext } from './context.ts';
 import type { Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -26,7 +26,7 @@ interface Target {
   readonly workspaceIds: readonly string[] | null;
 }
 
-export interface ExplainEndpointOptions extends Pick<TimesEndpointOptions, 'times' | 'configuredBy'> {
+export interface ExplainEndpointOptions extends Pick<TtlEndpointsOptions, 'times' | 'configuredBy'> {
   readonly resolve: Resolve;
   readonly explain: (question: Question<unknown>, workspaceIds: readonly string[] | null) => Promise<Explanation>;
   readonly registry: Pick<KeyDirectory, 'get'>;
@@ -59,7 +59,7 @@ async function handle(ctx: EndpointContext, options: ExplainEndpointOptions): Pr
   const viewer = await viewerOf({ keyId: query.get('keyId')?.[0], workspaces: query.get('workspace') ?? [] }, options);
   const { question, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
   const explanation = await options.explain(question, workspaceIds);
-  const times = viewOfTimes(explanation.class, await options.audit.entries(), options);
+  const times = viewOfTtl(explanation.class, await options.audit.entries(), options);
   ctx.body = { path, route, workspaces: workspaceIds, ...viewOfExplanation(explanation, times) };
 }
 

@@ -1,6 +1,6 @@
 /** What an entry is good for at a given age. Pure. */
 import { mix32 } from './hash.ts';
-import type { CacheTimes } from './times.ts';
+import type { CacheTtl } from './ttl-policy.ts';
 
 /**
  * - `fresh`: served as it is
@@ -25,7 +25,7 @@ const MAX_JITTER = 0.1;
  */
 export function classify(
   ageMs: number,
-  times: CacheTimes,
+  times: CacheTtl,
   { jitter, isOutdated }: { readonly jitter: number; readonly isOutdated: boolean },
 ): Classification {
   const freshMs = jitteredFreshMs(times, jitter);
@@ -34,11 +34,11 @@ export function classify(
 }
 
 /** How long an answer is fresh whose own number that is. */
-export function jitteredFreshMs({ freshMs }: Pick<CacheTimes, 'freshMs'>, jitter: number): number {
+export function jitteredFreshMs({ freshMs }: Pick<CacheTtl, 'freshMs'>, jitter: number): number {
   return Math.floor(freshMs * (1 - MAX_JITTER * jitter));
 }
 
-function usabilityOf(ttlMs: number, { staleMs, errorMs }: CacheTimes): Usability {
+function usabilityOf(ttlMs: number, { staleMs, errorMs }: CacheTtl): Usability {
   if (ttlMs > 0) return 'fresh';
   if (-ttlMs < staleMs) return 'stale';
   return -ttlMs < errorMs ? 'usable-on-error' : 'gone';

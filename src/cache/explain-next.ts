@@ -2,7 +2,7 @@
 import type { Copy, Explanation } from './explain.ts';
 import { isReplacedBy, isServedAtOnce, isServedOnError } from './held.ts';
 import type { MissReason } from '../telemetry/events.ts';
-import { isKept } from './times.ts';
+import { isCacheable } from './ttl-policy.ts';
 
 export interface NextRead {
   /** Where its answer comes from first; null where it fails. */
@@ -112,7 +112,7 @@ function waiting({ flight, shared }: Facts): string {
 }
 
 function missReason(held: Placed | null, { times, wasEvicted }: Facts): MissReason {
-  if (!isKept(times)) return 'not-cacheable';
+  if (!isCacheable(times)) return 'not-cacheable';
   if (held !== null) return held.copy.usability === 'purged' ? 'purged' : 'expired';
   return wasEvicted ? 'evicted' : 'never-seen';
 }

@@ -9,7 +9,7 @@ import type { Question } from './question.ts';
 import type { FlightView } from './reader.ts';
 import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
 import type { Tag } from './tags.ts';
-import type { CacheClass, CacheTimes } from './times.ts';
+import type { CacheClass, CacheTtl } from './ttl-policy.ts';
 import { isVisible } from './visibility.ts';
 
 /** What the fleet's tier holds of a key. */
@@ -74,7 +74,7 @@ export interface Explanation {
   readonly key: string;
   /** Whose times are in force for the answer: of what is held, else of what is asked for. */
   readonly class: CacheClass;
-  readonly times: CacheTimes;
+  readonly times: CacheTtl;
   readonly memory: Copy | null;
   /** This process knows that the record is of another workspace than those asked for: for whom it is explained, none. */
   readonly isKnownForeign: boolean;

@@ -9,7 +9,7 @@ import type { MemoryTier } from './memory-tier.ts';
 import type { Fleet, Keyed } from './ports.ts';
 import type { CacheRead } from './reader.ts';
 import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
-import { type CacheClass, isKept } from './times.ts';
+import { type CacheClass, isCacheable } from './ttl-policy.ts';
 import type { Timers } from '../timers.ts';
 import { foreignRecord, isVisible } from './visibility.ts';
 
@@ -163,7 +163,7 @@ export class Filler implements Flights {
       memory.seed(seeds);
       void this.#seedFleet(seeds);
     }
-    return (isInMemory || isInFleet) && isKept(times.of(classOf(stored.kind, stored.entry)));
+    return (isInMemory || isInFleet) && isCacheable(times.of(classOf(stored.kind, stored.entry)));
   }
 
   async #seedFleet(seeds: readonly Keyed[]): Promise<void> {

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { isSearchKey } from './cache-key.ts';
 import { hash32 } from './hash.ts';
-import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
+import type { CacheTier, Keyed, Measured, Tagged, Usage } from './ports.ts';
 import type { StoredEntry } from './stored.ts';
 import { type Verdict, Verdicts } from './verdicts.ts';
 
@@ -138,7 +138,7 @@ export class MemoryTier implements CacheTier {
     };
   }
 
-  measure(matches: (stored: Tagged) => boolean): Usage {
+  measure(matches: (stored: Tagged) => boolean): Measured {
     let entries = 0;
     let bytes = 0;
     for (const slot of [...this.#searched.values(), ...this.#rest.values()]) {
@@ -146,7 +146,7 @@ export class MemoryTier implements CacheTier {
       entries += 1;
       bytes += slot.bytes;
     }
-    return { entries, bytes };
+    return { entries, bytes, isComplete: true };
   }
 
   #createCache(maxBytes: number): LRUCache<string, Slot> {

@@ -20,6 +20,11 @@ export interface Usage {
   readonly bytes: number;
 }
 
+export interface Measured extends Usage {
+  /** False if counting was cut short: there is more. */
+  readonly isComplete: boolean;
+}
+
 /** Where entries are kept. Whatever it returns was checked to be an entry. */
 export interface CacheTier {
   get(key: string): MaybePromise<StoredEntry | undefined>;
@@ -28,8 +33,8 @@ export interface CacheTier {
   /** Each one is set only where there is nothing, or something whose fetch was over before the new one's began. */
   seed(seeds: readonly Keyed[]): MaybePromise<void>;
   delete(key: string): MaybePromise<void>;
-  /** How much of it matches. Looks at every entry: for operators, not for readers. */
-  measure(matches: (stored: Tagged) => boolean): MaybePromise<Usage>;
+  /** How much of it matches. Looks at every entry until `deadline` aborts: for operators, not for readers. */
+  measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): MaybePromise<Measured>;
 }
 
 /** Why a flight ended without an answer, for those who waited for it in other processes. */

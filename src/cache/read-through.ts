@@ -7,8 +7,8 @@ import { StoreError } from '../upstream/store.ts';
 import { Filler, type FillerOptions, type Flights, type Landing } from './filler.ts';
 import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
 import type { MissReason } from '../telemetry/events.ts';
-import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, pausedError } from './maintenance.ts';
-import type { PurgePosition } from './purge-log.ts';
+import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
+import type { PurgeEpoch } from './purge-log.ts';
 import { type Question, readerOf } from './question.ts';
 import type { CacheRead, CachingReader, FlightView, ReadContext } from './reader.ts';
 import { type Asked, type Miss, Serving } from './serving.ts';
@@ -65,7 +65,7 @@ class ReadThrough {
   readonly #flights: SingleFlight<Landing>;
   readonly #lookups: SingleFlight<StoredEntry | null>;
   /** Where the purge log stood before each flight. */
-  readonly #positions = new WeakMap<Promise<Landing>, PurgePosition>();
+  readonly #positions = new WeakMap<Promise<Landing>, PurgeEpoch>();
 
   constructor(options: Options) {
     this.#options = options;
@@ -138,7 +138,7 @@ class ReadThrough {
   #serveWithoutStore<T>(miss: Miss<T>, maintenance: Maintenance): CacheRead<T> {
     const copy = this.#hold(miss.question, miss.held?.stored, miss.held?.tier ?? 'memory');
     if (copy !== null && isServedOnError(copy)) return this.#serveOnError(miss, copy, miss.reason);
-    throw this.#fail(miss, { kind: 'failed', error: pausedError(maintenance, this.#options.clock) });
+    throw this.#fail(miss, { kind: 'failed', error: maintenanceError(maintenance, this.#options.clock) });
   }
 
   /** One refresh, which nobody waits for; where the last try has just failed, that is joined, and there is none. */

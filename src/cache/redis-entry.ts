@@ -18,7 +18,7 @@ import type { Tagged } from './ports.ts';
 import { BODY_CODINGS, decodeBody, encodeBody } from './redis-body.ts';
 import type { StoredEntry } from './stored.ts';
 import type { Tag } from './tags.ts';
-import { CACHE_CLASSES } from './times.ts';
+import { CACHE_CLASSES } from './ttl-policy.ts';
 
 /** Goes up with every change of this file that an older release could not read. */
 const FORMAT = 1;

@@ -10,14 +10,13 @@ import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
 import { FlightChannel } from './redis-flight-channel.ts';
 import { guarded } from './redis-guard.ts';
-import { type Hearing, RedisHearing } from './redis-hearing.ts';
 import { RedisInspector } from './redis-inspect.ts';
 import { RedisLeases } from './redis-leases.ts';
 import { recheckMemory } from './redis-recheck.ts';
-import { RedisState } from './redis-state.ts';
 import { RedisTier } from './redis-tier.ts';
-import type { AdjustableTimes } from './times.ts';
-import type { TimesControl } from './times-control.ts';
+import { type Connectivity, ConnectivityWatch } from './redis/connectivity.ts';
+import { StateSync } from './redis/state-sync.ts';
+import type { TtlControl, TtlEnd, TtlPolicy } from './ttl-policy.ts';
 import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
@@ -27,9 +26,11 @@ export interface RedisFleetHooks {
   /** A change of whether this process hears of the fleet. `reason` is why Redis doesn't answer; null else. */
   readonly onHearing?: (report: {
     readonly role: RedisRole;
-    readonly hearing: Hearing;
+    readonly hearing: Connectivity;
     readonly reason: unknown;
   }) => void;
+  /** TTLs have ended by themselves; called in one process of all. */
+  readonly onTtlEnd?: (end: TtlEnd) => void;
 }
 
 export interface RedisFleetOptions {
@@ -41,7 +42,7 @@ export interface RedisFleetOptions {
   /** Of this process: what it holds is dropped while it can't be known to be true. */
   readonly memory: MemoryTier;
   /** Of this process: what is set for the fleet is set here. */
-  readonly times: AdjustableTimes;
+  readonly times: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -60,7 +61,7 @@ export interface RedisFleetHealth {
 export interface RedisFleet {
   readonly fleet: Fleet;
   readonly purges: PurgeLog;
-  readonly timesControl: TimesControl;
+  readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   /** Shows operators what the fleet holds of a key. */
   readonly inspector: FleetInspector;
@@ -73,10 +74,10 @@ const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
 
-const DETAILS: Readonly<Record<Hearing, string>> = {
-  hearing: 'answers, and its messages arrive',
-  deaf: 'answers, but its messages do not arrive: nothing is served from memory',
-  alone: 'does not answer: this process goes on by itself',
+const DETAILS: Readonly<Record<Connectivity, string>> = {
+  connected: 'answers, and its messages arrive',
+  subscriptionLost: 'answers, but its messages do not arrive: nothing is served from memory',
+  disconnected: 'does not answer: this process goes on by itself',
 };
 
 /**
@@ -95,8 +96,8 @@ class Member implements RedisFleet {
   readonly #options: RedisFleetOptions;
   readonly #tier: RedisTier;
   readonly #channel: FlightChannel;
-  readonly #state: RedisState;
-  readonly #hearing: Readonly<Record<RedisRole, RedisHearing>>;
+  readonly #state: StateSync;
+  readonly #hearing: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
   constructor(options: RedisFleetOptions) {
@@ -107,7 +108,7 @@ class Member implements RedisFleet {
     const onBroken = (error: unknown): void => this.#report('decode', error);
     this.#tier = new RedisTier({ redis: link, servers: () => link.servers(), names, times, onBroken });
     this.#channel = new FlightChannel({ link, names, timers, self });
-    this.#state = new RedisState(state, options);
+    this.#state = new StateSync(state, { ...options, onTtlEnd: (end) => options.hooks?.onTtlEnd?.(end) });
     this.inspector = new RedisInspector({ link, names });
     const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs, onBroken });
     this.fleet = {
@@ -124,8 +125,8 @@ class Member implements RedisFleet {
     return this.#state.purges;
   }
 
-  get timesControl(): TimesControl {
-    return this.#state.times;
+  get timesControl(): TtlControl {
+    return this.#state.ttl;
   }
 
   get maintenance(): MaintenanceControl {
@@ -147,7 +148,7 @@ class Member implements RedisFleet {
   health(): readonly RedisFleetHealth[] {
     return (['state', 'cache'] as const).map((role) => {
       const hearing = this.#hearing[role].now;
-      return { name: `redis-${role}`, status: hearing === 'hearing' ? 'ok' : 'degraded', detail: DETAILS[hearing] };
+      return { name: `redis-${role}`, status: hearing === 'connected' ? 'ok' : 'degraded', detail: DETAILS[hearing] };
     });
   }
 
@@ -163,19 +164,19 @@ class Member implements RedisFleet {
     await Promise.all([this.#state.look(), state.kind === 'cluster' ? state.ping() : null]);
   }
 
-  #listen(link: RedisLink, look: () => Promise<void>): RedisHearing {
+  #listen(link: RedisLink, look: () => Promise<void>): ConnectivityWatch {
     const { clock, timers, hooks } = this.#options;
     const { role } = link;
-    return new RedisHearing({
+    return new ConnectivityWatch({
       link,
       look,
       clock,
       timers,
       onChange: (hearing, before, reason) => {
-        if (hearing === 'hearing') this.#openings[role].resolve();
+        if (hearing === 'connected') this.#openings[role].resolve();
         this.#trustMemory();
         // The purge log was looked up by now. What others stored meanwhile has to be asked for.
-        if (role === 'cache' && hearing === 'hearing' && before === 'alone') this.#recheckMemory();
+        if (role === 'cache' && hearing === 'connected' && before === 'disconnected') this.#recheckMemory();
         hooks?.onHearing?.({ role, hearing, reason });
       },
     });
@@ -184,8 +185,8 @@ class Member implements RedisFleet {
   /** C8: what others change must be heard of, unless nobody can be told of anything. */
   #trustMemory(): void {
     const { memory } = this.#options;
-    const isDeaf = Object.values(this.#hearing).some(({ now }) => now === 'deaf');
-    if (isDeaf) memory.suspend();
+    const isBehind = Object.values(this.#hearing).some(({ now }) => now === 'subscriptionLost');
+    if (isBehind) memory.suspend();
     else memory.resume();
   }
 

@@ -1,7 +1,7 @@
 /** The fleet's ports, closed while they could only keep readers waiting or mislead them. */
 import type { RedisLink } from '../redis/connection.ts';
 import type { Fleet } from './ports.ts';
-import type { RedisPurgeLog } from './redis-purge-log.ts';
+import type { StateSync } from './redis/state-sync.ts';
 
 type FleetPorts = Pick<Fleet, 'tier' | 'leases'>;
 
@@ -13,7 +13,7 @@ export class FleetUnavailableError extends Error {
 export interface GuardOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
-  readonly purges: Pick<RedisPurgeLog, 'isKnown'>;
+  readonly purges: Pick<StateSync['purges'], 'isKnown'>;
 }
 
 /**
@@ -32,7 +32,7 @@ export function guarded({ tier, leases }: FleetPorts, { link, purges }: GuardOpt
       set: (key, stored) => ifUsable(() => tier.set(key, stored)),
       seed: (seeds) => ifUsable(() => tier.seed(seeds)),
       delete: (key) => ifUsable(() => tier.delete(key)),
-      measure: (matches) => ifUsable(() => tier.measure(matches)),
+      measure: (matches, deadline) => ifUsable(() => tier.measure(matches, deadline)),
     },
     leases: {
       acquire: (key) => ifUsable(() => leases.acquire(key)),

@@ -12,14 +12,14 @@ import { type BrokenEntryError, readEntry } from './redis-entry.ts';
 import type { FlightChannel } from './redis-flight-channel.ts';
 import { readFailure, writeFailure, writeFlightMessage } from './redis-flight-messages.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
-import type { TimesInForce } from './times.ts';
+import type { TtlPolicy } from './ttl-policy.ts';
 
 export interface RedisLeasesOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
   readonly channel: FlightChannel;
   readonly names: CacheNames;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   /** This process, as the sender of its messages. */
   readonly self: string;
   /** How long a lease holds without being renewed. */

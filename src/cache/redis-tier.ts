@@ -2,11 +2,11 @@
 import type { RedisClient, RedisCommands, RedisServer } from '../redis/connection.ts';
 import type { CacheNames } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import type { CacheTier, Keyed, Tagged, Usage } from './ports.ts';
+import type { CacheTier, Keyed, Measured, Tagged } from './ports.ts';
 import { type BrokenEntryError, decodeFilledAtMs, decodeTagged, readEntry, unlessBroken } from './redis-entry.ts';
 import { ENTRY_LUA, entryArgs } from './redis-write.ts';
 import type { StoredEntry } from './stored.ts';
-import type { TimesInForce } from './times.ts';
+import type { TtlPolicy } from './ttl-policy.ts';
 
 export interface RedisTierOptions {
   /** To the cache Redis. */
@@ -14,7 +14,7 @@ export interface RedisTierOptions {
   /** All servers that hold entries. */
   readonly servers: () => readonly Pick<RedisServer, 'client'>[];
   readonly names: CacheNames;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   /** Told of what was found in the place of an entry and could not be read. It counts as nothing. */
   readonly onBroken: (error: BrokenEntryError) => void;
 }
@@ -70,12 +70,13 @@ export class RedisTier implements CacheTier {
     await redis.run((client) => client.del(names.of(key)));
   }
 
-  async measure(matches: (stored: Tagged) => boolean): Promise<Usage> {
+  async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
     // A scan may come across a name twice.
     const counted = new Set<string>();
     let entries = 0;
     let bytes = 0;
     for await (const names of this.#names()) {
+      if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
       const fresh = names.filter((name) => !counted.has(name));
       for (const name of fresh) counted.add(name);
       for (const { tagged, size } of await Promise.all(fresh.map((name) => this.#weigh(name)))) {
@@ -84,7 +85,7 @@ export class RedisTier implements CacheTier {
         bytes += size;
       }
     }
-    return { entries, bytes };
+    return { entries, bytes, isComplete: true };
   }
 
   /** When what the fleet holds of the key was filled; null where there is nothing. */

@@ -1,7 +1,7 @@
 /** How an entry is put into Redis, for all scripts that do. */
 import { encodeEntry } from './redis-entry.ts';
 import { classOf, type StoredEntry } from './stored.ts';
-import type { CacheTimes, TimesInForce } from './times.ts';
+import type { CacheTtl, TtlPolicy } from './ttl-policy.ts';
 
 /**
  * Two fields of a hash, so that what is known of an entry can be read without its record. `read` gives what scripts
@@ -29,7 +29,7 @@ const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 /** `meta`, `body` and `keepMs` of `write`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
-export async function entryArgs(key: string, stored: StoredEntry, times: TimesInForce): Promise<EntryArgs> {
+export async function entryArgs(key: string, stored: StoredEntry, times: Pick<TtlPolicy, 'of'>): Promise<EntryArgs> {
   const { meta, body } = await encodeEntry(key, stored);
   return [meta, body, keptMs(times.of(classOf(stored.kind, stored.entry)))];
 }
@@ -38,6 +38,6 @@ export async function entryArgs(key: string, stored: StoredEntry, times: TimesIn
  * How long Redis keeps an entry. Longer than it is served: past its times its validator may still save a transfer. The
  * times in force when it is read decide what it is good for; this only clears away what nobody reads any more.
  */
-export function keptMs({ freshMs, staleMs, errorMs }: CacheTimes): number {
+export function keptMs({ freshMs, staleMs, errorMs }: CacheTtl): number {
   return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, freshMs + staleMs + errorMs));
 }

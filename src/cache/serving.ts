@@ -6,7 +6,7 @@ import type { MemoryTier } from './memory-tier.ts';
 import type { Question } from './question.ts';
 import type { CacheRead, ReadContext, ReadOutcome } from './reader.ts';
 import { classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
-import { type CacheClass, isKept } from './times.ts';
+import { type CacheClass, isCacheable } from './ttl-policy.ts';
 
 /** What a reader wants. */
 export interface Asked<T> {
@@ -74,7 +74,7 @@ export class Serving {
 
   missReason<T>({ kind, key }: Question<T>, held: Held<T> | null): MissReason {
     const cacheClass: CacheClass = held === null ? kind : classOf(kind, held.stored.entry);
-    if (!isKept(this.#options.times.of(cacheClass))) return 'not-cacheable';
+    if (!isCacheable(this.#options.times.of(cacheClass))) return 'not-cacheable';
     if (held !== null) return held.usability === 'purged' ? 'purged' : 'expired';
     return this.#options.memory.wasEvicted(key) ? 'evicted' : 'never-seen';
   }

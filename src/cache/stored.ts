@@ -2,10 +2,10 @@
 import type { ResourceKind } from '../upstream/resources.ts';
 import { classify, jitterOf, type Classification } from './classify.ts';
 import type { Entry } from './entry.ts';
-import type { PurgeLog, PurgePosition } from './purge-log.ts';
+import type { PurgeLog, PurgeEpoch } from './purge-log.ts';
 import type { Question } from './question.ts';
 import type { Tag } from './tags.ts';
-import type { CacheClass, TimesInForce } from './times.ts';
+import type { CacheClass, TtlPolicy } from './ttl-policy.ts';
 
 /** `kind` decides the type of the record: whoever makes one, from the store or from bytes, has checked it to be so. */
 export interface StoredEntry<T = unknown> {
@@ -13,7 +13,7 @@ export interface StoredEntry<T = unknown> {
   readonly entry: Entry<T>;
   readonly tags: readonly Tag[];
   /** Where the purge log stood before the fetch began. */
-  readonly position: PurgePosition;
+  readonly position: PurgeEpoch;
   /** When the answer had arrived, Unix milliseconds; the fetch began at `entry.filledAtMs`. */
   readonly fetchedAtMs: number;
 }
@@ -44,7 +44,7 @@ export interface Judgement extends Omit<Classification, 'usability'> {
 }
 
 export interface Law {
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   readonly purges: PurgeLog;
 }
 

@@ -7,7 +7,7 @@ import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
 import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
-import { mayReadReports } from '../keys/access.ts';
+import { mayReadReports } from '../keys/key.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';

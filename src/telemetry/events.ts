@@ -4,7 +4,7 @@
  */
 import type { StoreError } from '../upstream/store.ts';
 import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
-import type { CacheClass } from '../cache/times.ts';
+import type { CacheClass } from '../cache/ttl-policy.ts';
 
 /**
  * Why a read went to the store:

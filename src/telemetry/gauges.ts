@@ -2,9 +2,10 @@
 import { Gauge } from 'prom-client';
 import type { Readiness } from '../admin/readiness.ts';
 import type { Usage } from '../cache/ports.ts';
+import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { Metrics } from './metrics.ts';
-import type { Connectivity, RedisHealth, RedisMemory } from './redis-health.ts';
+import type { RedisHealth, RedisMemory } from './redis-health.ts';
 
 /** The gauges read them at each scrape. None of them may throw. */
 export interface GaugeSources {

@@ -1,6 +1,8 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
+import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
+import type { SyncState } from '../keys/key-cache.ts';
 import { type RedisHooks, type RedisLink, type RedisRole, type RedisServer, replyCode } from '../redis/connection.ts';
 import { settingsOf } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
@@ -10,15 +12,6 @@ import type { DependencyState, Health } from './health.ts';
 const SUBSCRIPTION_LOST_AFTER_MS = 1000;
 /** Codes of error replies to a user, a password or permissions that are wrong. */
 const CREDENTIALS_REFUSED: ReadonlySet<string | null> = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
-
-/**
- * - `connected`: Redis answers, and its messages arrive
- * - `subscriptionLost`: Redis answers, but messages may not arrive
- * - `disconnected`: Redis does not answer
- */
-export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
-/** The same for what is known of the keys: `synced` if no change was missed. */
-export type KeySync = 'synced' | 'subscriptionLost' | 'disconnected';
 
 export interface RedisHealthOptions {
   readonly health: Health;
@@ -53,7 +46,7 @@ export class RedisHealth {
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
   /** Null before the keys were looked for. */
-  #keySync: KeySync | null = null;
+  #keySync: SyncState | null = null;
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
   #keysDisconnectedAtMs = 0;
@@ -90,7 +83,7 @@ export class RedisHealth {
   };
 
   /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
-  readonly onKeySync = (state: KeySync): void => {
+  readonly onKeySync = (state: SyncState): void => {
     this.#cancelSubscriptionLost();
     if (state !== 'disconnected') this.#hasLookedUpKeys = true;
     if (state !== 'subscriptionLost') this.#setKeySync(state);
@@ -133,7 +126,7 @@ export class RedisHealth {
     return found.filter((memory) => memory !== null);
   }
 
-  #setKeySync(state: KeySync): void {
+  #setKeySync(state: SyncState): void {
     const isNew = this.#keySync !== state;
     if (isNew && state === 'disconnected') this.#keysDisconnectedAtMs = this.#options.clock.nowMs();
     this.#keySync = state;

@@ -9,7 +9,7 @@ import {
 import type { Fleet, Following, Lease, LeaseAttempt } from '../cache/ports.ts';
 import type { KeyLookup } from '../keys/key.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import type { FleetQuota } from '../quota/redis-open.ts';
+import type { FleetLimiter } from '../quota/limiter.ts';
 import { errorTypeOf, EVALGATE } from './names.ts';
 import { markFailed, type Spans } from './spans.ts';
 
@@ -36,14 +36,20 @@ export class RedisSpans {
     this.#spans = spans;
   }
 
-  quota(quota: FleetQuota): FleetQuota {
+  quota(quota: FleetLimiter): FleetLimiter {
     // Redis may have been out of reach: the answer is this process's own then.
     const isShared = (span: Span): void => void span.setAttribute(EVALGATE.isQuotaShared, quota.isShared());
     return {
-      take: (quotaId, limits) => this.#ask(QUOTA, () => quota.take(quotaId, limits), isShared),
-      peek: (quotaId, limits) => this.#ask(QUOTA, () => quota.peek(quotaId, limits), isShared),
+      consume: async (quotaId, limits) => {
+        const consume = () => quota.consume(quotaId, limits);
+        return await (quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, consume, isShared) : consume());
+      },
+      usage: async (quotaId, limits) => {
+        const usage = () => quota.usage(quotaId, limits);
+        return await (quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, usage, isShared) : usage());
+      },
       isShared: () => quota.isShared(),
-      processes: () => quota.processes(),
+      asksRedis: (quotaId, limits) => quota.asksRedis(quotaId, limits),
       close: () => quota.close(),
     };
   }
@@ -66,7 +72,7 @@ export class RedisSpans {
         seed: (seeds) =>
           this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: seeds.length } }, () => tier.seed(seeds)),
         delete: (key) => tier.delete(key),
-        measure: (matches) => tier.measure(matches),
+        measure: (matches, deadline) => tier.measure(matches, deadline),
       },
       leases: {
         acquire: async (key) => this.#withLease(await this.#ask(LEASE, () => leases.acquire(key))),

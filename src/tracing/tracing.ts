@@ -7,7 +7,7 @@ import type { Listener } from '../telemetry/events.ts';
 import type { Fleet } from '../cache/ports.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { KeyLookup } from '../keys/key.ts';
-import type { FleetQuota } from '../quota/redis-open.ts';
+import type { FleetLimiter } from '../quota/limiter.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Fetch } from '../upstream/store.ts';
 
@@ -22,7 +22,7 @@ export interface Tracing {
   store(send: Fetch): Fetch;
   storeHooks(hooks: StoreHooks): StoreHooks;
   /** Spans for what is asked of Redis. */
-  quota(quota: FleetQuota): FleetQuota;
+  quota(quota: FleetLimiter): FleetLimiter;
   keys(keys: KeyLookup): KeyLookup;
   fleet(fleet: Fleet): Fleet;
   /** Sends what was not sent yet, within `TRACES_GRACE_MS`. Never rejects. */

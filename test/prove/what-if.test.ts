@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { hash32 } from '../../src/cache/hash.ts';
-import { AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
+import { TtlPolicy, CACHE_CLASSES, type CacheClass, type CacheTtl, overridesFor } from '../../src/cache/ttl-policy.ts';
 import { adviceOf } from '../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import { Fleet } from '../support/fleet.ts';
@@ -63,7 +63,7 @@ interface Read {
 type Curve = readonly { readonly freshMs: number; readonly hitRatio: number }[];
 
 /** As long stale as fresh. */
-function timesOf(freshMs: number): CacheTimes {
+function timesOf(freshMs: number): CacheTtl {
   return { freshMs, staleMs: freshMs, errorMs: freshMs };
 }
 
@@ -94,8 +94,8 @@ const TOGETHER = SETTINGS.flatMap(readsOf).toSorted((a, b) => a.atMs - b.atMs);
 function watch(settings: readonly Setting[], reads: readonly Read[], after: (model: WhatIfModel) => void = () => {}) {
   const clock = new ManualClock();
   const startMs = clock.nowMs();
-  const times = new AdjustableTimes();
-  for (const one of settings) times.set(one.class, timesOf(one.freshMs));
+  const times = new TtlPolicy(clock);
+  for (const one of settings) times.override(one.class, overridesFor(timesOf(one.freshMs), null));
   const model = new WhatIfModel({ clock, times });
   for (const { class: cacheClass, keyHash, atMs } of reads) {
     clock.advance(startMs + atMs - clock.nowMs());

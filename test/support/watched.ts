@@ -1,6 +1,6 @@
 /** A what-if model with a clock and times of its own, for tests to feed. */
 import { hash32 } from '../../src/cache/hash.ts';
-import { AdjustableTimes, CACHE_CLASSES, type CacheClass } from '../../src/cache/times.ts';
+import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../src/cache/what-if/model.ts';
 import type { PointSnapshot, WhatIfSnapshot } from '../../src/cache/what-if/snapshot.ts';
@@ -19,7 +19,7 @@ export const OUTDATED_LIMITS = {
 
 export class Watched {
   readonly clock = new ManualClock();
-  readonly times = new AdjustableTimes();
+  readonly times = new TtlPolicy(this.clock);
   readonly model = new WhatIfModel({ clock: this.clock, times: this.times });
   readonly startMs = this.clock.nowMs();
 

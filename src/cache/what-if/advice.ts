@@ -1,5 +1,5 @@
 /** What the models of all processes say together: a curve a class, and which time to set. Pure. */
-import { CACHE_CLASSES, type CacheClass, type TimesInForce } from '../times.ts';
+import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { CANDIDATE_FRESH_MS } from './candidates.ts';
 import { pointInForce } from './in-force.ts';
 import { mergeClass, type MergedClass, type MergedPoint } from './merge.ts';
@@ -42,7 +42,7 @@ export interface ClassAdvice {
 }
 
 export interface AdviceOptions {
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is put up with, a class. */
   readonly outdatedLimits: Readonly<Record<CacheClass, number>>;
   readonly nowMs: number;

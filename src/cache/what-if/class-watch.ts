@@ -5,7 +5,7 @@
  *
  * Whether a key becomes a head never depends on whether it is sampled, or the sample would not stand for the rest.
  */
-import type { CacheTimes } from '../times.ts';
+import type { CacheTtl } from '../ttl-policy.ts';
 import { CANDIDATE_FRESH_MS, IN_FORCE } from './candidates.ts';
 import type { FrequencySketch } from './frequency-sketch.ts';
 import { Ghosts } from './ghosts.ts';
@@ -61,7 +61,7 @@ export class ClassWatch {
   }
 
   /** `hash` is spread evenly; `times` are those in force. */
-  read(hash: number, atMs: number, times: CacheTimes): void {
+  read(hash: number, atMs: number, times: CacheTtl): void {
     this.#turn(atMs, times);
     const { pool } = this.#shared;
     const known = pool.find(this.#owner, hash);
@@ -121,7 +121,7 @@ export class ClassWatch {
     });
   }
 
-  #turn(atMs: number, { freshMs, staleMs }: CacheTimes): void {
+  #turn(atMs: number, { freshMs, staleMs }: CacheTtl): void {
     this.#staleMs = staleMs;
     if (this.#candidates.turn(atMs)) this.#widen(atMs);
     if (freshMs === this.#freshMs) {

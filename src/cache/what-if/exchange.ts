@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Timers } from '../../timers.ts';
-import type { CacheClass } from '../times.ts';
+import type { CacheClass } from '../ttl-policy.ts';
 import type { WhatIfModel } from './model.ts';
 import { Owners } from './owners.ts';
 import type { Messages } from './ports.ts';

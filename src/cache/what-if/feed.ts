@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import type { Listener } from '../../telemetry/events.ts';
-import { CACHE_CLASSES, type CacheClass } from '../times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
 import type { WhatIfModel } from './model.ts';
 import { whatIfSnapshotSchema } from './snapshot.ts';
 

@@ -1,5 +1,5 @@
 /** Adds up what the models of all processes have learned of one class. Each key is followed by one of them. Pure. */
-import type { CacheClass } from '../times.ts';
+import type { CacheClass } from '../ttl-policy.ts';
 import { type Comparisons, learnChanges, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, middleOf } from './log-scale.ts';
 import type { ClassSnapshot, PointSnapshot, WhatIfSnapshot } from './snapshot.ts';

@@ -7,7 +7,7 @@
  * failures, what memory can't hold, single records that a list brings along.
  */
 import type { Clock } from '../../clock.ts';
-import { CACHE_CLASSES, type CacheClass, type TimesInForce } from '../times.ts';
+import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-tally.ts';
 import { ClassWatch } from './class-watch.ts';
 import { FrequencySketch } from './frequency-sketch.ts';
@@ -18,7 +18,7 @@ import type { WhatIfSnapshot } from './snapshot.ts';
 
 export interface WhatIfOptions {
   readonly clock: Clock;
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
 }
 
 /** 18,432 keys: with all else that is held, less than 1 MB where all classes are read. */
@@ -32,7 +32,7 @@ const OBJECT_BYTES = 90_000;
 
 export class WhatIfModel {
   readonly #clock: Clock;
-  readonly #times: TimesInForce;
+  readonly #times: Pick<TtlPolicy, 'of'>;
   readonly #epochMs: number;
   readonly #pool = new SlotPool(POOL_BLOCKS);
   readonly #watches = new Map<CacheClass, ClassWatch>();

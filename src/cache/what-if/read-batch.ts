@@ -2,7 +2,7 @@
  * Reads on their way to the process that follows their keys, and the form in which they travel: seven bytes each. Times
  * travel as ages, so that the clocks of two machines needn't agree.
  */
-import { CACHE_CLASSES, type CacheClass } from '../times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
 
 export interface KeyRead {
   readonly class: CacheClass;

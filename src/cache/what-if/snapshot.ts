@@ -1,6 +1,6 @@
 /** What one process's model has learned, as it travels to those that give advice: sums and shares, to be added up. */
 import { z } from 'zod';
-import { CACHE_CLASSES } from '../times.ts';
+import { CACHE_CLASSES } from '../ttl-policy.ts';
 import { GHOSTS } from './candidates.ts';
 import { BUCKETS } from './log-scale.ts';
 

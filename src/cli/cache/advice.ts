@@ -1,7 +1,7 @@
 /** `evalgate cache advice`: what other times would do, as a chart, and the line that sets the recommended one. */
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { CACHE_CLASSES, type CacheClass } from '../../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
 import { adminClientOf, adminPart, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand } from '../command.ts';

@@ -1,7 +1,6 @@
 /** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
 import type { AuthFailure, Authenticator } from '../../keys/authenticate.ts';
-import { hasScope } from '../../keys/access.ts';
-import type { Scope } from '../../keys/key.ts';
+import { hasScope, type Scope } from '../../keys/key.ts';
 import { Problem, surfaceOf } from '../problem.ts';
 import { forbidden, type Route } from '../route.ts';
 import { apiKeyOf, type Context, type Middleware } from '../state.ts';

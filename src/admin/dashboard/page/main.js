@@ -46,7 +46,7 @@ const resources = {
   times: new Resource(api, { path: 'api/cache/ttl', read: readTimes, everyMs: SELDOM_MS }),
   top: new Resource(api, { path: 'api/cache/top?limit=10', read: readTop, everyMs: SELDOM_MS }),
   fleet: new Resource(api, { path: 'api/fleet', read: readFleet, everyMs: OFTEN_MS }),
-  keys: new Resource(api, { path: 'api/keys', read: readKeys, everyMs: SELDOM_MS }),
+  keys: new Resource(api, { path: 'api/keys?limit=1000', read: readKeys, everyMs: SELDOM_MS }),
   audit: new Resource(api, { path: 'api/audit', read: readAudit, everyMs: SELDOM_MS }),
 };
 const all = Object.values(resources);

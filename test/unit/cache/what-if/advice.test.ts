@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CACHE_CLASSES } from '../../../../src/cache/times.ts';
+import { CACHE_CLASSES, overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
 import { hash32 } from '../../../../src/cache/hash.ts';
@@ -84,7 +84,7 @@ describe('the time in force', () => {
     [300_000, 120_000, 360_000],
   ])('that was set a moment ago (%i ms) has figures between those next to it', (freshMs, below, above) => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs });
+    watched.times.override('list', overridesFor({ freshMs }, null));
     const { curve, current } = watched.advice('list');
     const [low, high] = [below, above].map((each) => curve.find((point) => point.freshMs === each));
     expect(current).toMatchObject({ freshMs, extrapolated: false });
@@ -95,13 +95,13 @@ describe('the time in force', () => {
 
   test('of nothing is a call a read, also before the first one', () => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs: 0 });
+    watched.times.override('list', overridesFor({ freshMs: 0 }, null));
     expect(watched.advice('list').current).toMatchObject({ freshMs: 0, hitRatio: 0, outdatedRatio: 0 });
   });
 
   test('beyond all candidates is told by the last one, and extrapolated', () => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs: 200_000_000 });
+    watched.times.override('list', overridesFor({ freshMs: 200_000_000 }, null));
     const { current, curve } = watched.advice('list');
     expect(current).toEqual(curve.at(-1));
     expect(current).toMatchObject({ freshMs: 200_000_000, hitRatio: curve.at(-2)?.hitRatio, extrapolated: true });
@@ -162,7 +162,7 @@ describe('the recommendation', () => {
 
   test('says so where the time in force is the best', () => {
     const watched = watch(100_000, 10);
-    watched.times.set('list', { freshMs: watched.advice('list').recommendation.freshMs ?? 0 });
+    watched.times.override('list', overridesFor({ freshMs: watched.advice('list').recommendation.freshMs ?? 0 }, null));
     const { why } = watched.advice('list').recommendation;
     expect(why).toMatch(
       /^[\d.]+ (min|h), the time in force, is the shortest that comes within 10 % of the lowest store load/,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AdjustableTimes } from '../../../../src/cache/times.ts';
+import { TtlPolicy, overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/candidates.ts';
 import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
@@ -42,7 +42,7 @@ describe('one key that is read every second for ten seconds', () => {
 /** Two reads, 20 s apart, of a class that is served that long while it is refreshed. */
 function agesOf(staleMs: number): readonly number[] {
   const watched = new Watched();
-  watched.times.set('list', { freshMs: 10_000, staleMs });
+  watched.times.override('list', overridesFor({ freshMs: 10_000, staleMs }, null));
   watched.readAt(0, 'a', 'list');
   watched.readAt(20_000, 'a', 'list');
   expect(watched.point(10_000, 'list').calls).toBe(2);
@@ -71,7 +71,7 @@ test('a copy is fresh for nine tenths of its time at least, and never for longer
 
 test('a clock that was set back is followed, at the price of one call a key', () => {
   const clock = new ManualClock();
-  const times = new AdjustableTimes();
+  const times = new TtlPolicy(clock);
   const model = new WhatIfModel({ clock, times });
   clock.advance(2 * HOUR_MS);
   model.read('evaluation', 1, clock.nowMs());
@@ -108,7 +108,7 @@ describe('another time in force', () => {
   test('begins its figures anew, with a since of its own; the candidates go on', () => {
     const watched = new Watched();
     for (let second = 0; second < 10; second++) watched.readAt(1000 * second, 'a');
-    watched.times.set('evaluation', { freshMs: 3000 });
+    watched.times.override('evaluation', overridesFor({ freshMs: 3000 }, null));
     for (let second = 10; second < 20; second++) watched.readAt(1000 * second, 'a');
     // What the cache holds was filled at 0, ten seconds ago: refreshed now, and at 13, 16 and 19.
     expect(watched.point(3000)).toMatchObject({ reads: 10, calls: 4, startedMs: watched.startMs + 10_000 });
@@ -120,7 +120,7 @@ describe('another time in force', () => {
     const watched = new Watched();
     watched.readAt(0, 'a');
     watched.readAt(100_000, 'b');
-    watched.times.set('evaluation', { freshMs: 7_200_000 });
+    watched.times.override('evaluation', overridesFor({ freshMs: 7_200_000 }, null));
     watched.readAt(3_000_000, 'a');
     watched.readAt(3_000_000, 'b');
     expect(watched.point(7_200_000)).toMatchObject({ reads: 2, calls: 0 });
@@ -130,7 +130,7 @@ describe('another time in force', () => {
     const watched = new Watched();
     watched.readAt(0, 'a');
     for (let minute = 1; minute < 5; minute++) watched.readAt(60_000 * minute, 'a');
-    watched.times.set('evaluation', { freshMs: 700 });
+    watched.times.override('evaluation', overridesFor({ freshMs: 700 }, null));
     watched.readAt(240_500, 'a');
     watched.readAt(240_600, 'a');
     expect(watched.point(700)).toMatchObject({ reads: 2, calls: 1 });
@@ -138,7 +138,7 @@ describe('another time in force', () => {
 
   test('of nothing makes every read a call', () => {
     const watched = new Watched();
-    watched.times.set('evaluation', { freshMs: 0, staleMs: 0 });
+    watched.times.override('evaluation', overridesFor({ freshMs: 0, staleMs: 0 }, null));
     for (let read = 0; read < 5; read++) watched.readAt(read, 'a');
     expect(watched.point(0)).toMatchObject({ reads: 5, calls: 5 });
   });
