@@ -8,8 +8,9 @@ import type { Readiness } from './admin/readiness.ts';
 import type { TopLoads } from './admin/top-loads.ts';
 import type { LastMisses } from './cache/last-misses.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import { createReadThrough } from './cache/read-through.ts';
-import type { CachingReader, EvaluationReader } from './cache/reader.ts';
+import { ReadThrough } from './cache/read-through.ts';
+import type { Cache } from './cache/reader.ts';
+import { UnsharedCache } from './cache/shared-cache.ts';
 import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
@@ -75,17 +76,17 @@ const WRONG_ADMIN_TOKENS_PER_MINUTE = 60;
 /** How much longer than the store client's own deadline a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
-export function assembleReader(parts: Parts): CachingReader {
+export function assembleCache(parts: Parts): ReadThrough {
   const { source, shared, memory, times, clock, stats, loaded, tracing } = parts;
   const { cacheCounters, lastMisses, top, pulse } = stats;
-  return createReadThrough({
+  return new ReadThrough({
     fetch: source.store.fetch,
     memory,
-    fleet: shared.fleet,
+    sharedCache: shared.sharedCache === null ? new UnsharedCache() : tracing.sharedCache(shared.sharedCache),
     purges: shared.purges,
     times,
     clock,
-    hooks: tracing.cache(
+    events: tracing.cache(
       broadcast([
         cacheListener(parts),
         { onRead: (read) => cacheCounters.countRead(read) },
@@ -96,18 +97,18 @@ export function assembleReader(parts: Parts): CachingReader {
         shared.insight.history.hooks,
       ]),
     ),
-    aroundFlights: (flights) => tracing.flights(flights),
+    around: tracing.flight,
     maintenance: shared.maintenance,
-    flightDeadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+    deadlineMs: loaded.config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
 }
 
-export function assemblePublicApp(parts: Parts, reader: EvaluationReader, running: Running): RequestHandler {
+export function assemblePublicApp(parts: Parts, cache: Cache, running: Running): RequestHandler {
   const { clock, hooks, shared, loaded, tracing } = parts;
   const { keys, quota } = shared;
   const app = createPublicApp({
     clock,
-    reader,
+    cache,
     authenticator: new Authenticator({
       registry: keys,
       clock,
@@ -121,12 +122,13 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
     isDraining: () => running.status() === 'draining',
     deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,
+    redisTimeoutMs: loaded.config.redis.timeoutMs,
     hooks: tracing.http(hooks.http),
   });
   return tracing.handler(app);
 }
 
-export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {
+export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'>, running: Running): AdminOptions {
   const { clock, logger, metrics, stats, memory, times, shared, loaded, siblings } = parts;
   const { admin, cache } = loaded.config;
   return {
@@ -138,7 +140,7 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
     registry: shared.registry,
     cache: createCacheControls({
       memory,
-      shared: shared.fleet?.tier ?? null,
+      shared: shared.sharedCache,
       purges: shared.purges,
       times,
       timesControl: shared.timesControl,
@@ -147,7 +149,6 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
       counters: stats.cacheCounters,
       maintenance: shared.maintenance,
       resolve: createResolver(),
-      inspector: shared.inspector,
       flightOf: (key) => reader.flightOf(key),
       lastMissOf: (key) => stats.lastMisses.of(key),
       top: (limit) => stats.top.view(limit),

@@ -5,7 +5,7 @@ import { Pulse } from './admin/dashboard/pulse.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
 import { TopLoads } from './admin/top-loads.ts';
-import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, readinessOf, type Running } from './assembly.ts';
+import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, readinessOf, type Running } from './assembly.ts';
 import { LastMisses } from './cache/last-misses.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
@@ -158,10 +158,10 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
-    const reader = assembleReader(this.#parts);
+    const cache = assembleCache(this.#parts);
     const [adminListener, publicListener] = await Promise.allSettled([
-      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
-      listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+      startAdminServer(assembleAdmin(this.#parts, cache, this.#running), admin),
+      listen(assemblePublicApp(this.#parts, cache, this.#running), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,

@@ -1,7 +1,7 @@
 /** What gateway processes share through Redis. */
 import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
 import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
-import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
+import { RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
 import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
@@ -9,8 +9,8 @@ import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { openRedis, type RedisHooks, type RedisLink, type RedisRole } from './redis/connection.ts';
-import { createInstances, type Instances } from './redis/instances.ts';
+import { type RedisHooks, RedisLink, type RedisRole } from './redis/connection.ts';
+import { type Instances, RedisInstances } from './redis/instances.ts';
 import { createRedisAudit } from './admin/redis-audit.ts';
 import { StartError } from './server.ts';
 import { redisCommandHook } from './telemetry/hooks.ts';
@@ -40,7 +40,7 @@ export async function openFleet(
     onSyncState: redisHealth.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
-  const members = createInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  const members = new RedisInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
   const processes = (): number => members.count();
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };
@@ -56,11 +56,10 @@ export async function openFleet(
     transientKeys,
     quota,
     limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
-    fleet: tracing.fleet(caches.fleet),
+    sharedCache: caches.sharedCache,
     purges: caches.purges,
     timesControl: caches.timesControl,
     maintenance: caches.maintenance,
-    inspector: caches.inspector,
     audit,
     members,
     insight,
@@ -87,6 +86,8 @@ function openLinks(
   const { timeoutMs } = config.redis;
   const state = connect('state', { url, timeoutMs, hooks });
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
+  // A request that waited for one of them does not wait for the other too (R6).
+  state.onTimeout(() => void cache.doubt());
   warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
   return { state, cache };
 }
@@ -111,7 +112,7 @@ function openCaches(
   redisHealth: RedisHealth,
   { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
 ): Promise<RedisFleet> {
-  return openRedisFleet({
+  return RedisFleet.open({
     state,
     cache,
     store: source.identity,
@@ -134,7 +135,7 @@ function connect(
   redis: { readonly url: string; readonly timeoutMs: number; readonly hooks: RedisHooks },
 ): RedisLink {
   try {
-    return openRedis({ ...redis, role });
+    return new RedisLink({ ...redis, role });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

@@ -4,13 +4,11 @@
  */
 import { hostname } from 'node:os';
 import { type Audit, type AuditEntry } from './admin/audit.ts';
-import type { FleetInspector } from './cache/explain.ts';
 import { type MaintenanceControl, type MaintenanceState } from './cache/maintenance.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
-import { type TtlControl } from './cache/ttl-policy.ts';
-import type { TtlPolicy } from './cache/ttl-policy.ts';
+import type { SharedCache, SharedCacheAdmin } from './cache/shared-cache.ts';
+import type { TtlControl, TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
@@ -37,12 +35,10 @@ export interface SharedState {
   /** Makes limits that all processes share. */
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */
-  readonly fleet: Fleet | null;
+  readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly purges: PurgeLog;
   readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
-  /** Null for a gateway that is alone. */
-  readonly inspector: FleetInspector | null;
   readonly audit: Audit;
   readonly members: Instances;
   readonly insight: Insight;

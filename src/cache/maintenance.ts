@@ -39,12 +39,12 @@ const MAX_RETRY_AFTER_MS = 60_000;
 /** The error of a call that maintenance keeps from the store. */
 export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreError {
   const retryAfterMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, untilMs - clock.nowMs()));
-  return new StoreError('paused', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
+  return new StoreError('maintenance', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
     retryAfterMs,
   });
 }
 
-/** Runs a call; during maintenance it rejects at once with a StoreError of kind `paused`. */
+/** Runs a call; during maintenance it rejects at once with a StoreError of kind `maintenance`. */
 export type Gate = <T>(call: () => Promise<T>) => Promise<T>;
 
 export function maintenanceGate(maintenance: MaintenanceWatch, clock: Clock): Gate {

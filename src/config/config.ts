@@ -45,6 +45,7 @@ function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, lo
       maxQueue: upstream.maxQueue,
       queueTimeoutMs: upstream.queueTimeout,
       maxRequestsPerSecond: upstream.maxRequestsPerSecond,
+      reservePercent: upstream.reservePercent,
       retryPercent: upstream.retryPercent,
       breakerPercent: upstream.breakerPercent,
     },

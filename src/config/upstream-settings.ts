@@ -40,6 +40,11 @@ export const upstreamSettings = z.strictObject({
     initial: '1s',
     does: 'How long a call may wait for its turn at the store before it is refused. Below `upstream.timeout`, of which the wait is a part.',
   }),
+  reservePercent: setting(integer(0, 90), {
+    env: null,
+    initial: 20,
+    does: 'Share of `upstream.maxConnections` that one API key leaves to the others. 0 for a gateway with one consumer.',
+  }),
   maxRequestsPerSecond: setting(optional(integer(1, 1_000_000)), {
     env: null,
     initial: null,

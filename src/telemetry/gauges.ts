@@ -1,7 +1,7 @@
 /** Gauges: what holds at the moment of a scrape. */
 import { Gauge } from 'prom-client';
 import type { Readiness } from '../admin/readiness.ts';
-import type { Usage } from '../cache/ports.ts';
+import type { Usage } from '../cache/entry.ts';
 import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { Metrics } from './metrics.ts';

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { RedisLimiter } from '../../src/quota/redis-limiter.ts';
-import { openRedis, type RedisLink } from '../../src/redis/connection.ts';
+import { RedisLink } from '../../src/redis/connection.ts';
 import { quotaLogKey } from '../../src/redis/names.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -19,7 +19,7 @@ let limiter: RedisLimiter;
 beforeAll(async () => {
   redis = await startRedis();
   raw = await connectWhenUp(redis.url, 5000);
-  link = openRedis({ url: redis.url, role: 'state' });
+  link = new RedisLink({ url: redis.url, role: 'state' });
   await new Promise<void>((resolve) => void link.onUp(resolve));
   limiter = new RedisLimiter({ redis: link, clock: systemClock });
 });

@@ -33,7 +33,8 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
     if (route === null && (surfaceOf(ctx.path) === 'other' || authorization === undefined || authorization === '')) {
       return next();
     }
-    const result = await authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
+    const look = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
+    const result = await ctx.state.redisWait.count(look);
     if ('key' in result) ctx.state.keyId = result.key.keyId;
     if (result.kind === 'active') ctx.state.apiKey = result.key;
     if (result.kind === 'active' || route === null) return next();

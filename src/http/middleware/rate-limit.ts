@@ -35,7 +35,7 @@ export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: 
       if (waitSeconds === null) return next();
       throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
-    const decision = await quota.consume(apiKey.quotaId, limits);
+    const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');

@@ -245,6 +245,7 @@ describe('what a body may be', () => {
 describe('tokens', () => {
   test.each([
     '/metrics',
+    '/api/whoami',
     '/api/config',
     '/api/keys',
     '/api/audit',
