@@ -2,21 +2,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { AdminOptions } from './admin/app.ts';
 import { createCacheControls } from './admin/cache-controls.ts';
-import type { Metrics } from './admin/metrics/recorders.ts';
+import type { CacheCounters } from './admin/cache-counts.ts';
+import type { Pulse } from './admin/dashboard/pulse.ts';
 import type { Readiness } from './admin/readiness.ts';
+import type { TopLoads } from './admin/top-loads.ts';
+import type { LastMisses } from './cache/last-misses.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import { broadcast } from './telemetry/events.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import type { Cache } from './cache/reader.ts';
 import { UnsharedCache } from './cache/shared-cache.ts';
 import type { TtlPolicy } from './cache/ttl-policy.ts';
-import type { CacheWatch } from './cache-watch.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
 import { redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { originOf } from './config/reload.ts';
-import type { DependencyWatch } from './dependencies.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
@@ -24,10 +24,13 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
 import type { Logger } from './log/logger.ts';
-import type { Observer } from './observer.ts';
 import type { SharedState } from './shared-state.ts';
 import { metricsOfAll, readinessOfAll } from './siblings.ts';
 import type { StoreSource } from './store-source.ts';
+import { broadcast } from './telemetry/events.ts';
+import type { Health } from './telemetry/health.ts';
+import { cacheListener, type HttpHooks } from './telemetry/hooks.ts';
+import type { Metrics } from './telemetry/metrics.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
 /** What a gateway is made of; made once, when it starts. */
@@ -36,17 +39,25 @@ export interface Parts {
   readonly loaded: LoadedConfig;
   readonly source: StoreSource;
   readonly metrics: Metrics;
-  readonly observer: Observer;
-  readonly dependencies: DependencyWatch;
+  readonly health: Health;
+  readonly hooks: HttpHooks;
+  readonly stats: CacheStats;
   readonly times: TtlPolicy;
   readonly memory: MemoryTier;
-  readonly watch: CacheWatch;
   readonly shared: SharedState;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The other workers of this gateway; null where it is one process. */
   readonly siblings: Siblings | null;
   readonly tracing: Tracing;
+}
+
+/** What this process counts and remembers of its reads and store calls, for the admin listener. */
+export interface CacheStats {
+  readonly cacheCounters: CacheCounters;
+  readonly lastMisses: LastMisses;
+  readonly top: TopLoads;
+  readonly pulse: Pulse;
 }
 
 /** What changes while it runs. */
@@ -66,7 +77,8 @@ const WRONG_ADMIN_TOKENS_PER_MINUTE = 60;
 const FLIGHT_MARGIN_MS = 5000;
 
 export function assembleCache(parts: Parts): ReadThrough {
-  const { source, shared, memory, times, clock, observer, watch, loaded, tracing } = parts;
+  const { source, shared, memory, times, clock, stats, loaded, tracing } = parts;
+  const { cacheCounters, lastMisses, top, pulse } = stats;
   return new ReadThrough({
     fetch: source.store.fetch,
     memory,
@@ -75,7 +87,15 @@ export function assembleCache(parts: Parts): ReadThrough {
     times,
     clock,
     events: tracing.cache(
-      broadcast([observer.cache, shared.insight.whatIf.hooks, shared.insight.history.hooks, watch.hooks]),
+      broadcast([
+        cacheListener(parts),
+        { onRead: (read) => cacheCounters.countRead(read) },
+        { onRead: (read) => lastMisses.note(read, clock.nowMs()) },
+        { onStoreCall: (call) => top.note(call) },
+        pulse.hooks,
+        shared.insight.whatIf.hooks,
+        shared.insight.history.hooks,
+      ]),
     ),
     around: tracing.flight,
     maintenance: shared.maintenance,
@@ -84,7 +104,7 @@ export function assembleCache(parts: Parts): ReadThrough {
 }
 
 export function assemblePublicApp(parts: Parts, cache: Cache, running: Running): RequestHandler {
-  const { clock, observer, shared, loaded, tracing } = parts;
+  const { clock, hooks, shared, loaded, tracing } = parts;
   const { keys, quota } = shared;
   const app = createPublicApp({
     clock,
@@ -103,20 +123,20 @@ export function assemblePublicApp(parts: Parts, cache: Cache, running: Running):
     deprecations: loaded.config.api.deprecations,
     maxInFlight: loaded.config.server.maxInFlight,
     redisTimeoutMs: loaded.config.redis.timeoutMs,
-    hooks: tracing.http(observer.http),
+    hooks: tracing.http(hooks.http),
   });
   return tracing.handler(app);
 }
 
 export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'>, running: Running): AdminOptions {
-  const { clock, dependencies, logger, metrics, observer, memory, times, shared, watch, loaded, siblings } = parts;
+  const { clock, logger, metrics, stats, memory, times, shared, loaded, siblings } = parts;
   const { admin, cache } = loaded.config;
   return {
     tokens: admin.tokens,
     wrongTokens: shared.limiter({ name: 'admin-tokens', points: WRONG_ADMIN_TOKENS_PER_MINUTE, windowSeconds: 60 }),
     addressOf: addressReader(loaded),
     allowedHosts: admin.allowedHosts,
-    isReady: () => readinessOfAll({ status: running.status(), dependencies: dependencies.list() }, siblings),
+    isReady: () => readinessOf(parts, running, siblings),
     registry: shared.registry,
     cache: createCacheControls({
       memory,
@@ -126,12 +146,12 @@ export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'
       timesControl: shared.timesControl,
       configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
       maxBytes: cache.memoryBytes,
-      counters: observer.cacheCounters,
+      counters: stats.cacheCounters,
       maintenance: shared.maintenance,
       resolve: createResolver(),
       flightOf: (key) => reader.flightOf(key),
-      lastMissOf: (key) => watch.lastMisses.of(key),
-      top: (limit) => watch.top.view(limit),
+      lastMissOf: (key) => stats.lastMisses.of(key),
+      top: (limit) => stats.top.view(limit),
       clock,
     }),
     insight: {
@@ -141,13 +161,28 @@ export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'
       times,
       outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
     },
-    pulse: watch.pulse,
+    pulse: stats.pulse,
     config: () => redactedConfig(running.loaded()),
-    metrics: siblings === null ? metrics : metricsOfAll(metrics, siblings),
+    metrics: siblings === null ? metrics.source : metricsOfAll(metrics, siblings),
     audit: shared.audit,
     clock,
     log: logger,
   };
+}
+
+/**
+ * How this process is, or with `siblings` how all workers are. Nothing is ready before this process has had an answer from
+ * Redis, if there is one, so that a wrong password stops a rollout. Later outages change nothing: they would take all
+ * processes out of service at once.
+ */
+export function readinessOf(
+  { health, shared }: Pick<Parts, 'health' | 'shared'>,
+  running: Running,
+  siblings: Siblings | null,
+): Readiness {
+  const readiness = readinessOfAll({ status: running.status(), dependencies: health.list() }, siblings);
+  const isWaiting = readiness.status === 'ready' && shared.redis?.hasAnswered === false;
+  return isWaiting ? { ...readiness, status: 'starting' } : readiness;
 }
 
 /** Reads the client's address of a request, with trusted proxies taken into account. */

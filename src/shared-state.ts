@@ -4,7 +4,6 @@
  */
 import { hostname } from 'node:os';
 import { type Audit, type AuditEntry } from './admin/audit.ts';
-import type { Metrics } from './admin/metrics/recorders.ts';
 import { type MaintenanceControl, type MaintenanceState } from './cache/maintenance.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
@@ -13,15 +12,16 @@ import type { TtlControl, TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
-import type { DependencyWatch } from './dependencies.ts';
 import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { QuotaLimiter } from './quota/limiter.ts';
 import type { InstanceInfo } from './redis/instances.ts';
 import type { Instances } from './redis/instances.ts';
-import type { RedisReadings } from './redis-readings.ts';
 import type { StoreSource } from './store-source.ts';
+import type { Health } from './telemetry/health.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import type { RedisHealth } from './telemetry/redis-health.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -43,13 +43,13 @@ export interface SharedState {
   readonly members: Instances;
   readonly insight: Insight;
   /** How Redis is doing; null where there is none. */
-  readonly redis: RedisReadings | null;
+  readonly redis: RedisHealth | null;
   close(): Promise<void>;
 }
 
 export interface SharedStateOptions {
   readonly config: Config;
-  readonly dependencies: DependencyWatch;
+  readonly health: Health;
   readonly metrics: Metrics;
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;

@@ -13,7 +13,7 @@ import { errorHandler } from './errors.ts';
 import { hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
 import { insightEndpoints, type InsightOptions } from './insight-endpoints.ts';
 import { keyEndpoints } from './key-endpoints.ts';
-import type { MetricsSource } from './metrics/recorders.ts';
+import type { MetricsSource } from '../telemetry/metrics.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
 import { authenticate, type AuthenticateOptions } from './tokens.ts';
 

@@ -8,15 +8,8 @@ import type { SharedCache } from '../cache/shared-cache.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { KeyLookup } from '../keys/key.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
-import type { StoreClientHooks } from '../upstream/client.ts';
-import type { GuardHooks } from '../upstream/guard.ts';
+import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Fetch } from '../upstream/store.ts';
-
-/** What the store's client and its guard report to. */
-export interface StoreHooks {
-  readonly store: StoreClientHooks;
-  readonly guard: GuardHooks;
-}
 
 export interface Tracing {
   /** A span for each request, which `http` ends. */

@@ -1,11 +1,11 @@
-/** What is told in the log of a Redis that does not suit, once a start. */
-import type { Logger } from './log/logger.ts';
-import { type RedisLink, replyCode } from './redis/connection.ts';
-import type { Instances } from './redis/instances.ts';
-import { readRedisSettings, redisFaults, type RedisUse } from './redis/settings.ts';
-import type { Timers } from './timers.ts';
+/** Warnings in the log, once per start, of a Redis that does not suit evalgate. */
+import type { Logger } from '../log/logger.ts';
+import { type RedisLink, replyCode } from '../redis/connection.ts';
+import type { Instances } from '../redis/instances.ts';
+import { readRedisSettings, redisFaults, type RedisUse } from '../redis/settings.ts';
+import type { Timers } from '../timers.ts';
 
-/** By then each process that lives has told that it does. */
+/** By then each process that lives has sent a heartbeat. */
 const MEMBERS_KNOWN_AFTER_MS = 5000;
 
 export interface WarningOptions {
@@ -76,7 +76,7 @@ function onceUp(link: RedisLink, look: () => Promise<void>): void {
 
 export interface OtherStoresOptions {
   readonly members: Pick<Instances, 'list'>;
-  /** As this process tells the others. */
+  /** As this process reports it to the others. */
   readonly store: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly timers: Timers;

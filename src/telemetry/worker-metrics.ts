@@ -27,10 +27,10 @@ export interface WorkerAnswers {
   readonly silent: readonly number[];
 }
 
-export class MetricsOfWorkers {
+export class WorkerMetrics {
   readonly #wanted: number;
   readonly #last = new Map<number, WorkerValues>();
-  /** What those that are gone had counted. */
+  /** The counts of workers that are gone. */
   #gone: WorkerValues = [];
 
   /** `wanted`: how many workers there are to be. */
