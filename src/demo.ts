@@ -1,21 +1,48 @@
-/** What a newcomer is shown: keys for the bundled sample, and a line to paste for each endpoint. */
+/** For newcomers: the bundled sample store, keys to it, and a line to paste for each endpoint. */
+import { randomBytes } from 'node:crypto';
 import type { IssuedKey, KeyDirectory, Scope } from './keys/key.ts';
-import type { DemoIds } from './sample/index.ts';
+import { createSampleData, createSampleUpstream, type DemoIds } from './sample/index.ts';
+
+/** How to reach a store. */
+export interface StoreAddress {
+  readonly url: string;
+  readonly token: string;
+}
+
+export interface SampleStore extends StoreAddress {
+  /** The records that the announcement shows. */
+  readonly ids: DemoIds;
+  close(): Promise<void>;
+}
 
 export interface DemoAnnouncement {
   readonly v1Key: string;
   readonly v2Key: string;
-  /** One an endpoint, ready for a shell. */
+  /** One per endpoint, ready for a shell. */
   readonly curlLines: readonly string[];
 }
 
-/** One a surface. */
+/** One per surface. */
 export interface DemoKeys {
   readonly v1: IssuedKey;
   readonly v2: IssuedKey;
 }
 
-/** Issues one key a surface. Only ever in front of the bundled sample: a real store has no demo keys. */
+const SAMPLE_EVALUATIONS = 5000;
+const SAMPLE_SEED = 1;
+/** The sample is as slow as the stores that the gateway is for. */
+const SAMPLE_MEDIAN_LATENCY_MS = 120;
+
+/** Starts an HTTP server on a free loopback port, with a token that nobody else knows. */
+export async function startSampleStore(): Promise<SampleStore> {
+  const data = createSampleData({ seed: SAMPLE_SEED, evaluations: SAMPLE_EVALUATIONS });
+  const token = randomBytes(24).toString('base64url');
+  const sample = createSampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
+  const { url } = await sample.listen(0);
+  return { url, token, ids: data.demo, close: () => sample.close() };
+}
+
+/** Issues one key per surface. Only for the bundled sample: a real store has no demo keys. */
 export async function issueDemoKeys(registry: KeyDirectory, ids: DemoIds): Promise<DemoKeys> {
   return {
     v1: await issue(registry, ids, 'Demo key for v1', ['reports.read']),
@@ -23,7 +50,7 @@ export async function issueDemoKeys(registry: KeyDirectory, ids: DemoIds): Promi
   };
 }
 
-/** What is printed of them. */
+/** What `evalgate serve` prints about the sample. */
 export function announceDemo(keys: DemoKeys, ids: DemoIds, publicUrl: string): DemoAnnouncement {
   const v1Key = keys.v1.token;
   const v2Key = keys.v2.token;

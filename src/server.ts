@@ -1,7 +1,6 @@
 /** HTTP servers with limits on their clients, and a drain that lets requests in flight finish. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ClientErrorReport, ClientErrors, type ErrorBody } from './client-errors.ts';
 
@@ -116,21 +115,6 @@ export async function listen(handler: RequestHandler, address: Address, options:
     connections,
     close: (graceMs) => close(server, graceMs),
   };
-}
-
-/** A port that was free just now; 0 if the host is not of this machine, which `listen` will report. */
-export async function freePort(host: string): Promise<number> {
-  const server = createTcpServer();
-  try {
-    server.listen(0, host);
-    await once(server, 'listening');
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  } catch {
-    return 0;
-  } finally {
-    server.close();
-  }
 }
 
 function serverOptions(limits: ListenerLimits): ServerOptions {

@@ -1,6 +1,6 @@
 /** `evalgate serve`: the gateway; what `npm start` runs. */
+import cluster from 'node:cluster';
 import type { Command } from 'commander';
-import { joinSupervisor, type Member } from '../cluster/member.ts';
 import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -46,8 +46,7 @@ interface Running {
 
 /** Resolves when the gateway has stopped, on SIGTERM or SIGINT. */
 async function serve(command: Command, terminal: Terminal): Promise<void> {
-  const member = joinSupervisor();
-  if (member !== null) process.exit(await serveAsWorker(member, terminal));
+  if (cluster.isWorker) process.exit(await serveAsWorker(terminal));
   // From the first moment on: a signal that comes while the gateway starts must not be lost.
   const stopped = stopSignal();
   const kept = loadAndKeep(terminal.env);
@@ -67,10 +66,10 @@ async function serve(command: Command, terminal: Terminal): Promise<void> {
 }
 
 /** Resolves with the status to exit with. A worker has to exit: its connection to the first process would hold it. */
-async function serveAsWorker(member: Member, terminal: Terminal): Promise<number> {
+async function serveAsWorker(terminal: Terminal): Promise<number> {
   try {
-    const { runWorker } = await import('../run-worker.ts');
-    return await runWorker(member, terminal.env);
+    const { runWorker } = await import('../cluster/worker.ts');
+    return await runWorker(terminal.env);
   } catch (error) {
     terminal.err(`${error instanceof Error ? error.stack : 'something failed that is no error'}\n`);
     return 1;
@@ -97,19 +96,19 @@ async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running
 
 /** Null where the signal came before all were ready; they have ended then. */
 async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
-  const { SupervisedGateways } = await import('../supervise.ts');
-  const gateways = new SupervisedGateways(kept, logger);
-  const starting = gateways.start();
+  const { Supervisor } = await import('../cluster/supervisor.ts');
+  const supervisor = new Supervisor(kept, logger);
+  const starting = supervisor.start();
   const first = await Promise.race([starting, stopped]);
   // All that run already are drained, as later.
-  if (typeof first === 'string') await gateways.stop(delayMs(first, kept));
+  if (typeof first === 'string') await supervisor.stop(delayMs(first, kept));
   const started = await starting;
   if (started === null) return null;
   return {
     ...started,
-    reload: (next) => gateways.reload(next),
-    reloadFailed: () => gateways.reloadFailed(),
-    stop: (forMs) => gateways.stop(forMs),
+    reload: (next) => supervisor.reload(next),
+    reloadFailed: () => supervisor.reloadFailed(),
+    stop: (forMs) => supervisor.stop(forMs),
   };
 }
 

@@ -1,41 +1,65 @@
 /**
- * What the first process and its workers say to each other. Both ends check what arrives: it may be of another release
- * for a moment, where the files of the program were replaced under a running one.
+ * The messages between the first process and its workers. Both ends check what arrives: it may be of another release
+ * for a moment, if the files of the program were replaced under a running one.
  */
 import { z } from 'zod';
+import type { ImportedKey } from '../keys/key.ts';
+import { parseImportedKey } from '../keys/schema.ts';
 
-/** What a gateway is started with, and its answers to questions, are known only to those who hand them in. */
-const payload = z.unknown();
+/** The texts of configuration files, by path. They hold secrets: never passed by arguments or environment variables. */
+export const filesSchema = z.record(z.string(), z.string());
+
+/** What a worker is started with. */
+export const startSchema = z.object({
+  /** Variables over those of the environment. */
+  env: z.record(z.string(), z.string()),
+  /** The files that the configuration was read from when the gateway was started. */
+  files: filesSchema,
+  /** The files of the last reload, for the settings that change while it runs; null if there was none. */
+  reloaded: filesSchema.nullable(),
+  /** The sample store that all workers share; null in front of a real store. */
+  sample: z
+    .object({
+      url: z.string(),
+      token: z.string(),
+      keys: z.array(z.unknown().transform((key): ImportedKey => parseImportedKey(key))),
+    })
+    .nullable(),
+});
 
 /** How many workers are ready, of how many there are to be, since when (Unix milliseconds). */
-const standingSchema = z.object({ ready: z.int(), wanted: z.int(), sinceMs: z.number() });
+const statusSchema = z.object({ ready: z.int(), wanted: z.int(), sinceMs: z.number() });
 
 const toWorkerSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('start'), payload }),
-  z.object({ kind: z.literal('reload'), payload }),
-  /** The configuration was read again and is invalid; told to one worker, which counts it for all. */
+  /** `payload` is of `startSchema`; a worker that cannot read it ends. */
+  z.object({ kind: z.literal('start'), payload: z.unknown() }),
+  /** `files` are of `filesSchema`. */
+  z.object({ kind: z.literal('reload'), files: z.unknown() }),
+  /** The configuration was read again and is invalid; sent to one worker, which counts it for all. */
   z.object({ kind: z.literal('reload-failed') }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
-  z.object({ kind: z.literal('standing'), standing: standingSchema }),
-  /** The worker is to answer for itself. */
-  z.object({ kind: z.literal('question'), id: z.int(), topic: z.string() }),
-  /** What came of the worker's own question to all. */
-  z.object({ kind: z.literal('summary'), id: z.int(), value: payload }),
+  z.object({ kind: z.literal('status'), status: statusSchema }),
+  /** The worker is to send its own metrics. */
+  z.object({ kind: z.literal('send-metrics'), id: z.int() }),
+  /** The metrics of all workers, as the worker has requested them. */
+  z.object({ kind: z.literal('all-metrics'), id: z.int(), text: z.string() }),
 ]);
 
-const toPrimarySchema = z.discriminatedUnion('kind', [
+const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('hello') }),
   z.object({ kind: z.literal('ready'), publicUrl: z.string(), adminUrl: z.string() }),
   /** It can't start as it is configured; the message is for the operator. */
   z.object({ kind: z.literal('failed'), message: z.string() }),
-  /** The worker wants to know something of all workers. */
-  z.object({ kind: z.literal('ask'), id: z.int(), topic: z.string() }),
-  z.object({ kind: z.literal('answer'), id: z.int(), value: payload }),
+  /** The worker's own metrics, as prom-client hands them from process to process. */
+  z.object({ kind: z.literal('metrics'), id: z.int(), value: z.unknown() }),
+  /** The worker wants the metrics of all workers. */
+  z.object({ kind: z.literal('request-metrics'), id: z.int() }),
 ]);
 
-export type Standing = Readonly<z.infer<typeof standingSchema>>;
+export type StartPayload = Readonly<z.infer<typeof startSchema>>;
+export type WorkersStatus = Readonly<z.infer<typeof statusSchema>>;
 export type ToWorker = z.infer<typeof toWorkerSchema>;
-export type ToPrimary = z.infer<typeof toPrimarySchema>;
+export type FromWorker = z.infer<typeof fromWorkerSchema>;
 
 /** Null for anything else. */
 export function readToWorker(message: unknown): ToWorker | null {
@@ -43,6 +67,6 @@ export function readToWorker(message: unknown): ToWorker | null {
 }
 
 /** Null for anything else. */
-export function readToPrimary(message: unknown): ToPrimary | null {
-  return toPrimarySchema.safeParse(message).data ?? null;
+export function readFromWorker(message: unknown): FromWorker | null {
+  return fromWorkerSchema.safeParse(message).data ?? null;
 }

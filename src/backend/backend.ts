@@ -1,0 +1,81 @@
+/**
+ * Everything that gateway processes share: keys, quotas, purges, TTLs and cached answers. There are two backends of the
+ * same shape: `redis.ts`, and `memory.ts` for a gateway of one process without Redis.
+ */
+import { hostname } from 'node:os';
+import type { Audit, AuditEntry } from '../admin/audit.ts';
+import type { History } from '../admin/history.ts';
+import type { MaintenanceControl, MaintenanceState } from '../cache/maintenance.ts';
+import type { MemoryTier } from '../cache/memory-tier.ts';
+import type { PurgeLog } from '../cache/purge-log.ts';
+import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
+import type { TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
+import type { WhatIf } from '../cache/what-if/what-if.ts';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import type { KeyDirectory, KeyLookup } from '../keys/key.ts';
+import type { RequestLimiter, RequestLimiterOptions } from '../keys/request-limiter.ts';
+import type { Logger } from '../log/logger.ts';
+import type { QuotaLimiter } from '../quota/limiter.ts';
+import type { InstanceInfo, Instances } from '../redis/instances.ts';
+import type { Store } from '../store.ts';
+import type { Health } from '../telemetry/health.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { RedisHealth } from '../telemetry/redis-health.ts';
+import type { Tracing } from '../tracing/tracing.ts';
+import { VERSION } from '../version.ts';
+
+export interface Backend {
+  /** Finds the keys of requests: those of the registry and the transient ones. */
+  readonly keys: KeyLookup;
+  readonly registry: KeyDirectory;
+  /** For keys that must end with this process. */
+  readonly transientKeys: KeyDirectory;
+  readonly quota: QuotaLimiter;
+  /** Makes a limit that all processes share. */
+  readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
+  /** Null without Redis. */
+  readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
+  readonly purges: PurgeLog;
+  readonly ttlControl: TtlControl;
+  readonly maintenance: MaintenanceControl;
+  readonly audit: Audit;
+  readonly whatIf: WhatIf;
+  readonly history: History;
+  /** The gateway processes over one Redis, this one included. */
+  readonly instances: Instances;
+  /** How Redis is doing; null without Redis. */
+  readonly redis: RedisHealth | null;
+  close(): Promise<void>;
+}
+
+export interface BackendOptions {
+  readonly config: Config;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  /** The three parts of this process that the backend keeps up to date with the other processes. */
+  readonly memory: MemoryTier;
+  readonly ttl: TtlPolicy;
+  readonly maintenance: MaintenanceState;
+  readonly store: Store;
+  readonly tracing: Tracing;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What this process reports of itself to the others. */
+export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 'store'>): InstanceInfo {
+  return {
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+    startedAtMs: clock.nowMs(),
+    status: 'starting',
+    store: store.identity,
+  };
+}
+
+/** Logs each audited change too: the audit keeps a limited number of them. */
+export function auditLog(logger: Logger): (entry: AuditEntry) => void {
+  return (entry) => logger.info({ audit: entry }, 'changed by an operator');
+}

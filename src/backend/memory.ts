@@ -1,0 +1,47 @@
+/** The backend of a gateway without Redis: everything is in the memory of this process, and ends with it. */
+import { AUDIT_CAPACITY, createAudit } from '../admin/audit.ts';
+import { ttlEndEntry } from '../admin/cache-ttl-endpoints.ts';
+import { createHistory } from '../admin/history.ts';
+import { MemoryMaintenance } from '../cache/maintenance.ts';
+import { MemoryPurgeLog } from '../cache/purge-log.ts';
+import { MemoryTtlControl } from '../cache/ttl-policy.ts';
+import { WhatIf } from '../cache/what-if/what-if.ts';
+import { MemoryRegistry } from '../keys/memory-registry.ts';
+import { createRequestLimiter } from '../keys/request-limiter.ts';
+import { MemoryLimiter } from '../quota/memory-limiter.ts';
+import { singleInstance } from '../redis/instances.ts';
+import { systemTimers } from '../timers.ts';
+import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
+
+export function memoryBackend(options: BackendOptions): Backend {
+  const { clock, ttl, maintenance, logger } = options;
+  const registry = new MemoryRegistry(clock);
+  const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const whatIf = new WhatIf({ clock, ttl });
+  const history = createHistory(clock);
+  return {
+    keys: registry,
+    registry,
+    transientKeys: registry,
+    quota: new MemoryLimiter({ clock }),
+    limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
+    sharedCache: null,
+    purges: new MemoryPurgeLog(),
+    ttlControl: new MemoryTtlControl({
+      policy: ttl,
+      clock,
+      timers: systemTimers,
+      onEnd: (end) => void audit.record(ttlEndEntry(end)),
+    }),
+    maintenance: new MemoryMaintenance(maintenance),
+    audit,
+    whatIf,
+    history,
+    instances: singleInstance(instanceInfo(options)),
+    redis: null,
+    close: async () => {
+      whatIf.close();
+      await history.close();
+    },
+  };
+}

@@ -1,0 +1,159 @@
+/** The backend of processes over one Redis, or over two: one for state, one for the response cache. */
+import { type Audit, AUDIT_CAPACITY } from '../admin/audit.ts';
+import { ttlEndEntry } from '../admin/cache-ttl-endpoints.ts';
+import { createRedisAudit } from '../admin/redis-audit.ts';
+import { createRedisHistory } from '../admin/redis-history.ts';
+import { RedisCache } from '../cache/redis/redis-cache.ts';
+import { WhatIf } from '../cache/what-if/what-if.ts';
+import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
+import { RedisRegistry } from '../keys/redis-registry.ts';
+import { createRequestLimiter } from '../keys/request-limiter.ts';
+import type { Logger } from '../log/logger.ts';
+import { FailoverLimiter } from '../quota/failover.ts';
+import { RedisAddressError } from '../redis/address.ts';
+import { RedisLink, type RedisRole } from '../redis/connection.ts';
+import { type Instances, RedisInstances } from '../redis/instances.ts';
+import { StartError } from '../server.ts';
+import { redisCommandHook } from '../telemetry/hooks.ts';
+import { RedisHealth } from '../telemetry/redis-health.ts';
+import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
+import { systemTimers as timers } from '../timers.ts';
+import { createRedisCallRate } from '../upstream/redis-call-rate.ts';
+import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
+
+/**
+ * `url`: the state Redis. A Redis that does not answer keeps no gateway from starting: it is joined when it comes back.
+ * Throws a StartError for an address that is none.
+ */
+export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
+  const { config, store, tracing, clock, logger } = options;
+  const { timeoutMs, cacheUrl } = config.redis;
+  const { graceMs } = config.keys;
+  const isOne = cacheUrl === null || cacheUrl === url;
+  const redis = new RedisHealth({ ...options, timers, isOne });
+  const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
+  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const cache = await openCache(options, { state, cache: cacheLink, redis, audit });
+  const registry = new RedisRegistry({
+    link: state,
+    clock,
+    timers,
+    graceMs,
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onSyncState: redis.onKeySync,
+  });
+  const transientKeys = new MemoryRegistry(clock);
+  const instances = new RedisInstances({
+    link: state,
+    about: instanceInfo(options),
+    atLeast: config.server.workers,
+  });
+  const processes = (): number => instances.count();
+  warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
+  limitStoreCalls(options, state, processes);
+  const quota = tracing.quota(
+    new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks }),
+  );
+  const whatIf = openWhatIf(options, state, instances);
+  const history = createRedisHistory({ link: state, store: store.identity, self: instances.id, clock, timers });
+  redis.track({ links: [state, cacheLink], processes, graceMs });
+  return {
+    keys: overlayLookup(transientKeys, tracing.keys(registry)),
+    registry,
+    transientKeys,
+    quota,
+    limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
+    sharedCache: cache.sharedCache,
+    purges: cache.state.purges,
+    ttlControl: cache.state.ttl,
+    maintenance: cache.state.maintenance,
+    audit,
+    whatIf,
+    history,
+    instances,
+    redis,
+    close: async () => {
+      cache.close();
+      await registry.close();
+      quota.close();
+      whatIf.close();
+      await history.close();
+      await instances.close();
+      await state.close();
+      await cacheLink.close();
+    },
+  };
+}
+
+/** The links to the state Redis and to the cache Redis. `cacheUrl`: null if one Redis has both roles. */
+function openLinks(
+  { config, metrics, logger }: BackendOptions,
+  { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
+  redis: RedisHealth,
+): readonly [state: RedisLink, cache: RedisLink] {
+  const { timeoutMs } = config.redis;
+  const hooks = { onDown: redis.onDown, onCommand: redisCommandHook(metrics) };
+  const connect = (role: RedisRole, address: string): RedisLink => {
+    try {
+      return new RedisLink({ url: address, timeoutMs, hooks, role });
+    } catch (error) {
+      if (!(error instanceof RedisAddressError)) throw error;
+      throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);
+    }
+  };
+  const state = connect('state', url);
+  const cache = connect('cache', cacheUrl ?? url);
+  // A request that waited for one of them does not wait for the other too (R6).
+  state.onTimeout(() => void cache.doubt());
+  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
+  return [state, cache];
+}
+
+function openCache(
+  options: BackendOptions,
+  parts: { readonly state: RedisLink; readonly cache: RedisLink; readonly redis: RedisHealth; readonly audit: Audit },
+): Promise<RedisCache> {
+  const { store, logger } = options;
+  const { state, cache, redis, audit } = parts;
+  return RedisCache.open({
+    ...options,
+    state,
+    cache,
+    store: store.identity,
+    timers,
+    onFailed: (operation, error) => logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+    onConnectivity: redis.onConnectivity,
+    onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
+  });
+}
+
+/** The limit of all processes together (`maxRequestsPerSecond`). Without Redis each process keeps its share of it. */
+function limitStoreCalls({ config, store, clock }: BackendOptions, link: RedisLink, processes: () => number): void {
+  const { maxRequestsPerSecond: perSecond } = config.upstream;
+  if (perSecond === null) return;
+  store.guard.limitBy(createRedisCallRate({ link, store: store.identity, perSecond, processes, clock, timers }));
+}
+
+function openWhatIf({ ttl, store, clock, logger }: BackendOptions, link: RedisLink, instances: Instances): WhatIf {
+  return new WhatIf(
+    { clock, ttl },
+    {
+      link,
+      store: store.identity,
+      self: instances.id,
+      timers,
+      peers: () => instances.peers(),
+      onBroken: warnOnce(logger),
+    },
+  );
+}
+
+/** Warns once about each kind of broken message: it keeps coming. */
+function warnOnce(logger: Logger): (what: string) => void {
+  const known = new Set<string>();
+  return (what) => {
+    if (known.has(what)) return;
+    known.add(what);
+    logger.warn({ what }, 'a message of the fleet cannot be read, and is left out');
+  };
+}

@@ -1,0 +1,123 @@
+/** The part of the cache that processes share through Redis: cached answers, purges, TTLs and maintenance. */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import type { RedisLink, RedisRole } from '../../redis/connection.ts';
+import { CacheNames } from '../../redis/names.ts';
+import type { Timers } from '../../timers.ts';
+import type { MaintenanceState } from '../maintenance.ts';
+import type { MemoryTier } from '../memory-tier.ts';
+import type { TtlEnd, TtlPolicy } from '../ttl-policy.ts';
+import { type Connectivity, ConnectivityWatch } from './connectivity.ts';
+import { RedisSharedCache } from './shared-tier.ts';
+import { StateSync } from './state-sync.ts';
+
+export interface RedisCacheOptions {
+  /** Their owner closes them. One Redis may be behind both. */
+  readonly state: RedisLink;
+  readonly cache: RedisLink;
+  /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
+  readonly store: string;
+  /** The memory tier of this process. It is not used while changes may be missed (C8). */
+  readonly memory: MemoryTier;
+  /** The TTLs and the maintenance of this process, which are kept up to date. */
+  readonly ttl: TtlPolicy;
+  readonly maintenance: MaintenanceState;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`). */
+  readonly onFailed: (operation: 'decode' | 'recheck', error: unknown) => void;
+  readonly onConnectivity: (role: RedisRole, now: Connectivity) => void;
+  /** TTLs have ended by themselves; called in one process of all. */
+  readonly onTtlEnd: (end: TtlEnd) => void;
+}
+
+/** How long a lease holds without being renewed; more than three times as long as its renewals are apart. */
+const LEASE_MS = 2000;
+/** How long a start waits for a Redis that neither answers nor refuses. */
+const OPEN_WITHIN_MS = 1000;
+
+export class RedisCache {
+  readonly sharedCache: RedisSharedCache;
+  readonly state: StateSync;
+  readonly #options: RedisCacheOptions;
+  readonly #watches: Readonly<Record<RedisRole, ConnectivityWatch>>;
+  readonly #connected = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
+
+  /**
+   * Resolves once the messages of the other processes arrive, or as soon as it is clear that they can't now: a Redis that
+   * does not answer keeps no gateway from starting, and is joined when it comes back. Never rejects.
+   */
+  static async open(options: RedisCacheOptions): Promise<RedisCache> {
+    const cache = new RedisCache(options);
+    await cache.#connectedOrDown();
+    return cache;
+  }
+
+  private constructor(options: RedisCacheOptions) {
+    const { state, cache, store, ttl, timers, onFailed } = options;
+    this.#options = options;
+    this.state = new StateSync(state, { ...options, times: ttl });
+    this.sharedCache = new RedisSharedCache({
+      link: cache,
+      names: new CacheNames(store),
+      times: ttl,
+      timers,
+      self: randomUUID(),
+      leaseMs: LEASE_MS,
+      isPurgeLogKnown: () => this.state.purges.isKnown,
+      onBroken: (error) => onFailed('decode', error),
+    });
+    // A Cluster answers if all of it does: the state lies at one of its nodes, and messages may come from any.
+    const lookAtState = async (): Promise<void> => {
+      await Promise.all([this.state.look(), state.kind === 'cluster' ? state.ping() : null]);
+    };
+    this.#watches = { state: this.#watch(state, lookAtState), cache: this.#watch(cache, () => cache.ping()) };
+  }
+
+  /** Stops listening and looking. The links go on. */
+  close(): void {
+    for (const watch of Object.values(this.#watches)) watch.close();
+    this.state.close();
+    this.sharedCache.close();
+  }
+
+  async #connectedOrDown(): Promise<void> {
+    const { state, cache, timers } = this.#options;
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const ends = [
+      timers.after(OPEN_WITHIN_MS, resolve),
+      state.onDown(() => this.#connected.state.resolve()),
+      cache.onDown(() => this.#connected.cache.resolve()),
+    ];
+    await Promise.race([timeout, Promise.all([this.#connected.state.promise, this.#connected.cache.promise])]);
+    for (const end of ends) end();
+  }
+
+  #watch(link: RedisLink, look: () => Promise<void>): ConnectivityWatch {
+    const { clock, timers, memory, onConnectivity, onFailed } = this.#options;
+    const { role } = link;
+    return new ConnectivityWatch({
+      link,
+      look,
+      clock,
+      timers,
+      onChange: (now, before) => {
+        if (now === 'connected') this.#connected[role].resolve();
+        this.#suspendMemoryIfBehind();
+        // The purge log is up to date by now. Entries that others stored meanwhile have to be looked up too.
+        if (role === 'cache' && now === 'connected' && before === 'disconnected') {
+          this.sharedCache.recheck(memory).catch((error: unknown) => onFailed('recheck', error));
+        }
+        onConnectivity(role, now);
+      },
+    });
+  }
+
+  /** C8: changes of other processes must arrive here, unless Redis is down for all. */
+  #suspendMemoryIfBehind(): void {
+    const { memory } = this.#options;
+    const isBehind = Object.values(this.#watches).some(({ now }) => now === 'subscriptionLost');
+    if (isBehind) memory.suspend();
+    else memory.resume();
+  }
+}

@@ -1,0 +1,151 @@
+/** A worker: a gateway that the first process starts, reloads and drains. */
+import type { Environment } from '../config/environment.ts';
+import { type KeptFiles, loadKept } from '../config/kept-files.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import type { Gateway, WorkerOptions, Workers } from '../gateway.ts';
+import { createLogger } from '../log/logger.ts';
+import { terminalFormat } from '../log/terminal.ts';
+import { StartError } from '../server.ts';
+import {
+  filesSchema,
+  type FromWorker,
+  readToWorker,
+  type StartPayload,
+  startSchema,
+  type ToWorker,
+  type WorkersStatus,
+} from './messages.ts';
+
+/** Resolves when the gateway has stopped, with the status to exit with. */
+export async function runWorker(ownEnv: Environment): Promise<number> {
+  // A terminal and a service manager signal all processes at once; the first process says what is to be done.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  const supervisor = new SupervisorLink();
+  const { env, files, reloaded, sample } = await supervisor.start();
+  const load = (from: KeptFiles): LoadedConfig => loadKept({ ...ownEnv, ...env }, from);
+  const gateway = await start(load(files), { workers: supervisor, sample });
+  if ('reason' in gateway) {
+    await send({ kind: 'failed', message: gateway.reason });
+    return 1;
+  }
+  if (reloaded !== null) gateway.reload(load(reloaded));
+  supervisor.connect(gateway, (newFiles) => gateway.reload(load(newFiles)));
+  void send({ kind: 'ready', publicUrl: gateway.publicUrl, adminUrl: gateway.adminUrl });
+  await gateway.stop(await supervisor.drain);
+  return 0;
+}
+
+/** The gateway, or why it can't start as it is configured. */
+async function start(loaded: LoadedConfig, worker: WorkerOptions): Promise<Gateway | { readonly reason: string }> {
+  const { startGateway } = await import('../gateway.ts');
+  const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
+  try {
+    return await startGateway(loaded, { logger, worker });
+  } catch (error) {
+    if (error instanceof StartError) return { reason: error.message };
+    throw error;
+  }
+}
+
+const METRICS_TIMEOUT_MS = 3000;
+
+/** The worker's end of the line to the first process. */
+class SupervisorLink implements Workers {
+  readonly #start = Promise.withResolvers<unknown>();
+  readonly #drain = Promise.withResolvers<number>();
+  readonly #metricsRequests = new Map<number, (text: string) => void>();
+  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now() };
+  #gateway: Gateway | null = null;
+  #reload: ((files: KeptFiles) => void) | null = null;
+  /** Those of a reload that came before the gateway had started. */
+  #waitingFiles: KeptFiles | null = null;
+  #lastId = 0;
+
+  constructor() {
+    process.on('message', (received: unknown) => {
+      const message = readToWorker(received);
+      if (message !== null) void this.#onMessage(message);
+    });
+  }
+
+  /** Resolves with how long the worker is to go on accepting, when it is to drain. */
+  get drain(): Promise<number> {
+    return this.#drain.promise;
+  }
+
+  /** Asks what to start with. Never resolves if no worker is wanted any more: the first process then ends this one. */
+  async start(): Promise<StartPayload> {
+    void send({ kind: 'hello' });
+    return startSchema.parse(await this.#start.promise);
+  }
+
+  /** From now on the gateway gets each new configuration, one that came earlier too, and reports its metrics. */
+  connect(gateway: Gateway, reload: (files: KeptFiles) => void): void {
+    this.#gateway = gateway;
+    this.#reload = reload;
+    if (this.#waitingFiles !== null) reload(this.#waitingFiles);
+    this.#waitingFiles = null;
+  }
+
+  status(): WorkersStatus {
+    return this.#status;
+  }
+
+  metrics(): Promise<string> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#metricsRequests.delete(id);
+        reject(new Error('The first process did not send the metrics of all workers in time.'));
+      }, METRICS_TIMEOUT_MS);
+      this.#metricsRequests.set(id, (text) => {
+        clearTimeout(timer);
+        this.#metricsRequests.delete(id);
+        resolve(text);
+      });
+      void send({ kind: 'request-metrics', id });
+    });
+  }
+
+  async #onMessage(message: ToWorker): Promise<void> {
+    switch (message.kind) {
+      case 'start':
+        this.#start.resolve(message.payload);
+        break;
+      case 'reload':
+        if (this.#reload === null) this.#waitingFiles = filesSchema.parse(message.files);
+        else this.#reload(filesSchema.parse(message.files));
+        break;
+      case 'reload-failed':
+        this.#gateway?.reloadFailed();
+        break;
+      case 'drain':
+        this.#drain.resolve(message.delayMs);
+        break;
+      case 'status':
+        this.#status = message.status;
+        break;
+      case 'send-metrics':
+        await this.#sendMetrics(message.id);
+        break;
+      case 'all-metrics':
+        this.#metricsRequests.get(message.id)?.(message.text);
+        break;
+    }
+  }
+
+  /** Metrics that can't be read are not sent: the first process waits only for a moment. */
+  async #sendMetrics(id: number): Promise<void> {
+    const value = await this.#gateway?.ownMetrics().catch(() => undefined);
+    if (value !== undefined) await send({ kind: 'metrics', id, value });
+  }
+}
+
+/** Resolves when the message is on its way, or can't be sent: then the first process is gone, and so is this one soon. */
+function send(message: FromWorker): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send === undefined || !process.connected) resolve();
+    else process.send(message, undefined, {}, () => resolve());
+  });
+}
