@@ -37,3 +37,27 @@ export function showGiven(written: unknown, secret: boolean): string {
   const text = (JSON.stringify(written) ?? 'nothing').replace(/\/\/[^/\s"]*@/g, '//***@');
   return text.length > GIVEN_MAX_LENGTH ? `${text.slice(0, GIVEN_MAX_LENGTH)}...` : text;
 }
+
+/** The candidate nearest to the word by edit distance, ignoring case; null if none is near enough to be meant. */
+export function nearest(word: string, candidates: readonly string[]): string | null {
+  const limit = Math.max(2, Math.floor(word.length / 3));
+  const [best] = candidates
+    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= limit)
+    .toSorted((a, b) => a.distance - b.distance);
+  return best?.candidate ?? null;
+}
+
+/** Levenshtein distance: the least number of letters to insert, drop or replace. */
+export function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length] ?? 0;
+}

@@ -204,6 +204,9 @@ describe('the file', () => {
   });
 });
 
+const SAMPLE = (names: string) =>
+  `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${names}).`;
+
 describe('values that are each allowed, and not together', () => {
   const exposed = 'other machines could reach the admin listener, and there is no admin token';
   test.each<[Env, string | null]>([
@@ -243,9 +246,6 @@ describe('values that are each allowed, and not together', () => {
       'UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.',
     ]);
   });
-
-  const SAMPLE = (names: string) =>
-    `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${names}).`;
 
   test.each<[Env, readonly string[]]>([
     [
