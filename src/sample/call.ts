@@ -1,46 +1,127 @@
-/** One call of the sample: everything that its evaluation, transcript, scorecard and insights are made from. */
-import { EVALUATION_STATES } from '../domain/records.ts';
-import type { EvaluationState, TranscriptFormat } from '../domain/records.ts';
-import { BASE62, createRandom } from './random.ts';
-import type { Random } from './random.ts';
-import { ACCOUNTS } from './vocabulary/business.ts';
-import { BUYER_ROLES } from './vocabulary/people.ts';
-import { createPerson } from './world.ts';
-import type { Person, SampleScorecard, SampleWorkspace, Seller } from './world.ts';
+/** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
+import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
+import { BASE62, Random } from './random.ts';
+import {
+  ACCOUNTS,
+  BUYER_ROLES,
+  CARD_TEMPLATES,
+  type CardTemplate,
+  CURRENCIES,
+  type Facts,
+  FAMILY_NAMES,
+  GIVEN_NAMES,
+  MAKESHIFTS,
+  MONTHS,
+  type SPECIAL_LINES,
+  type Vendor,
+  VENDORS,
+  WEEKDAYS,
+} from './vocabulary.ts';
 
-/** What a call is mainly for; its title begins with it. */
-export const CALL_KINDS = ['Discovery call', 'Product demo', 'Negotiation', 'Follow-up', 'Pilot review'] as const;
-export type CallKind = (typeof CALL_KINDS)[number];
-
+interface Person {
+  readonly name: string;
+  readonly givenName: string;
+  readonly email: string;
+}
 export interface Buyer extends Person {
   readonly role: string;
 }
+/** Someone who sells, and whose calls are evaluated. The optional members are absent for some, as the interface allows. */
+interface Seller extends Person {
+  readonly userId: string;
+  readonly publishesUserId: boolean;
+  readonly avatar?: string | null;
+}
+export interface SampleScorecard {
+  readonly id: string;
+  readonly name: string;
+  readonly template: CardTemplate;
+  /** The rubric is gone, though older evaluations still refer to it. */
+  readonly retired: boolean;
+}
+export interface SampleWorkspace {
+  readonly id: string;
+  readonly vendor: Vendor;
+  readonly sellers: readonly Seller[];
+  readonly managerId: string;
+  readonly scorecards: readonly SampleScorecard[];
+}
+
+/** Makes the four workspaces of a seed, always the same ones whatever the number of evaluations. */
+export function createWorkspaces(seed: number): readonly SampleWorkspace[] {
+  return VENDORS.map((vendor) => {
+    const random = new Random(seed, 'workspace', vendor.domain);
+    return {
+      id: random.uuid(),
+      vendor,
+      sellers: Array.from({ length: random.int(8, 14) }, () => createSeller(random, vendor.domain)),
+      managerId: `usr_${random.text(BASE62, 14)}`,
+      scorecards: createScorecards(random),
+    };
+  });
+}
+
+/** Makes somebody at the company that owns `domain`. */
+export function createPerson(random: Random, domain: string): Person {
+  const [givenName, givenAddress] = random.pick(GIVEN_NAMES);
+  const [familyName, familyAddress] = random.pick(FAMILY_NAMES);
+  return { name: `${givenName} ${familyName}`, givenName, email: `${givenAddress}.${familyAddress}@${domain}` };
+}
+
+function createSeller(random: Random, domain: string): Seller {
+  const userId = `usr_${random.text(BASE62, 14)}`;
+  const url = `https://avatars.${domain}/${userId}.png`;
+  return {
+    ...createPerson(random, domain),
+    userId,
+    publishesUserId: random.chance(0.85),
+    ...random.pick([{ avatar: url }, { avatar: url }, { avatar: null }, {}]),
+  };
+}
+
+/** New ids are UUIDs; the last current card still has an id of the old form. One more card is retired. */
+function createScorecards(random: Random): readonly SampleScorecard[] {
+  const current = CARD_TEMPLATES.map((template, index) => ({
+    id: index === CARD_TEMPLATES.length - 1 ? `sc_${random.text(BASE62, 12)}` : random.uuid(),
+    name: template.name,
+    template,
+    retired: false,
+  }));
+  const [template] = CARD_TEMPLATES;
+  return [...current, { id: random.uuid(), name: `${template.name} (2024)`, template, retired: true }];
+}
+
+const CALL_KINDS = ['Discovery call', 'Product demo', 'Negotiation', 'Follow-up', 'Pilot review'] as const;
+
 /** How the transcript is written down, apart from what is said. */
 export interface TranscriptShape {
-  /** What the body really is; `minutes` is prose, which is none of the supported formats. */
+  /** The real form of the body; `minutes` is prose, which is none of the supported formats. */
   readonly written: TranscriptFormat | 'minutes' | 'empty' | 'huge';
-  /** What the store says that it is. */
+  /** The format that the store says it has. */
   readonly declared: TranscriptFormat | null;
   readonly crlf: boolean;
-  readonly flavour: 'plain' | 'emoji' | 'rightToLeft' | 'oddCharacters';
+  readonly flavour: keyof typeof SPECIAL_LINES;
   readonly turnCount: number;
 }
+
 export interface Call {
   readonly id: string;
   readonly workspace: SampleWorkspace;
   readonly state: EvaluationState;
   readonly createdAtMs: number;
   readonly durationSeconds: number | null;
-  readonly kind: CallKind;
+  readonly kind: (typeof CALL_KINDS)[number];
   readonly seller: Seller;
   readonly account: { readonly name: string; readonly domain: string };
-  /** At least two; not all of them speak. */
+  /** At least two; only the first two of them speak. */
   readonly buyers: readonly [Buyer, Buyer, ...Buyer[]];
   readonly scorecard: SampleScorecard | null;
   readonly transcript: TranscriptShape;
   readonly hasInsights: boolean;
   /** Made plain and whole, for the ready-made example requests. */
   readonly isShowcase: boolean;
+  /** The randomness of one part of the call, which is the same whenever it is made. */
+  readonly random: (part: string) => Random;
 }
 
 /** What all calls of a sample have in common. */
@@ -55,41 +136,39 @@ export interface CallContext {
 const HOUR_MS = 3_600_000;
 /** The first calls are examples: whole in every part, so that each endpoint has something to show. */
 const SHOWCASES = 2;
-/** What a store may say of a body with nothing in it. */
-const EMPTY_DECLARED = ['speaker_text', 'webvtt', null] as const;
 /** Every so often a call begins in the same millisecond as the one before it, so that the order by id shows. */
 const TIE_EVERY = 61;
 
-/** The call number `index`, from 0, newest first but for some hours of chance. */
+/** Makes the call number `index`, from 0, newest first but for some hours of chance. */
 export function createCall(context: CallContext, index: number): Call {
+  const { seed, nowMs, gapMs } = context;
   const isShowcase = index < SHOWCASES;
-  const random = createRandom(context.seed, 'call', index);
+  const random = new Random(seed, 'call', index);
   const twin = index % TIE_EVERY === TIE_EVERY - 1 ? index - 1 : index;
   const workspace = workspaceOf(context, twin);
+  const jitterMs = new Random(seed, 'time of', twin).int(0, Math.round(4 * gapMs));
   const [name, domainName] = random.pick(ACCOUNTS);
   const domain = `${domainName}.example`;
   const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(BUYER_ROLES) });
   const transcript = isShowcase ? showcaseTranscript(random, index) : createTranscriptShape(random);
+  const id = `ev_${random.text(BASE62, 18)}`;
+  const unfinished = EVALUATION_STATES.filter((state) => state !== 'COMPLETED');
   return {
-    id: `ev_${random.text(BASE62, 18)}`,
+    id,
     workspace,
-    state: isShowcase || random.chance(0.88) ? 'COMPLETED' : unfinishedState(random),
-    createdAtMs: createdAtMsOf(context, twin),
+    state: isShowcase || random.chance(0.88) ? 'COMPLETED' : random.pick(unfinished),
+    createdAtMs: nowMs - HOUR_MS - Math.round(twin * gapMs) - jitterMs,
     durationSeconds: isShowcase || random.chance(0.95) ? durationSecondsOf(random, transcript.turnCount) : null,
     kind: random.pick(CALL_KINDS),
     seller: random.pick(workspace.sellers),
     account: { name, domain },
     buyers: [buyer(), buyer(), ...Array.from({ length: random.int(0, 3) }, buyer)],
-    scorecard: isShowcase ? random.pick(currentCards(workspace)) : createCardChoice(random, workspace),
+    scorecard: chooseScorecard(random, workspace, isShowcase),
     transcript,
     hasInsights: isShowcase || random.chance(0.97),
     isShowcase,
+    random: (part) => new Random(seed, part, id),
   };
-}
-
-/** Scorecards whose rubric exists and whose id is a UUID, which both public surfaces can filter by. */
-function currentCards(workspace: SampleWorkspace): readonly SampleScorecard[] {
-  return workspace.scorecards.filter(({ id, retired }) => !retired && !id.startsWith('sc_'));
 }
 
 /** Workspaces are of very different size: 40, 30, 20 and 10 percent of the calls. */
@@ -97,20 +176,13 @@ function workspaceOf({ seed, workspaces }: CallContext, index: number): SampleWo
   const [largest] = workspaces;
   if (index < SHOWCASES && largest !== undefined) return largest;
   const weighted = workspaces.map((workspace, at) => [workspace, workspaces.length - at] as const);
-  return createRandom(seed, 'workspace of', index).weighted(weighted);
+  return new Random(seed, 'workspace of', index).weighted(weighted);
 }
 
-function createdAtMsOf({ seed, nowMs, gapMs }: CallContext, index: number): number {
-  const jitterMs = createRandom(seed, 'time of', index).int(0, Math.round(4 * gapMs));
-  return nowMs - HOUR_MS - Math.round(index * gapMs) - jitterMs;
-}
-
-function unfinishedState(random: Random): EvaluationState {
-  return random.pick(EVALUATION_STATES.filter((state) => state !== 'COMPLETED'));
-}
-
-function createCardChoice(random: Random, workspace: SampleWorkspace): SampleScorecard | null {
-  return random.chance(0.04) ? null : random.pick(workspace.scorecards);
+/** A showcase has a scorecard with a rubric and a UUID, by which both public surfaces can filter. */
+function chooseScorecard(random: Random, { scorecards }: SampleWorkspace, isShowcase: boolean): SampleScorecard | null {
+  if (isShowcase) return random.pick(scorecards.filter(({ id, retired }) => !retired && !id.startsWith('sc_')));
+  return random.chance(0.04) ? null : random.pick(scorecards);
 }
 
 /** Recorders give whole seconds or fractions of them; people take some eleven seconds a turn. */
@@ -130,7 +202,7 @@ function createTranscriptShape(random: Random): TranscriptShape {
   ]);
   return {
     written,
-    declared: declareFormat(random, written),
+    declared: declaredFormat(random, written),
     crlf: random.chance(0.12),
     flavour: random.weighted([
       ['plain', 85],
@@ -143,13 +215,68 @@ function createTranscriptShape(random: Random): TranscriptShape {
 }
 
 /** Most stores know the format of most bodies. */
-function declareFormat(random: Random, written: TranscriptShape['written']): TranscriptFormat | null {
-  if (written === 'empty') return random.pick(EMPTY_DECLARED);
-  if (written === 'minutes' || written === 'huge') return null;
+function declaredFormat(random: Random, written: Exclude<TranscriptShape['written'], 'huge'>): TranscriptFormat | null {
+  if (written === 'empty') return random.pick(['speaker_text', 'webvtt', null]);
+  if (written === 'minutes') return null;
   return random.chance(0.82) ? written : null;
 }
 
 function showcaseTranscript(random: Random, index: number): TranscriptShape {
   const format = index === 0 ? 'speaker_text' : 'webvtt';
   return { written: format, declared: format, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
+}
+
+/** The figures of the deal, in whole units of its currency. */
+interface Deal {
+  readonly yearlyNet: number;
+  readonly currency: string;
+}
+
+/** Makes what a call is about: names and figures on which its transcript, scorecard and insights agree. */
+export function createFacts(call: Call): { readonly facts: Facts; readonly deal: Deal } {
+  const random = call.random('facts');
+  const { vendor } = call.workspace;
+  const [buyer, colleague] = call.buyers;
+  const [system = '', system2 = ''] = random.shuffled(vendor.systems);
+  const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
+  const pain = random.pick(vendor.pains);
+  const seats = random.int(3, 40) * 10;
+  const discountPercent = random.int(2, 8) * 2.5;
+  const currency = random.pick(CURRENCIES);
+  const yearlyTotal = seats * vendor.unitPrice * 12;
+  const yearlyNet = Math.round(yearlyTotal * (1 - discountPercent / 100));
+  const money = (amount: number): string => currency.sign + thousands(amount);
+  const facts = {
+    seller: call.seller.givenName,
+    buyer: buyer.givenName,
+    colleague: colleague.givenName,
+    account: call.account.name,
+    product: vendor.product,
+    module: vendor.modules,
+    unit: vendor.unit,
+    system,
+    system2,
+    rival: random.pick(vendor.rivals),
+    tool: random.pick(MAKESHIFTS),
+    reference,
+    pain,
+    pain_cap: pain.charAt(0).toUpperCase() + pain.slice(1),
+    outcome: random.pick(vendor.outcomes),
+    seats: thousands(seats),
+    price: money(vendor.unitPrice),
+    total: money(yearlyTotal),
+    discount: String(discountPercent),
+    net: money(yearlyNet),
+    budget: money(Math.round((yearlyNet * (0.7 + random.next() * 0.25)) / 1000) * 1000),
+    cost_low: String(random.int(18, 29)),
+    cost_high: String(random.int(31, 48)),
+    month: random.pick(MONTHS),
+    weekday: random.pick(WEEKDAYS),
+    time: random.pick(['nine thirty', 'ten', 'two in the afternoon']),
+  };
+  return { facts, deal: { yearlyNet, currency: currency.code } };
+}
+
+function thousands(amount: number): string {
+  return amount.toLocaleString('en-US');
 }
