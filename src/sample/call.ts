@@ -12,7 +12,9 @@ import {
   GIVEN_NAMES,
   MAKESHIFTS,
   MONTHS,
+  RIVALS,
   type SPECIAL_LINES,
+  SYSTEMS,
   type Vendor,
   VENDORS,
   WEEKDAYS,
@@ -134,15 +136,15 @@ export interface CallContext {
 }
 
 const HOUR_MS = 3_600_000;
-/** The first calls are examples: whole in every part, so that each endpoint has something to show. */
-const SHOWCASES = 2;
+/** The formats of the first calls, which are examples: whole in every part, so that each endpoint has something to show. */
+const SHOWCASES: readonly TranscriptFormat[] = ['speaker_text', 'webvtt'];
 /** Every so often a call begins in the same millisecond as the one before it, so that the order by id shows. */
 const TIE_EVERY = 61;
 
 /** Makes the call number `index`, from 0, newest first but for some hours of chance. */
 export function createCall(context: CallContext, index: number): Call {
   const { seed, nowMs, gapMs } = context;
-  const isShowcase = index < SHOWCASES;
+  const isShowcase = index < SHOWCASES.length;
   const random = new Random(seed, 'call', index);
   const twin = index % TIE_EVERY === TIE_EVERY - 1 ? index - 1 : index;
   const workspace = workspaceOf(context, twin);
@@ -150,7 +152,7 @@ export function createCall(context: CallContext, index: number): Call {
   const [name, domainName] = random.pick(ACCOUNTS);
   const domain = `${domainName}.example`;
   const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(BUYER_ROLES) });
-  const transcript = isShowcase ? showcaseTranscript(random, index) : createTranscriptShape(random);
+  const transcript = createTranscriptShape(random, SHOWCASES[index] ?? null);
   const id = `ev_${random.text(BASE62, 18)}`;
   const unfinished = EVALUATION_STATES.filter((state) => state !== 'COMPLETED');
   return {
@@ -174,7 +176,7 @@ export function createCall(context: CallContext, index: number): Call {
 /** Workspaces are of very different size: 40, 30, 20 and 10 percent of the calls. */
 function workspaceOf({ seed, workspaces }: CallContext, index: number): SampleWorkspace {
   const [largest] = workspaces;
-  if (index < SHOWCASES && largest !== undefined) return largest;
+  if (index < SHOWCASES.length && largest !== undefined) return largest;
   const weighted = workspaces.map((workspace, at) => [workspace, workspaces.length - at] as const);
   return new Random(seed, 'workspace of', index).weighted(weighted);
 }
@@ -191,7 +193,11 @@ function durationSecondsOf(random: Random, turnCount: number): number {
   return random.chance(0.7) ? Math.round(seconds) : Math.round(seconds * 1000) / 1000;
 }
 
-function createTranscriptShape(random: Random): TranscriptShape {
+/** Most stores know the format of most bodies. A showcase is in a format with speakers. */
+function createTranscriptShape(random: Random, showcase: TranscriptFormat | null): TranscriptShape {
+  if (showcase !== null) {
+    return { written: showcase, declared: showcase, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
+  }
   const written = random.weighted<Exclude<TranscriptShape['written'], 'huge'>>([
     ['speaker_text', 34],
     ['webvtt', 24],
@@ -202,7 +208,7 @@ function createTranscriptShape(random: Random): TranscriptShape {
   ]);
   return {
     written,
-    declared: declaredFormat(random, written),
+    declared: written === 'empty' || written === 'minutes' || random.chance(0.18) ? null : written,
     crlf: random.chance(0.12),
     flavour: random.weighted([
       ['plain', 85],
@@ -214,30 +220,11 @@ function createTranscriptShape(random: Random): TranscriptShape {
   };
 }
 
-/** Most stores know the format of most bodies. */
-function declaredFormat(random: Random, written: Exclude<TranscriptShape['written'], 'huge'>): TranscriptFormat | null {
-  if (written === 'empty') return random.pick(['speaker_text', 'webvtt', null]);
-  if (written === 'minutes') return null;
-  return random.chance(0.82) ? written : null;
-}
-
-function showcaseTranscript(random: Random, index: number): TranscriptShape {
-  const format = index === 0 ? 'speaker_text' : 'webvtt';
-  return { written: format, declared: format, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
-}
-
-/** The figures of the deal, in whole units of its currency. */
-interface Deal {
-  readonly yearlyNet: number;
-  readonly currency: string;
-}
-
 /** Makes what a call is about: names and figures on which its transcript, scorecard and insights agree. */
-export function createFacts(call: Call): { readonly facts: Facts; readonly deal: Deal } {
+export function createFacts(call: Call): { facts: Facts; yearlyNet: number; currency: string } {
   const random = call.random('facts');
   const { vendor } = call.workspace;
   const [buyer, colleague] = call.buyers;
-  const [system = '', system2 = ''] = random.shuffled(vendor.systems);
   const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
   const pain = random.pick(vendor.pains);
   const seats = random.int(3, 40) * 10;
@@ -254,9 +241,8 @@ export function createFacts(call: Call): { readonly facts: Facts; readonly deal:
     product: vendor.product,
     module: vendor.modules,
     unit: vendor.unit,
-    system,
-    system2,
-    rival: random.pick(vendor.rivals),
+    system: random.pick(SYSTEMS),
+    rival: random.pick(RIVALS),
     tool: random.pick(MAKESHIFTS),
     reference,
     pain,
@@ -274,7 +260,7 @@ export function createFacts(call: Call): { readonly facts: Facts; readonly deal:
     weekday: random.pick(WEEKDAYS),
     time: random.pick(['nine thirty', 'ten', 'two in the afternoon']),
   };
-  return { facts, deal: { yearlyNet, currency: currency.code } };
+  return { facts, yearlyNet, currency: currency.code };
 }
 
 function thousands(amount: number): string {

@@ -98,7 +98,7 @@ function createCrmLinks(random: Random, call: Call): EvaluationRecord['crmLinks'
 /** The insights agree with the call's transcript. */
 export function createDealInsights(call: Call): DealInsightsRecord {
   const random = call.random('insights');
-  const { facts, deal } = createFacts(call);
+  const { facts, yearlyNet, currency } = createFacts(call);
   const say = (text: string): string => fill(text, facts, random);
   return {
     evaluationId: call.id,
@@ -107,7 +107,7 @@ export function createDealInsights(call: Call): DealInsightsRecord {
     insights: {
       summary: say('{account} wants {outcome} by {month} because {pain}.'),
       stage: random.pick(['discovery', 'evaluation', 'proposal', 'negotiation', 'verbal commit']),
-      amount: { value: deal.yearlyNet, currency: deal.currency, per: 'year' },
+      amount: { value: yearlyNet, currency, per: 'year' },
       winProbability: random.int(15, 90) / 100,
       stakeholders: call.buyers.map(({ name, role }) => ({
         name,
@@ -115,26 +115,14 @@ export function createDealInsights(call: Call): DealInsightsRecord {
         sentiment: random.pick(['positive', 'neutral', 'sceptical', null]),
       })),
       competitors: random.chance(0.7) ? [say('{rival}')] : [],
-      risks: [
-        { kind: 'timing', note: say('Nothing will be touched after {month}.'), severity: random.int(1, 5) },
-        { kind: 'budget', note: say('{budget} in the plan against {net} offered.'), severity: random.int(1, 5) },
-      ],
-      nextSteps: [
-        { owner: call.seller.name, action: say('Working session about {system}'), due: say('{weekday}') },
-        { owner: call.buyers[0].name, action: 'Send the figures of last quarter', due: null },
-      ],
+      risks: [{ kind: 'budget', note: say('{budget} in the plan against {net} offered.'), severity: random.int(1, 5) }],
+      nextSteps: [{ owner: call.seller.name, action: say('Working session about {system}'), due: say('{weekday}') }],
     },
   };
 }
 
-interface SectionScore {
-  readonly section: Section;
-  /** 0 to 100; null if the model could not tell. */
-  readonly score: number | null;
-}
-
-/** The same for the evaluation and the scored card of the same call. */
-function createSectionScores(call: Call): readonly SectionScore[] {
+/** The same for the evaluation and the scored card of the same call; a score is null if the model could not tell. */
+function createSectionScores(call: Call): readonly { readonly section: Section; readonly score: number | null }[] {
   const random = call.random('scores');
   const level = 68 + 13 * random.gaussian();
   return templateOf(call).sections.map((section) => ({
@@ -161,13 +149,15 @@ const LEVELS = [
 ] as const;
 const STRONG_FROM = 60;
 
+function isStrong({ score }: { readonly score: number }): boolean {
+  return score >= STRONG_FROM;
+}
+
 /** A criterion of one call with all that is said about it, so that card and plan say the same. */
-interface ScoredCriterion {
-  readonly criterion: Criterion;
+interface ScoredCriterion extends Criterion {
   readonly section: Section;
   readonly score: number;
   readonly comment: string;
-  readonly tip: string;
 }
 
 /** The scored card and the coaching plan that fits it: the weakest criterion is the focus, the strongest are praised. */
@@ -179,8 +169,8 @@ export function createScoredCard(call: Call): ScoredCardRecord {
   const scored = createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
     section.criteria.map((criterion): ScoredCriterion => {
       const score = clamp((sectionScore ?? 50) + 10 * random.gaussian());
-      const comment = say(score >= STRONG_FROM ? criterion.good : criterion.poor);
-      return { section, criterion, score, comment, tip: say(criterion.tip) };
+      const comment = say(isStrong({ score }) ? criterion.good : criterion.poor);
+      return { ...criterion, section, score, comment, tip: say(criterion.tip) };
     }),
   );
   return {
@@ -192,9 +182,9 @@ export function createScoredCard(call: Call): ScoredCardRecord {
         name: section.name,
         criteria: scored
           .filter((entry) => entry.section === section)
-          .map(({ criterion, score, comment }) => ({
-            id: criterion.id,
-            name: criterion.name,
+          .map(({ id, name: criterion, score, comment }) => ({
+            id,
+            name: criterion,
             score: publishedScore(score, scale, random),
             comment: random.chance(0.1) ? null : comment,
           })),
@@ -218,24 +208,18 @@ function createCoachingPlan(
   const ranked = scored.toSorted((a, b) => b.score - a.score);
   const weakest = ranked.at(-1);
   if (weakest === undefined) throw new RangeError('a scorecard has at least one criterion');
-  const toImprove = ({ score, comment, tip }: ScoredCriterion): string =>
-    score >= STRONG_FROM ? `Solid already. To go further, ${tip.charAt(0).toLowerCase()}${tip.slice(1)}` : comment;
+  const { name, description, section, comment, tip } = weakest;
+  const named = (entry: ScoredCriterion) => ({ name: entry.name, comment: entry.comment });
   return {
     focusArea: {
-      biggestImprovementOpportunity: `${weakest.criterion.name}. ${toImprove(weakest)}`,
-      recommendation: `Work on ${weakest.section.name.toLowerCase()} next. ${weakest.criterion.description}`,
-      tryThis: weakest.tip,
-      questionSuggestions: weakest.section.questions.map(say),
+      biggestImprovementOpportunity: `${name}. ${comment}`,
+      recommendation: `Work on ${section.name.toLowerCase()} next. ${description}`,
+      tryThis: tip,
+      questionSuggestions: [say(section.question)],
     },
     // After a weak call the list of strengths may be short, or empty.
-    strengths: ranked
-      .filter(({ score }) => score >= STRONG_FROM)
-      .slice(0, 2)
-      .map(({ criterion, comment }) => ({ name: criterion.name, comment })),
-    areasForImprovement: ranked
-      .slice(-2)
-      .toReversed()
-      .map((entry) => ({ name: entry.criterion.name, comment: toImprove(entry) })),
+    strengths: ranked.slice(0, 2).filter(isStrong).map(named),
+    areasForImprovement: ranked.slice(-2).toReversed().map(named),
   };
 }
 
@@ -247,19 +231,16 @@ export function createRubric({ id: workspaceId }: SampleWorkspace, card: SampleS
     workspaceId,
     name: card.name,
     rubric: {
-      version: 3,
-      language: 'en',
       scale: { kind: scale, minimum: 0, maximum: 100, passMark: STRONG_FROM },
       sections: sections.map((section) => ({
         key: section.key,
         name: section.name,
-        weight: Math.round(1000 / sections.length) / 1000,
         criteria: section.criteria.map(({ id, name, description, tip }) => ({
           id,
           name,
           description,
           guidance: tip,
-          levels: LEVELS.map((level) => ({ ...level, notes: level.from === 0 ? null : description })),
+          levels: LEVELS,
         })),
       })),
     },

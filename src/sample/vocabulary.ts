@@ -55,6 +55,9 @@ Société Laurent/laurent, Saffron Retail, Juniper Health, Polar Ice Cream
 export const CALL_SOURCES = ['zoom', 'gong', 'teams', 'google_meet', 'upload', null] as const;
 export const MONTHS = parseItems('January, March, June, September, November');
 export const WEEKDAYS = parseItems('Monday, Tuesday, Wednesday, Thursday, Friday');
+/** Systems that buyers have already. */
+export const SYSTEMS = parseItems('Salesforce, SAP, Okta, Workday, Snowflake, ServiceNow');
+export const RIVALS = parseItems('Chartwell, Plotline, Quantboard, Sentrium');
 /** Tools that buyers make do with today. */
 export const MAKESHIFTS = ['spreadsheets', 'a shared inbox and a whiteboard', 'exports and a macro'] as const;
 export const CURRENCIES = [
@@ -70,8 +73,6 @@ export interface Vendor {
   readonly unit: string;
   readonly unitPrice: number;
   readonly modules: readonly string[];
-  readonly systems: readonly string[];
-  readonly rivals: readonly string[];
   readonly pains: readonly string[];
   readonly outcomes: readonly string[];
 }
@@ -83,8 +84,6 @@ export const VENDORS: readonly Vendor[] = [
     unit: 'seats',
     unitPrice: 68,
     modules: ['forecast boards', 'pipeline alerts', 'scheduled reports'],
-    systems: ['Salesforce', 'Snowflake', 'HubSpot'],
-    rivals: ['Chartwell', 'Plotline'],
     pains: ['three teams report three different revenue numbers', 'every board pack is rebuilt by hand'],
     outcomes: ['one agreed revenue number', 'a forecast within five percent'],
   },
@@ -94,8 +93,6 @@ export const VENDORS: readonly Vendor[] = [
     unit: 'vehicles',
     unitPrice: 41,
     modules: ['live routing', 'proof of delivery', 'dock scheduling'],
-    systems: ['SAP', 'the telematics boxes', 'the driver app'],
-    rivals: ['Routewise', 'Freightpath'],
     pains: ['dispatchers replan the whole day by phone before nine', 'we drive about a fifth of our miles empty'],
     outcomes: ['late loads under three percent', 'eleven percent fewer empty miles'],
   },
@@ -105,8 +102,6 @@ export const VENDORS: readonly Vendor[] = [
     unit: 'endpoints',
     unitPrice: 9,
     modules: ['managed detection', 'phishing drills', 'device control'],
-    systems: ['Okta', 'Intune', 'ServiceNow'],
-    rivals: ['Bastionic', 'Sentrium'],
     pains: ['two people watch four thousand alerts a week', 'the service desk resets forty passwords a day'],
     outcomes: ['a response time under thirty minutes', 'every laptop accounted for'],
   },
@@ -116,8 +111,6 @@ export const VENDORS: readonly Vendor[] = [
     unit: 'employees',
     unitPrice: 14,
     modules: ['time capture', 'the employee app', 'statutory filing'],
-    systems: ['Workday', 'Xero', 'the rota tool'],
-    rivals: ['Salarion', 'Wagewell'],
     pains: ['we correct about thirty payslips every single month', 'overtime is keyed in twice and is still wrong'],
     outcomes: ['payroll closed in one day', 'fewer than two corrections a month'],
   },
@@ -135,114 +128,79 @@ export interface Criterion {
 export interface Section {
   readonly key: string;
   readonly name: string;
-  readonly questions: readonly string[];
+  readonly question: string;
   readonly criteria: readonly Criterion[];
 }
 
-const opening: Section = {
-  key: 'opening',
-  name: 'Opening and agenda',
-  questions: [
-    'What would make the next half hour worth your time?',
-    'What has changed at {account} since we last spoke?',
-  ],
-  criteria: [
-    {
-      id: 'sets_agenda',
-      name: 'Sets a shared agenda',
-      description: 'States the purpose and the time, and asks the buyer what they would add.',
-      good: 'Agreed the agenda in the first two minutes and made room for what {buyer} wanted to add.',
-      poor: 'Went straight into the product; {buyer} only raised pricing near the end because nobody had asked.',
-      tip: 'Open with purpose, time and outcome, then ask what would make the meeting worth it for them.',
-    },
-  ],
-};
-const discovery: Section = {
-  key: 'discovery',
-  name: 'Discovery',
-  questions: ['What does it cost you when {pain}?', 'What happens if nothing changes before {month}?'],
-  criteria: [
-    {
-      id: 'uncovers_pain',
-      name: 'Uncovers the underlying problem',
-      description: 'Goes past the first answer to what causes the problem and whom it hurts.',
-      good: 'Got to the point that {pain} and stayed with it for four questions.',
-      poor: '{buyer} hinted that {pain}, and the call moved on to the demo.',
-      tip: 'Ask for the last time it went wrong, then what it led to, before you show anything.',
-    },
-    {
-      id: 'decision_process',
-      name: 'Maps the decision process',
-      description: 'Names who decides, who influences, and the steps up to a signature.',
-      good: 'Established that {colleague} holds the budget and when to bring the contract.',
-      poor: 'It stayed open who signs; {colleague} was on the call and never asked.',
-      tip: 'Ask how the last purchase of this size was decided, step by step.',
-    },
-  ],
-};
-const value: Section = {
-  key: 'value_articulation',
-  name: 'Value and demonstration',
-  questions: [
-    'How does this compare with what you do in {tool} today?',
-    'Which part would your team use first, and why?',
-  ],
-  criteria: [
-    {
-      id: 'links_to_need',
-      name: 'Links what is shown to a stated need',
-      description: 'Every part that is shown answers something that the buyer said.',
-      good: 'Showed {module} right after {buyer} had described the problem that it solves.',
-      poor: 'Spoke for {6-11} minutes without a question.',
-      tip: 'Before each screen say the sentence of theirs that it answers.',
-    },
-  ],
-};
-const objections: Section = {
-  key: 'objection_handling',
-  name: 'Objection handling',
-  questions: ['When you say it is a lot of money, compared with what?', 'What did you like about {rival}?'],
-  criteria: [
-    {
-      id: 'explores_objection',
-      name: 'Explores before answering',
-      description: 'Asks what is behind an objection before replying to it.',
-      good: 'Asked whether it was price, effort or doubt, and got a straight answer.',
-      poor: 'Answered the comparison with {rival} with a list of features.',
-      tip: 'Reply to each objection with one question first.',
-    },
-  ],
-};
-const pricing: Section = {
-  key: 'pricing_discussion',
-  name: 'Pricing',
-  questions: ['What would this have to save you to be an easy yes?'],
-  criteria: [
-    {
-      id: 'frames_value_first',
-      name: 'Frames value before price',
-      description: 'The price comes after the cost of the problem is known.',
-      good: 'Set {net} a year against the cost that {buyer} had named.',
-      poor: 'Gave {price} a month within five minutes, with nothing beside it.',
-      tip: 'Restate their number before you say yours.',
-    },
-  ],
-};
-const nextSteps: Section = {
-  key: 'next_steps',
-  name: 'Next steps',
-  questions: ['Who needs to be in the next meeting for it to be useful?', 'What could you get me by {weekday}?'],
-  criteria: [
-    {
-      id: 'books_next_meeting',
-      name: 'Books the next meeting',
-      description: 'Date, people and purpose are agreed before the call ends.',
-      good: 'Booked {weekday} at {time} with the three people who matter.',
-      poor: 'Ended with a promise to send something over.',
-      tip: 'Open the calendar while they are still on the line.',
-    },
-  ],
-};
+/** Paragraphs of a script, by their lines. */
+function parseScript(script: string): readonly (readonly string[])[] {
+  const paragraphs = script.trim().split('\n\n');
+  return paragraphs.map((paragraph) => paragraph.split('\n'));
+}
+
+const CRITERIA = parseScript(`
+sets_agenda / Sets a shared agenda
+States the purpose and the time, and asks the buyer what they would add.
+Agreed the agenda in the first two minutes and made room for what {buyer} wanted to add.
+Went straight into the product; {buyer} only raised pricing near the end because nobody had asked.
+Open with purpose, time and outcome, then ask what would make the meeting worth it for them.
+
+uncovers_pain / Uncovers the underlying problem
+Goes past the first answer to what causes the problem and whom it hurts.
+Got to the point that {pain} and stayed with it for four questions.
+{buyer} hinted that {pain}, and the call moved on to the demo.
+Ask for the last time it went wrong, then what it led to, before you show anything.
+
+decision_process / Maps the decision process
+Names who decides, who influences, and the steps up to a signature.
+Established that {colleague} holds the budget and when to bring the contract.
+It stayed open who signs; {colleague} was on the call and never asked.
+Ask how the last purchase of this size was decided, step by step.
+
+links_to_need / Links what is shown to a stated need
+Every part that is shown answers something that the buyer said.
+Showed {module} right after {buyer} had described the problem that it solves.
+Spoke for {6-11} minutes without a question.
+Before each screen say the sentence of theirs that it answers.
+
+explores_objection / Explores before answering
+Asks what is behind an objection before replying to it.
+Asked whether it was price, effort or doubt, and got a straight answer.
+Answered the comparison with {rival} with a list of features.
+Reply to each objection with one question first.
+
+frames_value_first / Frames value before price
+The price comes after the cost of the problem is known.
+Set {net} a year against the cost that {buyer} had named.
+Gave {price} a month within five minutes, with nothing beside it.
+Restate their number before you say yours.
+
+books_next_meeting / Books the next meeting
+Date, people and purpose are agreed before the call ends.
+Booked {weekday} at {time} with the three people who matter.
+Ended with a promise to send something over.
+Open the calendar while they are still on the line.
+`).map(([heading = '', description = '', good = '', poor = '', tip = '']): Criterion => {
+  const [id = '', name = ''] = heading.split(' / ');
+  return { id, name, description, good, poor, tip };
+});
+
+function section(key: string, name: string, question: string, ...ids: readonly string[]): Section {
+  return { key, name, question, criteria: CRITERIA.filter(({ id }) => ids.includes(id)) };
+}
+
+const opening = section('opening', 'Opening', 'What has changed at {account} since we last spoke?', 'sets_agenda');
+const discovery = section(
+  'discovery',
+  'Discovery',
+  'What does it cost you when {pain}?',
+  'uncovers_pain',
+  'decision_process',
+);
+const value = section('value', 'Value', 'How does this compare with {tool}?', 'links_to_need');
+const objections = section('objections', 'Objections', 'What did you like about {rival}?', 'explores_objection');
+const pricing = section('pricing', 'Pricing', 'What would make it an easy yes?', 'frames_value_first');
+const nextSteps = section('next_steps', 'Next steps', 'What could you get me by {weekday}?', 'books_next_meeting');
 
 /** A scorecard that every workspace has, and how its criteria are scored. */
 export interface CardTemplate {
@@ -260,17 +218,11 @@ export const CARD_TEMPLATES = [
   { name: 'MEDDICC Qualification', sections: [discovery, objections], scale: 'words' },
 ] as const satisfies readonly CardTemplate[];
 
-/** The lines of an exchange. Each begins with who says it: `S` the seller, `B` the buyer, `C` a colleague of the buyer. */
-export type Exchange = readonly string[];
-
 /**
- * Reads exchanges from a script: one line per turn, a blank line between one exchange and the next. No line holds a colon
- * followed by a space, which would read as another speaker's name.
+ * The lines of an exchange. Each begins with who says it: `S` the seller, `B` the buyer, `C` a colleague of the buyer. No
+ * line holds a colon followed by a space, which would read as another speaker's name.
  */
-function parseScript(script: string): readonly Exchange[] {
-  const exchanges = script.trim().split('\n\n');
-  return exchanges.map((exchange) => exchange.split('\n'));
-}
+export type Exchange = readonly string[];
 
 export const OPENING = parseScript(`
 S Hi {buyer}, thanks for making the time today. Can you hear me all right?
@@ -295,18 +247,12 @@ S Besides yourself, who needs to be comfortable with a decision like this?
 B {colleague} for the budget, and IT for the security review.
 C I will want to see the contract before anyone signs anything.
 
-S What does good look like a year from now?
-B If we had {outcome}, I would call it a success.
-
 S Let me share my screen. This is {module} with data that looks like yours. Can you see it?
 B Yes, I see it. The [font is small|picture is a bit blurry|left half is cut off], but go on.
 S Every open item is sorted by how much is at stake, straight from {system}, refreshed every {5-30} minutes.
 
 B What happens when {system} is down? It happens more than I would like to admit.
 S We keep the last good copy and mark it with its age, so you see that it is {10-55} minutes old instead of a blank page.
-
-C Who can see this? We have contractors in {system2}.
-S Access follows your groups, and every look is in the audit log.
 
 S {reference} had the same start as you. They went from {18-40} percent to {4-12} percent in about {3-7} months.
 B Same industry?
@@ -315,17 +261,10 @@ S Close to it, and about {seats} {unit}, so the size is right. I can put you in 
 B I will be honest with you, {rival} is about {12-28} percent cheaper on paper.
 S Then let us compare the first-year total side by side. If they still win, I will tell you so.
 
-B I need to think about it.
-S Of course. When you think about it, is it the price, the effort, or whether it works?
-B The effort, mainly. I have no one to give it to.
-
 B So what does it cost?
 S For {seats} {unit} the list price is {price} a month each, so about {total} a year.
 B That is more than I hoped.
 S With an annual prepayment I can take {discount} percent off, which brings you to {net} a year.
-
-C Payment terms are sixty days here. Not negotiable, I am afraid.
-S Sixty is fine if we invoice on signature. Does that work?
 `);
 export const CLOSING = parseScript(`
 S Let me play back what I heard. {pain_cap}, you want {outcome}, and it has to run by {month}. Did I miss anything?
