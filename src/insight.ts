@@ -2,11 +2,8 @@
 import { createHistory, type History } from './admin/history.ts';
 import { createRedisHistory } from './admin/redis-history.ts';
 import type { Timers } from './timers.ts';
-import type { TimesInForce } from './cache/times.ts';
-import { WhatIfModel } from './cache/what-if/model.ts';
-import type { ExchangeHooks } from './cache/what-if/exchange.ts';
-import { redisBoard, redisMessages } from './cache/what-if/redis-what-if.ts';
-import { fleetWhatIf, localWhatIf, type WhatIf } from './cache/what-if/what-if.ts';
+import type { TtlPolicy } from './cache/ttl-policy.ts';
+import { WhatIf } from './cache/what-if/what-if.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './log/logger.ts';
 import type { RedisLink } from './redis/connection.ts';
@@ -19,7 +16,7 @@ export interface Insight {
 }
 
 export interface InsightParts {
-  readonly times: TimesInForce;
+  readonly times: Pick<TtlPolicy, 'of'>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;
@@ -37,20 +34,12 @@ export interface InsightFleet {
 /** Without a fleet this process sees all that there is. */
 export function openInsight(parts: InsightParts, fleet: InsightFleet | null): Insight {
   const { clock, timers, logger, times } = parts;
-  const model = new WhatIfModel({ clock, times });
-  if (fleet === null) return insightOf(localWhatIf({ model, clock }), createHistory(clock));
+  if (fleet === null) return insightOf(new WhatIf({ clock, ttl: times }), createHistory(clock));
   const { link, members, store } = fleet;
   const place = { link, store, self: members.id };
-  const whatIf = fleetWhatIf(
-    { model, clock },
-    {
-      self: members.id,
-      peers: () => members.peers(),
-      messages: redisMessages(place),
-      board: redisBoard(place),
-      timers,
-      hooks: logged(logger),
-    },
+  const whatIf = new WhatIf(
+    { clock, ttl: times },
+    { ...place, timers, peers: () => members.peers(), onBroken: warnOnce(logger) },
   );
   return insightOf(whatIf, createRedisHistory({ ...place, clock, timers }));
 }
@@ -66,16 +55,12 @@ function insightOf(whatIf: WhatIf, history: History): Insight {
   };
 }
 
-/** Each once: what is wrong then goes on being so. */
-function logged(logger: Logger): ExchangeHooks {
-  const told = new Set<string>();
-  const once = (what: string, tell: () => void): void => {
-    if (told.has(what)) return;
-    told.add(what);
-    tell();
-  };
-  return {
-    onBroken: (what) =>
-      once(what, () => logger.warn({ what }, 'a message of the fleet cannot be read, and is left out')),
+/** Once each: what is wrong then goes on being so. */
+function warnOnce(logger: Logger): (what: string) => void {
+  const known = new Set<string>();
+  return (what) => {
+    if (known.has(what)) return;
+    known.add(what);
+    logger.warn({ what }, 'a message of the fleet cannot be read, and is left out');
   };
 }

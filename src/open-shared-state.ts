@@ -1,17 +1,17 @@
 /** Opens what gateway processes share, in Redis or in the memory of a process that is alone. */
 import { randomUUID } from 'node:crypto';
 import { AUDIT_CAPACITY, createAudit } from './admin/audit.ts';
-import { maintenanceGate } from './cache/maintenance-gate.ts';
-import { LocalMaintenance } from './cache/maintenance.ts';
+import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
+import { maintenanceGate, MemoryMaintenance } from './cache/maintenance.ts';
 import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { systemTimers } from './timers.ts';
-import { LocalTimesControl } from './cache/times-control.ts';
+import { MemoryTtlControl } from './cache/ttl-policy.ts';
 import { openInsight } from './insight.ts';
 import type { KeyLookup } from './keys/key.ts';
-import { createMemoryRegistry } from './keys/memory-registry.ts';
+import { MemoryRegistry } from './keys/memory-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
-import { createUpstreamKeySource } from './keys/upstream-source.ts';
-import { createMemoryQuota } from './quota/memory-quota.ts';
+import { StoreLookup } from './keys/store-lookup.ts';
+import { MemoryLimiter } from './quota/memory-limiter.ts';
 import { singleInstance } from './redis/instances.ts';
 import { openFleet } from './shared-fleet.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
@@ -26,7 +26,7 @@ export async function openSharedState(options: SharedStateOptions): Promise<Shar
 
 function openAlone(options: SharedStateOptions): SharedState {
   const { clock, times, maintenance, logger } = options;
-  const registry = createMemoryRegistry({ clock });
+  const registry = new MemoryRegistry(clock);
   const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
   const members = singleInstance(aboutSelf(options));
   const insight = openInsight({ ...options, timers: systemTimers }, null);
@@ -34,13 +34,17 @@ function openAlone(options: SharedStateOptions): SharedState {
     keys: registry,
     registry,
     transientKeys: registry,
-    quota: createMemoryQuota({ clock }),
+    quota: new MemoryLimiter({ clock }),
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
-    fleet: null,
+    sharedCache: null,
     purges: new MemoryPurgeLog(),
-    timesControl: new LocalTimesControl(times),
-    maintenance: new LocalMaintenance(maintenance),
-    inspector: null,
+    timesControl: new MemoryTtlControl({
+      policy: times,
+      clock,
+      timers: systemTimers,
+      onEnd: (end) => void audit.record(ttlEndEntry(end)),
+    }),
+    maintenance: new MemoryMaintenance(maintenance),
     audit,
     members,
     insight,
@@ -53,9 +57,10 @@ function openAlone(options: SharedStateOptions): SharedState {
 function withStoreKeys(keys: KeyLookup, { config, source, maintenance, clock }: SharedStateOptions): KeyLookup {
   if (config.keys.source === 'registry') return keys;
   const gate = maintenanceGate(maintenance, clock);
-  return createUpstreamKeySource({
+  return new StoreLookup({
     registry: keys,
     clock,
+    timers: systemTimers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
       const answer = await gate(() => source.store.fetch(apiKey, { hash }, { requestId: randomUUID() }));

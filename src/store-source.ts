@@ -1,13 +1,14 @@
 /** Where evaluations come from: the configured store, or the bundled sample where none is configured. */
 import { createHash } from 'node:crypto';
-import { gated, maintenanceGate } from './cache/maintenance-gate.ts';
+import { gated, maintenanceGate } from './cache/maintenance.ts';
 import type { MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { DemoIds } from './sample/index.ts';
 import type { SampleAddress } from './sample-store.ts';
 import { systemTimers } from './timers.ts';
-import type { StoreHooks, Tracing } from './tracing/tracing.ts';
+import type { StoreHooks } from './telemetry/hooks.ts';
+import type { Tracing } from './tracing/tracing.ts';
 import { createLocalCallRate } from './upstream/call-rate.ts';
 import { StoreClient } from './upstream/client.ts';
 import { Guard } from './upstream/guard.ts';

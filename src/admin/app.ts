@@ -5,7 +5,7 @@ import type { KeyDirectory } from '../keys/key.ts';
 import type { RequestHandler } from '../server.ts';
 import type { Audit } from './audit.ts';
 import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
-import type { AdminLog, AdminMiddleware, AdminState } from './context.ts';
+import { type AdminLog, type AdminMiddleware, type AdminState, callerOf } from './context.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
 import { type Pulse, pulseEndpoint } from './dashboard/pulse.ts';
 import { adminRouter, type Endpoint, notFound } from './endpoint.ts';
@@ -13,7 +13,7 @@ import { errorHandler } from './errors.ts';
 import { hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
 import { insightEndpoints, type InsightOptions } from './insight-endpoints.ts';
 import { keyEndpoints } from './key-endpoints.ts';
-import type { MetricsSource } from './metrics/recorders.ts';
+import type { MetricsSource } from '../telemetry/metrics.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
 import { authenticate, type AuthenticateOptions } from './tokens.ts';
 
@@ -113,6 +113,14 @@ function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly 
         const text = await metrics.render();
         ctx.set('Content-Type', metrics.contentType);
         ctx.body = text;
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/whoami',
+      what: 'the name under which the audit records what you change',
+      handle: async (ctx) => {
+        ctx.body = { who: callerOf(ctx) };
       },
     },
     {

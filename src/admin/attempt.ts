@@ -1,7 +1,7 @@
-/** A change whose answer may be lost: it may then have been made all the same, and nobody may be told that it wasn't. */
+/** A change whose answer may be lost: it may then have been made, and nobody must be told that it was not. */
 import { InvalidKeyError } from '../keys/schema.ts';
 import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
-import { NotSentError } from '../redis/connection.ts';
+import { NotSentError, replyCode } from '../redis/connection.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 import { AdminError } from './errors.ts';
 
@@ -14,8 +14,8 @@ export interface AttemptedChange extends Pick<AuditedChange, 'who' | 'action' | 
 }
 
 /**
- * Makes the change. Where it fails for lack of an answer, the audit tells what was asked and that its outcome is unknown,
- * and an AdminError 503 says so too. Where it could not even be sent, it was not made, and the AdminError 503 says that.
+ * Makes the change. If no answer comes, the audit notes what was asked and that its outcome is unknown, and an AdminError
+ * 503 says so too. If the change could not be sent, or Redis is full, it was not made, and the AdminError 503 says that.
  */
 export async function attempt<T>(
   audit: Audit,
@@ -27,7 +27,17 @@ export async function attempt<T>(
   } catch (error) {
     if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
     const reason = error instanceof Error ? error.message : 'no reason was given';
-    if (wasNotSent(error)) {
+    // The registry reports what Redis did as the cause.
+    const cause = error instanceof RegistryUnavailableError ? error.cause : error;
+    if (replyCode(cause) === 'OOM') {
+      throw new AdminError(
+        503,
+        'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
+        { privateMessage: `${change.action}: not made: Redis is out of memory` },
+      );
+    }
+    // An error that does not say that the change was not sent leaves the outcome unknown.
+    if (cause instanceof NotSentError) {
       throw new AdminError(
         503,
         'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
@@ -41,10 +51,4 @@ export async function attempt<T>(
       { privateMessage: `${change.action}: outcome unknown: ${reason}` },
     );
   }
-}
-
-/** Whether the change certainly did not reach Redis. An error that does not say so leaves the outcome unknown. */
-function wasNotSent(error: unknown): boolean {
-  const cause = error instanceof RegistryUnavailableError ? error.cause : error;
-  return cause instanceof NotSentError;
 }

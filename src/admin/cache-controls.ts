@@ -2,7 +2,8 @@
 import { explain, type ExplainParts } from '../cache/explain.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import { purge, type PurgeDependencies } from '../cache/purge.ts';
-import type { AdjustableTimes } from '../cache/times.ts';
+import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
+import type { TtlPolicy } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import type { CacheCounters } from './cache-counts.ts';
 import type { CacheControls } from './cache-endpoints.ts';
@@ -11,9 +12,11 @@ import { usageByClass } from './cache-stats-endpoint.ts';
 export interface CacheControlParts
   extends
     Pick<CacheControls, 'timesControl' | 'configuredBy' | 'maintenance' | 'resolve' | 'top'>,
-    PurgeDependencies,
-    Omit<ExplainParts, 'maintenance'> {
-  readonly times: AdjustableTimes;
+    Omit<PurgeDependencies, 'shared' | 'memory'>,
+    Omit<ExplainParts, 'maintenance' | 'shared' | 'purges' | 'memory'> {
+  /** Null for a gateway that is alone. */
+  readonly shared: SharedCacheAdmin | null;
+  readonly times: TtlPolicy;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;
@@ -32,7 +35,7 @@ export function createCacheControls(parts: CacheControlParts): CacheControls {
     resolve,
     top,
     purge: (request) => purge(request, parts),
-    explain: (question, workspaceIds) => explain(question, workspaceIds, parts),
+    explain: (request, workspaceIds) => explain(request, workspaceIds, parts),
     stats: {
       sinceMs: clock.nowMs(),
       countsOf: (cacheClass) => counters.of(cacheClass),

@@ -1,6 +1,6 @@
 /** What the cache has done since the process began, by class. The hooks of the other rooms feed it. */
 import type { MissReason, ReadReport } from '../telemetry/events.ts';
-import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import { LogHistogram } from './log-histogram.ts';
 
 /** What half, nine tenths and all but a hundredth of the reads don't exceed. Milliseconds, within 7 %. */

@@ -1,7 +1,7 @@
 /** /api/cache: what the cache holds and does, its times, purging, maintenance. Every change goes into the audit. */
 import { purgeEndpoint, type PurgeEndpointOptions } from './cache-purge-endpoint.ts';
 import { statsEndpoint, type StatsEndpointOptions } from './cache-stats-endpoint.ts';
-import { timesEndpoints, type TimesEndpointOptions } from './cache-times-endpoints.ts';
+import { ttlEndpoints, type TtlEndpointsOptions } from './cache-ttl-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { explainEndpoint, type ExplainEndpointOptions } from './explain-endpoint.ts';
 import { maintenanceEndpoints, type MaintenanceEndpointOptions } from './maintenance-endpoint.ts';
@@ -11,7 +11,7 @@ import { topEndpoint, type TopEndpointOptions } from './top-endpoint.ts';
 export interface CacheControls
   extends
     Omit<PurgeEndpointOptions, 'audit'>,
-    Omit<TimesEndpointOptions, 'audit'>,
+    Omit<TtlEndpointsOptions, 'audit' | 'clock'>,
     Omit<MaintenanceEndpointOptions, 'audit' | 'clock'>,
     Pick<ExplainEndpointOptions, 'resolve' | 'explain'>,
     TopEndpointOptions {
@@ -28,7 +28,7 @@ export function cacheEndpoints({ cache, audit, clock, registry }: CacheEndpoints
     statsEndpoint(cache.stats),
     topEndpoint(cache),
     explainEndpoint({ ...cache, audit, registry }),
-    ...timesEndpoints({ ...cache, audit }),
+    ...ttlEndpoints({ ...cache, audit, clock }),
     purgeEndpoint({ ...cache, audit }),
     ...maintenanceEndpoints({ ...cache, audit, clock }),
   ];

@@ -1,7 +1,8 @@
 /** GET /api/cache: what each class of answers holds and what the cache has done for it. */
-import type { CacheTier, Tagged, Usage } from '../cache/ports.ts';
+import type { Tagged, Usage } from '../cache/entry.ts';
+import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { ClassCounts } from './cache-counts.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -14,7 +15,7 @@ export interface StatsEndpointOptions {
   /** What this process's memory holds in all, what can't be used any more included, and the most it may. */
   readonly memory: () => Usage & { readonly maxBytes: number };
   /** What of it can still be used, by class. */
-  readonly usage: () => Promise<UsageByClass>;
+  readonly usage: () => UsageByClass;
 }
 
 export function statsEndpoint(options: StatsEndpointOptions): Endpoint {
@@ -24,7 +25,7 @@ export function statsEndpoint(options: StatsEndpointOptions): Endpoint {
     what: 'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
     handle: async (ctx) => {
       const { sinceMs, memory, usage, countsOf } = options;
-      const held = await usage();
+      const held = usage();
       ctx.body = {
         since: new Date(sinceMs).toISOString(),
         memory: memory(),
@@ -40,12 +41,13 @@ export function statsEndpoint(options: StatsEndpointOptions): Endpoint {
 }
 
 /** What a tier holds of each class, without what a hard purge has ended. Looks at every entry once a class. */
-export async function usageByClass(tier: CacheTier, purges: PurgeLog): Promise<UsageByClass> {
+export function usageByClass(tier: Pick<MemoryTier, 'measure'>, purges: PurgeLog): UsageByClass {
   const byClass = new Map<CacheClass, Usage>();
   for (const cacheClass of CACHE_CLASSES) {
     const isHeld = (stored: Tagged): boolean =>
       isOf(cacheClass, stored) && purges.since(stored.position, stored.tags) !== 'hard';
-    byClass.set(cacheClass, await tier.measure(isHeld));
+    const { entries, bytes } = tier.measure(isHeld);
+    byClass.set(cacheClass, { entries, bytes });
   }
   return byClass;
 }

@@ -1,10 +1,10 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
 import type { Explanation } from '../cache/explain.ts';
-import type { Question } from '../cache/question.ts';
+import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import type { KeyDirectory } from '../keys/key.ts';
 import type { Audit } from './audit.ts';
-import { type TimesEndpointOptions, viewOfTimes } from './cache-times-endpoints.ts';
+import { type TtlEndpointsOptions, viewOfTtl } from './cache-ttl-endpoints.ts';
 import type { EndpointContext } from './context.ts';
 import type { Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -20,15 +20,15 @@ export type Resolution =
   | { readonly kind: 'viewer-needed' };
 
 interface Target {
-  readonly kind: 'question';
-  readonly question: Question<unknown>;
+  readonly kind: 'request';
+  readonly request: CacheRequest<unknown>;
   readonly route: string;
   readonly workspaceIds: readonly string[] | null;
 }
 
-export interface ExplainEndpointOptions extends Pick<TimesEndpointOptions, 'times' | 'configuredBy'> {
+export interface ExplainEndpointOptions extends Pick<TtlEndpointsOptions, 'times' | 'configuredBy'> {
   readonly resolve: Resolve;
-  readonly explain: (question: Question<unknown>, workspaceIds: readonly string[] | null) => Promise<Explanation>;
+  readonly explain: (request: CacheRequest<unknown>, workspaceIds: readonly string[] | null) => Promise<Explanation>;
   readonly registry: Pick<KeyDirectory, 'get'>;
   readonly audit: Pick<Audit, 'entries'>;
 }
@@ -57,9 +57,9 @@ async function handle(ctx: EndpointContext, options: ExplainEndpointOptions): Pr
   const query = queryOf(ctx, { allowed: ALLOWED, repeatable: ['workspace'] });
   const path = pathOf(query.get('path')?.[0]);
   const viewer = await viewerOf({ keyId: query.get('keyId')?.[0], workspaces: query.get('workspace') ?? [] }, options);
-  const { question, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-  const explanation = await options.explain(question, workspaceIds);
-  const times = viewOfTimes(explanation.class, await options.audit.entries(), options);
+  const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
+  const explanation = await options.explain(request, workspaceIds);
+  const times = viewOfTtl(explanation.class, await options.audit.entries(), options);
   ctx.body = { path, route, workspaces: workspaceIds, ...viewOfExplanation(explanation, times) };
 }
 
@@ -100,7 +100,7 @@ async function viewerOf(
 
 /** Throws AdminError 400 for what the cache is never asked. */
 function targetOf(path: string, resolution: Resolution): Target {
-  if (resolution.kind === 'question') return resolution;
+  if (resolution.kind === 'request') return resolution;
   if (resolution.kind === 'refused') {
     throw badQuery(`The path ${shown(path)} puts no question to the cache. ${resolution.message}`);
   }

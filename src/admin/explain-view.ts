@@ -32,10 +32,10 @@ function viewOfShared(shared: Explanation['shared']): object {
 }
 
 function viewOfCopy(copy: Copy): object {
-  const { usability, isOutdated } = copy;
-  const isPurged = usability === 'purged';
+  const { state, isOutdated } = copy;
+  const isPurged = state === 'purged';
   return {
-    state: usability,
+    state,
     answer: copy.isFound ? 'found' : 'absent',
     visible: copy.isVisible,
     ageMs: copy.ageMs,

@@ -7,7 +7,7 @@ const MOST_FAULTS_LISTED = 1000;
 const LONGEST_VALUE_SHOWN = 60;
 
 /**
- * What is allowed, by member: `workspaceIds` for the member itself, `workspaceIds[]` for an element of it,
+ * Allowed values, by member: the empty name for the body, `workspaceIds` for the member itself, `workspaceIds[]` for an element of it,
  * `limits.perMinute` within another.
  */
 export type AllowedValues = Readonly<Record<string, string>>;
@@ -97,7 +97,7 @@ function membersOf(allowed: AllowedValues, path: Path): readonly string[] {
   return Object.keys(allowed)
     .filter((name) => name.startsWith(prefix))
     .map((name) => name.slice(prefix.length))
-    .filter((name) => !/[.[]/.test(name));
+    .filter((name) => name !== '' && !/[.[]/.test(name));
 }
 
 function valueAt(value: unknown, path: Path): unknown {

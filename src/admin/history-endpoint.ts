@@ -1,5 +1,5 @@
 /** GET /api/cache/history: what was read of each class, how much of it at once, and what the store was asked. */
-import { CACHE_CLASSES } from '../cache/times.ts';
+import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type History, type HistoryPoint, STEP_MS } from './history.ts';
 

@@ -1,6 +1,6 @@
 /** What was read of each class and asked of the store over the last hour, in steps of half a minute. */
 import type { Listener } from '../telemetry/events.ts';
-import { CACHE_CLASSES, type CacheClass } from '../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 
 export const STEP_MS = 30_000;

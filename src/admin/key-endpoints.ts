@@ -2,7 +2,14 @@
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, type ImportedKey, type KeyDirectory, KeyStateError, type KeyStatus } from '../keys/key.ts';
+import {
+  type ApiKey,
+  byCreation,
+  type ImportedKey,
+  type KeyDirectory,
+  type KeyEdit,
+  type PlaceInList,
+} from '../keys/key.ts';
 import { attempt } from './attempt.ts';
 import type { Audit } from './audit.ts';
 import { BODY_LIMIT_BYTES, IMPORT_LIMIT_BYTES, readJson } from './body.ts';
@@ -13,21 +20,23 @@ import { check, faulty, mustBe } from './faults.ts';
 import {
   IMPORT_RULES,
   importedKeyRules,
+  keyEditRules,
   looksLikeToken,
   newKeyRules,
   ROTATE_RULES,
-  STATUS_RULES,
 } from './key-rules.ts';
 import {
+  askedEdit,
   askedImport,
   askedKey,
+  editAction,
   keyCreated,
+  keyEdited,
   keyRotated,
   keysImported,
-  keyStatusChanged,
-  STATUS_ACTIONS,
 } from './key-changes.ts';
 import { keyView } from './key-view.ts';
+import { badParameter, queryOf } from './query.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
@@ -42,9 +51,9 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     {
       method: 'GET',
       path: '/api/keys',
-      what: 'the API keys that were issued, without their secrets',
+      what: 'the API keys that were issued, in pages, without their secrets',
       handle: async (ctx) => {
-        ctx.body = { keys: (await registry.list()).map(keyView) };
+        ctx.body = pageOf(ctx, await registry.list());
       },
     },
     {
@@ -70,17 +79,16 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     {
       method: 'PATCH',
       path: one,
-      what: 'deprecate a key, or make it active again',
+      what: 'change a key: its name, status, workspaces, scopes, limits or expiry',
       handle: async (ctx) => {
-        const { status } = mustBe(STATUS_RULES, await readJson(ctx, BODY_LIMIT_BYTES));
-        await changeStatus(ctx, options, status);
+        await edit(ctx, options, mustBe(keyEditRules(options.clock.nowMs()), await readJson(ctx, BODY_LIMIT_BYTES)));
       },
     },
     {
       method: 'DELETE',
       path: one,
       what: 'revoke a key for good; its record stays',
-      handle: (ctx) => changeStatus(ctx, options, 'revoked'),
+      handle: (ctx) => edit(ctx, options, { status: 'revoked' }),
     },
     {
       method: 'POST',
@@ -89,6 +97,39 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
       handle: (ctx) => rotate(ctx, options),
     },
   ];
+}
+
+const DEFAULT_PAGE = 100;
+const LONGEST_PAGE = 1000;
+const PAGE_QUERY = {
+  limit: `an integer from 1 to ${LONGEST_PAGE}; ${DEFAULT_PAGE} if it is left out`,
+  cursor: 'the nextCursor of the page before',
+};
+
+/** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
+function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): unknown {
+  const query = queryOf(ctx, { allowed: PAGE_QUERY });
+  const limit = limitOf(query.get('limit')?.[0]);
+  const after = placeOf(query.get('cursor')?.[0]);
+  const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  const isLast = last === undefined || rest.length === page.length;
+  return { keys: page.map(keyView), nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
+}
+
+function limitOf(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PAGE;
+  const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > LONGEST_PAGE) throw badParameter('limit', text, PAGE_QUERY.limit);
+  return limit;
+}
+
+function placeOf(cursor: string | undefined): PlaceInList | null {
+  if (cursor === undefined) return null;
+  const [, createdAtMs, keyId] = /^([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(cursor) ?? [];
+  if (keyId === undefined) throw badParameter('cursor', cursor, PAGE_QUERY.cursor);
+  return { createdAtMs: Number(createdAtMs), keyId };
 }
 
 async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
@@ -102,25 +143,15 @@ async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpo
   ctx.body = { key: keyView(key), token };
 }
 
-async function changeStatus(
-  ctx: EndpointContext,
-  { registry, audit }: KeyEndpointOptions,
-  status: KeyStatus,
-): Promise<void> {
-  const before = await existing(ctx, registry);
-  const { keyId } = before;
-  const about = { who: callerOf(ctx), action: STATUS_ACTIONS[status], target: keyId };
-  const change = { ...about, asked: { status } };
-  const after = (await attempt(audit, change, () => registry.setStatus(keyId, status))) ?? noKey(keyId);
-  if (after.status !== status) {
-    throw new KeyStateError(
-      `The key ${after.keyId} is ${after.status} and stays so; it cannot be made ${status}. Create another key instead.`,
-    );
-  }
-  // What was so already is no change: DELETE and PATCH may be repeated.
-  const changed = keyStatusChanged(about.who, before, after);
-  if (changed !== null) await audit.record(changed);
-  ctx.body = { key: keyView(after) };
+async function edit(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions, wanted: KeyEdit): Promise<void> {
+  const { keyId } = await existing(ctx, registry);
+  const who = callerOf(ctx);
+  const change = { who, action: editAction(wanted), target: keyId, asked: askedEdit(wanted) };
+  const edited = (await attempt(audit, change, () => registry.edit(keyId, wanted))) ?? noKey(keyId);
+  // DELETE and PATCH may be repeated: without a change nothing is noted.
+  const noted = keyEdited(who, wanted, edited);
+  if (noted !== null) await audit.record(noted);
+  ctx.body = { key: keyView(edited.after) };
 }
 
 async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
@@ -171,7 +202,7 @@ function importedKeys(values: readonly unknown[], nowMs: number): readonly Impor
   return keys;
 }
 
-/** The key of the path. Throws AdminError 404 where there is none. */
+/** The key of the path. Throws AdminError 404 if there is none. */
 async function existing(ctx: EndpointContext, registry: KeyDirectory): Promise<ApiKey> {
   const keyId = ctx.params['keyId'] ?? '';
   if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {

@@ -1,40 +1,22 @@
-/** What the bodies of /api/keys may hold, and what becomes of them. Pure: the time is handed in. */
+/** The bodies of /api/keys, and what they are parsed into. Pure: the time is handed in. */
 import { z } from 'zod';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
-import { type ImportedKey, KEY_STATUSES, type NewKey, SCOPES } from '../keys/key.ts';
+import { type ImportedKey, KEY_STATUSES, type KeyEdit, type NewKey, SCOPES } from '../keys/key.ts';
+import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
 import { parseDuration } from '../duration.ts';
 import type { AllowedValues, BodyRules } from './faults.ts';
 
-/** The last millisecond that ISO 8601 writes with a four-digit year. */
-const LAST_TIME_MS = 253_402_300_799_999;
-const HIGHEST_LIMIT = 1_000_000_000;
 const LONGEST_OVERLAP_MS = 365 * 86_400_000;
 /** An import of 1 MB has room for about this many; more can only be junk. */
-const MOST_IMPORTED_KEYS = 5000;
+const MAX_IMPORTED_KEYS = 5000;
 
-/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
-const name = z.string().refine((text) => {
-  const length = Array.from(text).length;
-  return length >= 1 && length <= 100 && text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text);
-});
-
-const workspaceIds = z
-  .array(z.string().regex(UUID_PATTERN))
-  .min(1)
-  .max(50)
-  .transform((ids) => distinct(ids.map((id) => id.toLowerCase())));
-const scopes = z.array(z.enum(SCOPES)).min(1).transform(distinct);
-const limit = z.int().min(1).max(HIGHEST_LIMIT).nullish().default(null);
+const { id, name, workspaceIds, scopes } = keyMembers;
+const limit = keyMembers.limit.optional().default(null);
 const time = z.iso
   .datetime({ offset: true })
   .transform((text) => Date.parse(text))
-  .refine((ms) => ms >= 0 && ms <= LAST_TIME_MS);
+  .refine((ms) => ms >= 0 && ms <= MAX_TIMESTAMP_MS);
 
-function distinct<T>(values: readonly T[]): readonly T[] {
-  return Array.from(new Set(values));
-}
-
-const ALLOWED_LIMIT = `an integer from 1 to 10^9, or null for the gateway's own`;
+const ALLOWED_LIMIT = "an integer from 1 to 10^9, or null for the gateway's own";
 const ALLOWED_ALIKE: AllowedValues = {
   name: 'a text of 1 to 100 characters that is not blank and has no control characters',
   workspaceIds: 'an array of 1 to 50 UUIDs',
@@ -43,7 +25,7 @@ const ALLOWED_ALIKE: AllowedValues = {
   'scopes[]': `one of ${SCOPES.join(', ')}`,
 };
 
-/** Of `POST /api/keys`. */
+/** The body of `POST /api/keys`. */
 export function newKeyRules(nowMs: number): BodyRules<NewKey> {
   return {
     schema: z
@@ -72,13 +54,32 @@ export function newKeyRules(nowMs: number): BodyRules<NewKey> {
   };
 }
 
-/** Of `PATCH /api/keys/{keyId}`. */
-export const STATUS_RULES: BodyRules<{ readonly status: 'active' | 'deprecated' }> = {
-  schema: z.strictObject({ status: z.enum(['active', 'deprecated']) }),
-  allowed: { status: 'active or deprecated (to revoke a key, DELETE it)' },
-};
+/** The body of `PATCH /api/keys/{keyId}`: any of the members; those that are left out stay as they are. */
+export function keyEditRules(nowMs: number): BodyRules<KeyEdit> {
+  const { allowed } = newKeyRules(nowMs);
+  return {
+    schema: z
+      .strictObject({
+        name,
+        status: z.enum(['active', 'deprecated']),
+        workspaceIds,
+        scopes,
+        perMinute: keyMembers.limit,
+        perHour: keyMembers.limit,
+        expiresAt: time.refine((ms) => ms > nowMs).nullable(),
+      })
+      .partial()
+      .refine((edit) => Object.keys(edit).length > 0)
+      .transform(({ expiresAt, ...rest }) => ({ ...rest, expiresAtMs: expiresAt })),
+    allowed: {
+      ...allowed,
+      '': 'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
+      status: 'active or deprecated (to revoke a key, DELETE it)',
+    },
+  };
+}
 
-/** Of `POST /api/keys/{keyId}/rotate`. A rotation without an overlap of its own has one of a day. */
+/** The body of `POST /api/keys/{keyId}/rotate`. The overlap is a day by default. */
 export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
   schema: z
     .strictObject({
@@ -92,23 +93,20 @@ export const ROTATE_RULES: BodyRules<{ readonly overlapMs: number }> = {
   allowed: { overlap: 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 24h or 7d' },
 };
 
-/** Of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
+/** The body of `POST /api/keys/import`, as a whole; the keys in it have rules of their own. */
 export const IMPORT_RULES: BodyRules<{ readonly keys: readonly unknown[] }> = {
-  schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MOST_IMPORTED_KEYS) }),
-  allowed: { keys: `an array of 1 to ${MOST_IMPORTED_KEYS} keys` },
+  schema: z.strictObject({ keys: z.array(z.unknown()).min(1).max(MAX_IMPORTED_KEYS) }),
+  allowed: { keys: `an array of 1 to ${MAX_IMPORTED_KEYS} keys` },
 };
 
 const ALLOWED_TIME = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
 
-/** Of one key of an import. It may have expired already: its holder is then told so, not that it was never issued. */
+/** One key of an import. It may have expired already: its holder then gets 403 and not 401 (K4). */
 export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
   return {
     schema: z
       .strictObject({
-        keyId: z
-          .string()
-          .regex(ID_PATTERN)
-          .refine((text) => !looksLikeToken(text)),
+        keyId: id.refine((text) => !looksLikeToken(text)),
         hash: z
           .string()
           .regex(/^[0-9a-f]{64}$/i)
@@ -120,7 +118,7 @@ export function importedKeyRules(nowMs: number): BodyRules<ImportedKey> {
         expiresAt: time.nullish().default(null),
         createdAt: time.default(nowMs),
         limits: z.strictObject({ perMinute: limit, perHour: limit }).nullish(),
-        quotaId: z.string().regex(ID_PATTERN).optional(),
+        quotaId: id.optional(),
       })
       .transform(({ expiresAt, createdAt, limits, quotaId, ...rest }) => ({
         ...rest,

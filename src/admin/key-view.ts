@@ -31,7 +31,7 @@ export function keyView(key: ApiKey): KeyView {
   };
 }
 
-/** What the audit keeps of a key: what an operator decided about it. */
+/** The members of a key that an operator decides on, as the audit keeps them. */
 export function auditedKey(
   key: ApiKey,
 ): Pick<KeyView, 'name' | 'status' | 'workspaceIds' | 'scopes' | 'limits' | 'expiresAt'> {

@@ -1,4 +1,4 @@
-/** /api/cache/maintenance: asking the store nothing for a while. Every change goes into the audit. */
+/** /api/cache/maintenance: keeping every call from the store for a while. Every change goes into the audit. */
 import { z } from 'zod';
 import type { Maintenance, MaintenanceControl } from '../cache/maintenance.ts';
 import type { Clock } from '../clock.ts';
@@ -16,13 +16,13 @@ export interface MaintenanceEndpointOptions {
   readonly clock: Clock;
 }
 
-/** Longer, and copies have expired, and nobody remembers why nothing is asked. */
+/** After a longer one copies would have expired, and nobody would remember it. */
 export const LONGEST_MAINTENANCE_MS = 86_400_000;
 
 const PATH = '/api/cache/maintenance';
 const TARGET = 'store';
 const ON = 'cache.maintenance.on';
-/** Where it was on already: only its end has moved. */
+/** The action if it was on already: only its end has moved. */
 const MOVE = 'cache.maintenance.move';
 const ALLOWED = {
   for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
@@ -52,7 +52,7 @@ export function maintenanceEndpoints(options: MaintenanceEndpointOptions): reado
     {
       method: 'GET',
       path: PATH,
-      what: 'whether the store is asked nothing at the moment, until when, and who said so',
+      what: 'whether maintenance keeps calls from the store, until when, and who began it',
       handle: async (ctx) => {
         ctx.body = viewOf(maintenance.current(), clock);
       },
@@ -60,7 +60,7 @@ export function maintenanceEndpoints(options: MaintenanceEndpointOptions): reado
     {
       method: 'PUT',
       path: PATH,
-      what: 'ask the store nothing for a while, a day at most: copies are served, what has none fails; it ends by itself',
+      what: 'keep every call from the store for a while, a day at most: copies are served, reads without one fail; it ends by itself',
       handle: async (ctx) => {
         const untilMs = endOf(await readJson(ctx, BODY_LIMIT_BYTES), clock);
         const asked = { until: iso(untilMs) };
@@ -70,13 +70,13 @@ export function maintenanceEndpoints(options: MaintenanceEndpointOptions): reado
     {
       method: 'DELETE',
       path: PATH,
-      what: 'let the store be asked again',
+      what: 'end maintenance: the store is called again',
       handle: (ctx) => change(ctx, { action: 'cache.maintenance.off', asked: null }, options, () => maintenance.end()),
     },
   ];
 }
 
-/** Makes the change and answers with what is so then. What was off already is no change: ending may be repeated. */
+/** Makes the change and answers with the state after it. Ending may be repeated: if it is off, nothing is audited. */
 async function change(
   ctx: EndpointContext,
   { action, asked }: Pick<AttemptedChange, 'action' | 'asked'>,
@@ -96,7 +96,7 @@ function audited(maintenance: Maintenance | null): object | null {
   return maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by };
 }
 
-/** When it is to end. Throws AdminError 400. */
+/** The end that a body asks for, in Unix milliseconds. Throws AdminError 400. */
 function endOf(body: unknown, clock: Clock): number {
   const { forMs, untilMs } = mustBe(TIMES, body);
   const nowMs = clock.nowMs();

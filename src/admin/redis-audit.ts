@@ -23,7 +23,7 @@ interface KeptEntry extends AuditEntry {
 
 /**
  * ARGV: how many are kept, then each entry, oldest first. One whose answer was lost is sent again, as the same text: it
- * takes its own place, not that of another entry.
+ * takes its own place, not that of another entry. LREM, a first write that needs no memory, makes a full Redis run all of it.
  */
 const WRITE = defineScript(
   'writeAudit',

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
-import { CACHE_CLASSES } from '../cache/times.ts';
+import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import { historyKey } from '../redis/names.ts';
 import type { RedisLink } from '../redis/connection.ts';

@@ -1,6 +1,6 @@
 /** Which keys and routes cost the store most of late: what this process asked it, in bounded memory. */
 import type { StoreCallReport } from '../telemetry/events.ts';
-import type { CacheClass } from '../cache/times.ts';
+import type { CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import { HeavyHitters } from './heavy-hitters.ts';
 

@@ -1,30 +1,29 @@
 /**
- * "Ask the store nothing until then": an operator's word for the time in which the store is worked on. It is in force in
- * every process of a fleet and ends by itself, by each process's own clock.
+ * Maintenance: operators keep every call from the store until a given time. It is in force in every process, and ends by
+ * itself by each process's own clock.
  */
 import type { Clock } from '../clock.ts';
-import { StoreError } from '../upstream/store.ts';
+import { type Fetch, StoreError } from '../upstream/store.ts';
 
 export interface Maintenance {
   /** Unix milliseconds. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** Who said so last. */
+  /** Who began it, or moved its end last. */
   readonly by: string;
 }
 
-/** What is in force in this process now; null where the store may be asked. */
+/** The maintenance in force in this process; null while the store may be called. */
 export interface MaintenanceWatch {
   current(): Maintenance | null;
 }
 
-/** What was in force before a change, and what is after it. */
 export interface MaintenanceChange {
   readonly from: Maintenance | null;
   readonly to: Maintenance | null;
 }
 
-/** Once a change resolves it is in force here; in every other process of the fleet within a second. */
+/** Once a change resolves it is in force here; in every other process within a second. */
 export interface MaintenanceControl extends MaintenanceWatch {
   /** Begins it, or moves the end of the one that is on. `untilMs`: Unix milliseconds, later than now. */
   begin(untilMs: number, by: string): Promise<MaintenanceChange>;
@@ -34,51 +33,67 @@ export interface MaintenanceControl extends MaintenanceWatch {
 /** For a cache that nobody can switch. */
 export const NO_MAINTENANCE: MaintenanceWatch = { current: () => null };
 
-/** Somebody may end it early, so nobody is sent away for longer. */
+/** Somebody may end it early, so no client is sent away for longer. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
-/** What a call fails with that is not sent because of it. */
-export function pausedError({ untilMs }: Maintenance, clock: Clock): StoreError {
+/** The error of a call that maintenance keeps from the store. */
+export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreError {
   const retryAfterMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, untilMs - clock.nowMs()));
-  return new StoreError('paused', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
+  return new StoreError('maintenance', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
     retryAfterMs,
   });
 }
 
-/** What this process knows of it, whoever said so. */
+/** Runs a call; during maintenance it rejects at once with a StoreError of kind `maintenance`. */
+export type Gate = <T>(call: () => Promise<T>) => Promise<T>;
+
+export function maintenanceGate(maintenance: MaintenanceWatch, clock: Clock): Gate {
+  return async (call) => {
+    const current = maintenance.current();
+    if (current !== null) throw maintenanceError(current, clock);
+    return await call();
+  };
+}
+
+/** The store behind the gate. It goes innermost, so that a call that waited for its turn is stopped too. */
+export function gated(send: Fetch, gate: Gate): Fetch {
+  return (resource, params, options) => gate(() => send(resource, params, options));
+}
+
+/** The maintenance of this process, whoever began it. */
 export class MaintenanceState implements MaintenanceWatch {
   readonly #clock: Clock;
-  readonly #onSaid: () => void;
-  #said: Maintenance | null = null;
+  readonly #onSet: () => void;
+  #last: Maintenance | null = null;
 
-  /** `onSaid` is told whenever something else is said than before; not of its end, which comes by itself. */
-  constructor(clock: Clock, onSaid: () => void = () => undefined) {
+  /** `onSet` is called at each change, but not at an end that comes by itself. */
+  constructor(clock: Clock, onSet: () => void = () => undefined) {
     this.#clock = clock;
-    this.#onSaid = onSaid;
+    this.#onSet = onSet;
   }
 
   current(): Maintenance | null {
-    return this.ifOn(this.#said);
+    return this.ifOn(this.#last);
   }
 
-  say(said: Maintenance | null): void {
-    this.#said = said;
-    this.#onSaid();
+  set(maintenance: Maintenance | null): void {
+    this.#last = maintenance;
+    this.#onSet();
   }
 
-  /** Null where its end has come, by the clock of this process. */
-  ifOn(said: Maintenance | null): Maintenance | null {
-    return said !== null && this.#clock.nowMs() < said.untilMs ? said : null;
+  /** Null once its end has come. */
+  ifOn(maintenance: Maintenance | null): Maintenance | null {
+    return maintenance !== null && this.#clock.nowMs() < maintenance.untilMs ? maintenance : null;
   }
 
-  /** What there is to say of one that is to last until then; one that is on goes on. */
+  /** The maintenance until then; it has begun with the one that is on. */
   until(untilMs: number, by: string): Maintenance {
     return { sinceMs: this.current()?.sinceMs ?? this.#clock.nowMs(), untilMs, by };
   }
 }
 
-/** Of a gateway that is alone: forgotten when it stops. */
-export class LocalMaintenance implements MaintenanceControl {
+/** For a gateway without Redis: forgotten when it stops. */
+export class MemoryMaintenance implements MaintenanceControl {
   readonly #state: MaintenanceState;
 
   constructor(state: MaintenanceState) {
@@ -99,7 +114,7 @@ export class LocalMaintenance implements MaintenanceControl {
 
   #change(to: Maintenance | null): MaintenanceChange {
     const from = this.#state.current();
-    this.#state.say(to);
+    this.#state.set(to);
     return { from, to };
   }
 }

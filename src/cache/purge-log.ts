@@ -1,27 +1,29 @@
 /**
- * Which tags were purged when, as a log that every purge lengthens by one. An entry remembers how long the log was
- * before the fetch that filled it began; it is not there once one of its tags was purged later than that. No list of
- * keys is kept or searched, and a fill that began before a purge can't survive it. One number serves all of an entry's
- * tags, those too that only the answer tells (the workspace of an evaluation).
+ * Purges as a log of tags (C6): each purge is one more entry, whose sequence number is an epoch. A copy remembers the
+ * epoch that was read before its fetch began, and counts as purged once one of its tags was purged in a later one. So no
+ * list of keys is kept or searched, and a fill that began before a purge can't survive it. One number serves all tags of
+ * a copy, also those that only the answer tells (the workspace of an evaluation).
  */
 import type { Tag } from './tags.ts';
 
-/** Where a purge log stood. Positions in different histories can't be compared. */
-export interface PurgePosition {
+/** A place in the log. Places in different histories can't be compared. */
+export interface PurgeEpoch {
   /** Another one whenever the log had to begin anew. */
   readonly history: string;
   readonly sequence: number;
 }
 
-/** `hard`: what was purged is not there any more. `soft`: it is stale, and served while it is refreshed. */
+/** `hard`: a purged copy is gone. `soft`: it is stale, and served while it is refreshed. */
 export type PurgeMode = 'soft' | 'hard';
 
 export interface PurgeLog {
-  /** Where the log stands. Read before a fetch begins; never ahead of what this process knows. */
-  position(): PurgePosition;
-  /** The worst that has befallen an entry with these tags since that position; null for nothing. */
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null;
-  /** Purges the tags; once it resolves, this process knows it and all others are told. */
+  /** The end of the log as this process knows it. Read before a fetch begins. */
+  position(): PurgeEpoch;
+  /** The log as it stands now; later purges do not change it. */
+  snapshot(): Pick<PurgeLog, 'since'>;
+  /** How a copy of that epoch with these tags was purged since, `hard` before `soft`; null if it was not. */
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
+  /** Purges the tags; once it resolves, that is in force here and published to all others. */
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void>;
 }
 
@@ -30,20 +32,20 @@ interface LastPurges {
   readonly hard: number;
 }
 
-/** Tags remembered; the oldest beyond it are forgotten, and with them everything that was filled before. */
+/** Tags that are remembered. A copy from before the purge of a forgotten one counts as purged. */
 const MAX_TAGS = 10_000;
 
-/** What every implementation of PurgeLog keeps of the log: the last purges of each tag. Applied in order of sequence. */
+/** The last purges of each tag, applied in order of sequence: the memory of every implementation of PurgeLog. */
 export class PurgeTable {
   readonly history: string;
   readonly #maxTags: number;
   /** In order of the last purge. */
   readonly #purges = new Map<Tag, LastPurges>();
   #sequence: number;
-  /** What was filled before this counts as purged, because what happened to it is not known any more. */
+  /** Copies from before this count as purged, because nobody knows any more whether they were. */
   #floor: number;
 
-  /** `sequence`: where the log stands if its past is not known. */
+  /** `sequence`: the end of a log whose past is not known. */
   constructor(history: string, sequence = 0, maxTags = MAX_TAGS) {
     this.history = history;
     this.#maxTags = maxTags;
@@ -51,7 +53,7 @@ export class PurgeTable {
     this.#floor = sequence;
   }
 
-  get position(): PurgePosition {
+  get position(): PurgeEpoch {
     return { history: this.history, sequence: this.#sequence };
   }
 
@@ -65,7 +67,7 @@ export class PurgeTable {
     this.#forgetOldest();
   }
 
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null {
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     if (position.history !== this.history || position.sequence < this.#floor) return 'hard';
     if (position.sequence >= this.#sequence) return null;
     let worst: PurgeMode | null = null;
@@ -78,6 +80,13 @@ export class PurgeTable {
     return worst;
   }
 
+  copy(): PurgeTable {
+    const copy = new PurgeTable(this.history, this.#floor, this.#maxTags);
+    copy.#sequence = this.#sequence;
+    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
+    return copy;
+  }
+
   #forgetOldest(): void {
     for (const [tag, last] of this.#purges) {
       if (this.#purges.size <= this.#maxTags) return;
@@ -87,7 +96,7 @@ export class PurgeTable {
   }
 }
 
-/** The log of a gateway that is alone. */
+/** For a gateway without Redis. */
 export class MemoryPurgeLog implements PurgeLog {
   readonly #table: PurgeTable;
 
@@ -95,12 +104,16 @@ export class MemoryPurgeLog implements PurgeLog {
     this.#table = new PurgeTable('memory', 0, maxTags);
   }
 
-  position(): PurgePosition {
+  position(): PurgeEpoch {
     return this.#table.position;
   }
 
-  since(position: PurgePosition, tags: readonly Tag[]): PurgeMode | null {
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     return this.#table.since(position, tags);
+  }
+
+  snapshot(): Pick<PurgeLog, 'since'> {
+    return this.#table.copy();
   }
 
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {

@@ -1,80 +1,132 @@
-/** Purging by tag, for operators. */
+/** Purging by tag, for operators (C6): first the purge, which is one entry in the log, then a count of what it took. */
 import { singleKey } from './cache-key.ts';
+import type { Measured, StoredEntry, Tagged } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { CacheTier, MaybePromise, Tagged, Usage } from './ports.ts';
+import type { SharedCacheAdmin } from './shared-cache.ts';
 import type { PurgeLog, PurgeMode } from './purge-log.ts';
 import type { Tag } from './tags.ts';
-
-const WORKSPACE = 'workspace:';
-const EVALUATION = 'evaluation:';
 
 export interface PurgeRequest {
   readonly tags: readonly Tag[];
   readonly mode: PurgeMode;
-  /** Only says what would be purged. */
+  /** Purges these tags only, without what they would take along. */
+  readonly isExact: boolean;
+  /** Only counts what would be purged. */
   readonly isDryRun: boolean;
 }
 
-export interface PurgeResult extends Usage {
-  /** What was purged in the end: the tags asked for, and those that they take along. */
+/** `entries` and `bytes` are those of the shared cache, or of this process's memory if that can't be asked. */
+export interface PurgeResult extends Measured {
+  /** The tags asked for, and those that they take along. */
   readonly tags: readonly Tag[];
+  /** The lists that purged evaluations take along; null if they take none. Counted in `entries` too. */
+  readonly lists: WidenedLists | null;
+}
+
+export interface WidenedLists {
+  readonly entries: number;
+  /** The number of workspaces that the lists are of; null for all, if no copy tells an evaluation's workspace. */
+  readonly workspaces: number | null;
 }
 
 export interface PurgeDependencies {
   readonly memory: MemoryTier;
-  /** The fleet's tier; null for a gateway that is alone. */
-  readonly shared: CacheTier | null;
+  /** Null for a gateway without Redis. */
+  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure'> | null;
   readonly purges: PurgeLog;
 }
 
-/** `entries` and `bytes` are those of the fleet's tier where it can be reached, else of this process's memory. */
+/** How long the purge may wait for the workspaces of evaluations, and its answer for the count. */
+const LOOK_UP_WITHIN_MS = 500;
+const COUNT_WITHIN_MS = 2000;
+/** Evaluations looked up at a time. */
+const BATCH = 25;
+
+const WORKSPACE = 'workspace:';
+const EVALUATION = 'evaluation:';
+
+/** In force here once it resolves, in every process within a second. Rejects as `PurgeLog.purge` does. */
 export async function purge(request: PurgeRequest, dependencies: PurgeDependencies): Promise<PurgeResult> {
-  const { memory, shared, purges } = dependencies;
-  const tags = await withCompanions(request.tags, dependencies);
-  const wanted = new Set(tags);
-  const isAffected = (stored: Tagged): boolean =>
-    stored.tags.some((tag) => wanted.has(tag)) && purges.since(stored.position, stored.tags) !== 'hard';
-  const inMemory = memory.measure(isAffected);
-  const usage = shared === null ? inMemory : await orElse(inMemory, () => shared.measure(isAffected));
+  const { purges } = dependencies;
+  const alongside = request.isExact ? [] : await widen(request.tags, dependencies);
+  const tags = [...new Set([...request.tags, ...alongside])];
+  const before = purges.snapshot();
   if (!request.isDryRun) await purges.purge(tags, request.mode);
-  return { ...usage, tags };
+
+  const [asked, all] = [new Set(request.tags), new Set(tags)];
+  let listEntries = 0;
+  const isAffected = ({ tags: own, position }: Tagged): boolean => {
+    if (!own.some((tag) => all.has(tag)) || before.since(position, own) === 'hard') return false;
+    // What has been stored since the purge is not of it.
+    if (!request.isDryRun && purges.since(position, own) === null) return false;
+    if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) listEntries += 1;
+    return true;
+  };
+  const counted = await count(isAffected, dependencies, () => {
+    listEntries = 0;
+  });
+  return { ...counted, tags, lists: widenedLists(alongside, listEntries) };
+}
+
+/** Counts in the shared cache, or again in memory if that can't be asked. Bounded in time. */
+async function count(
+  isAffected: (stored: Tagged) => boolean,
+  { memory, shared }: PurgeDependencies,
+  onRestart: () => void,
+): Promise<Measured> {
+  if (shared === null) return memory.measure(isAffected);
+  try {
+    return await shared.measure(isAffected, AbortSignal.timeout(COUNT_WITHIN_MS));
+  } catch {
+    onRestart();
+    return { ...memory.measure(isAffected), isComplete: false };
+  }
 }
 
 /**
- * A purged evaluation takes along the lists that may hold it: those over its workspace where a copy tells which that
- * is, else all. A purged workspace takes along what is known to be absent, because nobody knows the workspace of that.
+ * A purged evaluation takes along the lists that may hold it: its workspace's, or all if no copy tells which that is. A
+ * purged workspace takes along negative entries, because nobody knows the workspace of those.
  */
-async function withCompanions(tags: readonly Tag[], dependencies: PurgeDependencies): Promise<readonly Tag[]> {
-  const all = new Set<Tag>(tags);
-  for (const tag of tags) {
-    if (tag.startsWith(WORKSPACE)) all.add('class:notFound');
-    if (!tag.startsWith(EVALUATION)) continue;
-    const workspaceIds = await workspacesOf(tag.slice(EVALUATION.length), dependencies);
-    for (const id of workspaceIds) all.add(`lists-of:${id}`);
-    if (workspaceIds.length === 0) all.add('class:list');
-  }
-  return [...all];
-}
-
-/** More than one where the copies don't agree, because the evaluation has moved. */
-async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDependencies): Promise<readonly string[]> {
-  const found = new Set<string>();
-  for (const kind of ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const) {
-    const key = singleKey(kind, evaluationId);
-    for (const copy of [memory.get(key), await orElse(undefined, () => shared?.get(key))]) {
-      for (const tag of copy?.tags ?? []) {
-        if (tag.startsWith(WORKSPACE)) found.add(tag.slice(WORKSPACE.length));
-      }
+async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Promise<readonly Tag[]> {
+  const alongside = new Set<Tag>();
+  if (tags.some((tag) => tag.startsWith(WORKSPACE))) alongside.add('class:notFound');
+  const ids = tags.filter((tag) => tag.startsWith(EVALUATION)).map((tag) => tag.slice(EVALUATION.length));
+  const deadline = AbortSignal.timeout(LOOK_UP_WITHIN_MS);
+  for (let i = 0; i < ids.length; i += BATCH) {
+    if (deadline.aborted) {
+      alongside.add('class:list');
+      break;
+    }
+    const found = await Promise.all(ids.slice(i, i + BATCH).map((id) => workspacesOf(id, dependencies)));
+    for (const workspaceIds of found) {
+      if (workspaceIds.length === 0) alongside.add('class:list');
+      for (const id of workspaceIds) alongside.add(`lists-of:${id}`);
     }
   }
-  return [...found];
+  return [...alongside];
 }
 
-/** A tier that is out of reach must not keep an operator from purging: the log is elsewhere. */
-async function orElse<R>(fallback: R, run: () => MaybePromise<R>): Promise<R> {
-  try {
-    return await run();
-  } catch {
-    return fallback;
-  }
+/** The workspaces that copies of the evaluation tell: several if it has moved, none if there is no copy. */
+async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDependencies): Promise<readonly string[]> {
+  const keys = (['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const).map((kind) =>
+    singleKey(kind, evaluationId),
+  );
+  const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
+    const own = memory.peek(key)?.stored;
+    try {
+      return [own, await shared?.get(key)];
+    } catch {
+      // A shared cache that can't be asked must not stop a purge: the log is elsewhere.
+      return [own];
+    }
+  };
+  const copies = (await Promise.all(keys.map(copiesOf))).flat();
+  const tags = copies.flatMap((copy) => copy?.tags ?? []).filter((tag) => tag.startsWith(WORKSPACE));
+  return [...new Set(tags.map((tag) => tag.slice(WORKSPACE.length)))];
+}
+
+function widenedLists(alongside: readonly Tag[], entries: number): WidenedLists | null {
+  if (alongside.includes('class:list')) return { entries, workspaces: null };
+  const workspaces = alongside.filter((tag) => tag.startsWith('lists-of:')).length;
+  return workspaces === 0 ? null : { entries, workspaces };
 }

@@ -1,4 +1,4 @@
-/** What an entry can be purged by. Pure. */
+/** Tags: what copies are purged by (C6). Pure. */
 import {
   type EvaluationPage,
   type EvaluationRecord,
@@ -7,9 +7,9 @@ import {
   UUID_PATTERN,
 } from '../domain/records.ts';
 import type { ListQuery } from '../upstream/store.ts';
-import { CACHE_CLASSES, type CacheClass } from './times.ts';
+import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
-/** The tags of the admin interface; and `lists-of`, the lists over a workspace, which a purged evaluation takes along. */
+/** The tags of the admin interface, and `lists-of`: the lists over a workspace, which a purged evaluation takes along. */
 export type Tag =
   | 'all'
   | `class:${CacheClass}`
@@ -42,12 +42,12 @@ export function listTags(query: ListQuery, page: EvaluationPage | null): readonl
   ];
 }
 
-/** `record` is null where the store says that there is none. */
+/** `record` is null if the store has none. */
 export function evaluationTags(id: string, record: EvaluationRecord | null): readonly Tag[] {
   return [...partTags(id, record), ...scorecardTags([record?.scorecardRef.id ?? null])];
 }
 
-/** Of a transcript, a scored scorecard, deal insights. */
+/** The tags of a transcript, a scored scorecard or deal insights. */
 export function partTags(evaluationId: string, record: { readonly workspaceId: string } | null): readonly Tag[] {
   return [`evaluation:${evaluationId}`, ...workspaceTags(record)];
 }

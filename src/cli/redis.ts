@@ -5,7 +5,7 @@ import {
   RedisAddressError,
   type RedisAddress as Parsed,
 } from '../redis/address.ts';
-import { openRedis, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
 import { askMode, askSentinels } from './redis-nodes.ts';
 import { CliError } from './errors.ts';
 
@@ -61,7 +61,7 @@ function opened(
 ): { readonly address: Parsed; readonly link: RedisLink } {
   try {
     const address = parseRedisAddress(url);
-    return { address, link: openRedis({ url, role, timeoutMs: ANSWER_WITHIN_MS }) };
+    return { address, link: new RedisLink({ url, role, timeoutMs: ANSWER_WITHIN_MS }) };
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw fail(error.message, `Set ${settingOf(role)} to an address that evalgate can use: see docs/redis.md.`);

@@ -85,6 +85,9 @@ const settingsSchema = z.strictObject({
     queueTimeoutMs: setting(duration(0, 300 * SECOND), { env: null, default: '1s' }).describe(
       'How long a call may wait for its turn at the store before it is refused. Below `upstream.timeout`, of which the wait is a part.',
     ),
+    reservePercent: setting(integer(0, 90), { env: null, default: 20 }).describe(
+      'Share of `upstream.maxConnections` that one API key leaves to the others. 0 for a gateway with one consumer.',
+    ),
     maxRequestsPerSecond: setting(optional(integer(1, 1_000_000)), { env: null, default: null }).describe(
       'Most calls a second that all processes together send to the store, with a tenth of it at once after a pause; without it there is no such cap. For stores that have a quota.',
     ),

@@ -54,14 +54,23 @@ function overlap(one: string, other: string): boolean {
   return isEverywhere || one === other || (isLoopback(one) && isLoopback(other));
 }
 
+/** A shorter token can be guessed. */
+export const MIN_TOKEN_LENGTH = 16;
+
 /** Values that are allowed but hardly meant, in whole sentences. */
-export function warningsOf({ upstream, cache }: Config): readonly string[] {
+export function warningsOf({ admin, upstream, cache }: Config): readonly string[] {
   const warnings = Object.entries(cache.classes)
     .filter(([, { staleMs, errorMs }]) => errorMs < staleMs)
     .map(
       ([name]) =>
         `cache.classes.${name}: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.`,
     );
+  const weak = admin.tokens.filter(({ token }) => token.length < MIN_TOKEN_LENGTH).map(({ name }) => name);
+  if (weak.length > 0 && !isLoopback(admin.host)) {
+    warnings.push(
+      `ADMIN_TOKEN: other machines can reach the admin listener, and tokens of fewer than ${MIN_TOKEN_LENGTH} characters can be guessed: ${weak.join(', ')}. Make new ones: openssl rand -base64 24`,
+    );
+  }
   if (upstream.url !== null && upstream.token === null) {
     warnings.push('UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.');
   }

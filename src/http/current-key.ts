@@ -1,7 +1,7 @@
 /** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota, shown to its holder at no cost (K8a). */
 import { ownKeyBodySchema, toOwnKeyBody } from '../domain/own-key.ts';
 import { resetSeconds } from '../quota/headers.ts';
-import type { WindowState } from '../quota/quota.ts';
+import type { WindowState } from '../quota/limiter.ts';
 import type { Route } from './route.ts';
 import { apiKeyOf, type Context } from './state.ts';
 

@@ -3,7 +3,8 @@ import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
-import type { QuotaStanding } from '../quota/quota.ts';
+import type { QuotaUsage } from '../quota/limiter.ts';
+import type { RedisWait } from '../redis/request-wait.ts';
 import type { Representation } from './representation.ts';
 import type { Route } from './route.ts';
 
@@ -21,6 +22,8 @@ export interface RequestState {
   requestId: string;
   /** The caller's W3C trace context, if it sent a valid one. */
   traceparent: string | undefined;
+  /** How long it waits for Redis in all (R6). */
+  readonly redisWait: RedisWait;
   /** Aborted when the client leaves before its response was sent. */
   signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
@@ -32,7 +35,7 @@ export interface RequestState {
   /** The key that was given, active or not, as the log names it. */
   keyId: string | null;
   /** Usage of the key's quota, on routes that cost no quota. */
-  usage: QuotaStanding | null;
+  usage: QuotaUsage | null;
   /** How the cache answered; null if it was not read. */
   cache: ReadOutcome | null;
   /** Set by `respond`: a cached representation to be sent. */

@@ -1,26 +1,27 @@
 /** The workspace surface: the reports of one workspace. Numbers in queries are put right, not refused (Q2). */
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
-import type { EvaluationReader } from '../cache/reader.ts';
+import type { Cache } from '../cache/reader.ts';
+import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
 import { dealInsightsBodySchema, toDealInsightsBody } from '../domain/deal-insights.ts';
 import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
 import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
-import { mayReadReports } from '../keys/access.ts';
+import { mayReadReports } from '../keys/key.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
 import {
+  foundRecord,
   isBeyondAllPages,
   limitAddress,
   listOf,
   listQuery,
   type Page,
+  parserOf,
   readerOf,
-  requestOf,
   showRecord,
-  visibleRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
 import { respond } from './respond.ts';
@@ -158,13 +159,15 @@ export const V1_ROUTES: readonly Route[] = [
   getWorkspaceKey,
 ];
 
-export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Router<RequestState> {
+export function v1Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v1', strict: true, sensitive: true });
+  const parseList = parserOf(listReports);
+  const parseTranscript = parserOf(getReportTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
-    const { query, page: asked } = requestOf(listReports, ctx);
-    const read = await cache.list(query, readerOf(ctx, listReports));
+    const { query, page: asked } = parseList(ctx);
+    const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
     const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
@@ -174,7 +177,8 @@ export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getReport.path,
     ...guards(getReport),
     showRecord(getReport, {
-      read: (id, reader) => cache.evaluation(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.evaluation,
       toPublic: (record) => ({ report: toReport(record) }),
     }),
   );
@@ -184,7 +188,8 @@ export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getReportScorecard.path,
     ...guards(getReportScorecard),
     showRecord(getReportScorecard, {
-      read: (id, reader) => cache.scorecard(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.scorecard,
       toPublic: toScoredCardView,
     }),
   );
@@ -194,16 +199,17 @@ export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getReportDealInsights.path,
     ...guards(getReportDealInsights),
     showRecord(getReportDealInsights, {
-      read: (id, reader) => cache.dealInsights(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.dealInsights,
       toPublic: toDealInsightsBody,
     }),
   );
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
-    const { id } = requestOf(getReportTranscript, ctx);
-    const workspaceId = workspaceOf(ctx.params);
-    const read = await cache.transcript(id, readerOf(ctx, getReportTranscript, [workspaceId]));
-    const record = visibleRecord(getReportTranscript, read.entry, (found) => found.workspaceId === workspaceId);
+    const { id } = parseTranscript(ctx);
+    const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
+    const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
+    const record = foundRecord(getReportTranscript, read);
     ctx.state.signal.throwIfAborted();
     await respond(ctx, read, await transcripts.whole(read.entry, record));
   });

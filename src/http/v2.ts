@@ -1,7 +1,8 @@
 /** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
-import type { EvaluationReader } from '../cache/reader.ts';
+import type { Cache } from '../cache/reader.ts';
+import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
 import { callBodySchema, toCall } from '../domain/call.ts';
 import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
 import { rubricBodySchema, toRubricBody } from '../domain/rubric.ts';
@@ -23,16 +24,16 @@ import {
   strictUuid,
 } from './query.ts';
 import {
+  foundRecord,
   isBeyondAllPages,
   limitAddress,
   listOf,
   listQuery,
   type Page,
+  parserOf,
   queryOf,
   readerOf,
-  requestOf,
   showRecord,
-  visibleRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
 import { respond } from './respond.ts';
@@ -211,13 +212,15 @@ export const V2_ROUTES: readonly Route[] = [
   getCallsKey,
 ];
 
-export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Router<RequestState> {
+export function v2Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
+  const parseList = parserOf(listCalls);
+  const parseTranscript = parserOf(getCallTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
 
   router.get(listCalls.name, listCalls.path, ...guards(listCalls, 'calls.read'), async (ctx) => {
-    const { query, page: asked } = requestOf(listCalls, ctx);
-    const read = await cache.list(query, readerOf(ctx, listCalls));
+    const { query, page: asked } = parseList(ctx);
+    const read = await cache.read(listRequest(query), readerOf(ctx, listCalls));
     const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
@@ -227,9 +230,10 @@ export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getCall.path,
     ...guards(getCall, 'calls.read'),
     showRecord(getCall, {
-      read: (id, reader) => cache.evaluation(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.evaluation,
       // Only completed evaluations are calls (Q5).
-      isVisible: ({ state }) => state === 'COMPLETED',
+      isPublic: ({ state }) => state === 'COMPLETED',
       toPublic: (record) => ({ call: toCall(record) }),
     }),
   );
@@ -239,12 +243,9 @@ export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getCallTranscript.path,
     ...guards(getCallTranscript, 'calls.read'),
     async (ctx) => {
-      const { id, page: asked } = requestOf(getCallTranscript, ctx);
-      const reader = readerOf(ctx, getCallTranscript);
-      const read = await cache.transcript(id, reader);
-      const isOwn = (record: { readonly workspaceId: string }): boolean =>
-        reader.workspaceIds.includes(record.workspaceId);
-      const record = visibleRecord(getCallTranscript, read.entry, isOwn);
+      const { id, page: asked } = parseTranscript(ctx);
+      const read = await cache.read(RECORD_REQUESTS.transcript(id), readerOf(ctx, getCallTranscript));
+      const record = foundRecord(getCallTranscript, read);
       ctx.state.signal.throwIfAborted();
       await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
     },
@@ -255,7 +256,8 @@ export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getCallScorecard.path,
     ...guards(getCallScorecard, 'calls.read'),
     showRecord(getCallScorecard, {
-      read: (id, reader) => cache.scorecard(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.scorecard,
       toPublic: toScoredCardView,
     }),
   );
@@ -265,7 +267,8 @@ export function v2Router(cache: EvaluationReader, transcripts: Transcripts): Rou
     getScorecardRubric.path,
     ...guards(getScorecardRubric, 'coaching.read'),
     showRecord(getScorecardRubric, {
-      read: (id, reader) => cache.rubric(id, reader),
+      cache,
+      requestFor: RECORD_REQUESTS.rubric,
       toPublic: toRubricBody,
     }),
   );

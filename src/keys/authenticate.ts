@@ -1,91 +1,134 @@
-/** From an `Authorization` header to a key: who calls, and whether the key may be used now. */
+/** From an `Authorization` header to an active key (K4, K9). */
 import type { Clock } from '../clock.ts';
-import { isActive } from './access.ts';
-import { type BearerFault, parseBearer } from './bearer.ts';
 import { addressKey } from './client-address.ts';
-import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, isActive, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
 import type { RequestLimiter } from './request-limiter.ts';
-import { hashToken } from './token.ts';
+import { hashToken, isWellFormed } from './token.ts';
 
-/** `unknown`: no such key was ever issued. `too-many-failures`: the address has used up its failed attempts. */
+/**
+ * Why there is no token to look up:
+ * - `missing`: no header, or an empty one
+ * - `not-bearer`: another scheme
+ * - `empty`: the scheme without a token
+ * - `malformed`: not a token, or one whose checksum is wrong (K1)
+ */
+type BearerFault = 'missing' | 'not-bearer' | 'empty' | 'malformed';
+
+/** `unknown`: no such key was issued. `too-many-failures`: the address has used up its failed attempts. */
 export type AuthFailure = BearerFault | 'unknown' | 'too-many-failures';
 
 export type AuthResult =
-  /** May go on; its quota is to be asked next. */
   | { readonly kind: 'active'; readonly key: ApiKey }
-  /** Was issued, and is now deprecated, revoked or expired. Never counted, neither as use nor as a failure. */
+  /** Deprecated, revoked or expired. Counts neither as a use nor as a failure. */
   | { readonly kind: 'inactive'; readonly key: ApiKey }
-  /** No valid credential. `retryAfterSeconds` is a number exactly where the reason is `too-many-failures`. */
+  /** No valid credential. `retryAfterSeconds` is a number only with `too-many-failures`. */
   | { readonly kind: 'unauthenticated'; readonly reason: AuthFailure; readonly retryAfterSeconds: number | null }
-  /** Whether it is valid cannot be told at the moment. `cause` is private. */
+  /** The key cannot be checked at the moment. `cause` is private. */
   | { readonly kind: 'unavailable'; readonly cause: RegistryUnavailableError };
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Called only if authentication fails or a key must be looked up. */
+  /** The client's address. Called only if there is no valid token or its key must be looked up. */
   readonly address: () => string;
 }
 
-export interface Authenticator {
-  /** Rejects only with what the registry or the limiter rejects with beyond RegistryUnavailableError. */
-  authenticate(credentials: Credentials): Promise<AuthResult>;
-}
-
-export interface AuthenticatorParts {
+export interface AuthenticatorOptions {
   readonly registry: KeyLookup;
   readonly clock: Clock;
-  /** Failed authentications per address, 60 a minute (K9). */
+  /** Failed authentications per address. */
   readonly failures: RequestLimiter;
 }
 
 /**
- * An address that has used up its failures gets no further look-up until the minute is over; keys that the registry knows
- * are served from it all the same.
+ * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
+ * issued are served from it all the same (K9).
  */
-export function createAuthenticator({ registry, clock, failures }: AuthenticatorParts): Authenticator {
-  const judge = (key: ApiKey): AuthResult => {
-    if (!isActive(key, clock.nowMs())) return { kind: 'inactive', key };
-    registry.touch(key);
-    return { kind: 'active', key };
-  };
+export class Authenticator {
+  readonly #registry: KeyLookup;
+  readonly #clock: Clock;
+  readonly #failures: RequestLimiter;
 
-  async function lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
-    // Nobody guesses the hash of an issued key, so its look-up is no failure to come.
-    const isCounted = registry.isIssued?.(hash) !== true;
-    // Counted before the look-up, so that many at once do not all pass before the first has failed.
-    const waitSeconds = isCounted ? await failures.consume(address) : null;
-    // Another request may have made the key known meanwhile.
-    const known = registry.peek(hash);
-    if (known !== undefined) return judge(known);
-    if (waitSeconds !== null) return tooManyFailures(waitSeconds);
+  constructor({ registry, clock, failures }: AuthenticatorOptions) {
+    this.#registry = registry;
+    this.#clock = clock;
+    this.#failures = failures;
+  }
+
+  async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
+    const { token, fault } = parseBearer(authorization);
+    if (token === null) {
+      const waitSeconds = await this.#failures.consume(addressKey(address()));
+      return waitSeconds === null ? unauthenticated(fault) : unauthenticated('too-many-failures', waitSeconds);
+    }
+    const hash = hashToken(token);
+    const known = this.#registry.peek(hash);
+    return known === undefined ? this.#lookUp(hash, addressKey(address())) : this.#accept(known);
+  }
+
+  async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
+    // Nobody guesses the hash of an issued key, so its look-up will not be a failure.
+    const isCounted = this.#registry.isIssued?.(hash) !== true;
+    // Counted before the look-up, so that of many at once not all pass before the first has failed.
+    const waitSeconds = isCounted ? await this.#failures.consume(address) : null;
+    // Another request may have looked the key up meanwhile.
+    const known = this.#registry.peek(hash);
+    if (known !== undefined) return this.#accept(known);
+    if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
     try {
-      const key = await registry.find(hash);
-      if (key === null) return { kind: 'unauthenticated', reason: 'unknown', retryAfterSeconds: null };
-      if (isCounted) await failures.giveBack(address);
-      return judge(key);
+      const key = await this.#registry.find(hash);
+      if (key === null) return unauthenticated('unknown');
+      if (isCounted) await this.#failures.giveBack(address);
+      return this.#accept(key);
     } catch (error) {
       if (!(error instanceof RegistryUnavailableError)) throw error;
-      // Not the client's failure, so it is not counted as one.
-      if (isCounted) await failures.giveBack(address);
+      // Not the client's failure.
+      if (isCounted) await this.#failures.giveBack(address);
       return { kind: 'unavailable', cause: error };
     }
   }
 
-  return {
-    authenticate: async ({ authorization = '', address }) => {
-      const bearer = parseBearer(authorization);
-      if (bearer.kind === 'none') {
-        const waitSeconds = await failures.consume(addressKey(address()));
-        if (waitSeconds !== null) return tooManyFailures(waitSeconds);
-        return { kind: 'unauthenticated', reason: bearer.reason, retryAfterSeconds: null };
-      }
-      const hash = hashToken(bearer.token);
-      const known = registry.peek(hash);
-      return known === undefined ? lookUp(hash, addressKey(address())) : judge(known);
-    },
-  };
+  #accept(key: ApiKey): AuthResult {
+    if (!isActive(key, this.#clock.nowMs())) return { kind: 'inactive', key };
+    this.#registry.touch(key);
+    return { kind: 'active', key };
+  }
 }
 
-function tooManyFailures(retryAfterSeconds: number): AuthResult {
-  return { kind: 'unauthenticated', reason: 'too-many-failures', retryAfterSeconds };
+function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null = null): AuthResult {
+  return { kind: 'unauthenticated', reason, retryAfterSeconds };
+}
+
+type Bearer = { readonly token: string; readonly fault: null } | { readonly token: null; readonly fault: BearerFault };
+
+/** The scheme in any case (RFC 9110, section 11.1), then nothing or at least one space and a token. */
+const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
+
+/**
+ * The well-formed token of an `Authorization` value (RFC 6750, section 2.1). The field is single: Node hands over the first
+ * of several, and a value that a proxy joined with commas is no token. So it is never a matter of luck which one counts.
+ */
+function parseBearer(authorization = ''): Bearer {
+  const value = trimmed(authorization);
+  if (value === '') return { token: null, fault: 'missing' };
+  const credentials = CREDENTIALS.exec(value);
+  if (credentials === null) return { token: null, fault: 'not-bearer' };
+  const token = credentials[1];
+  if (token === undefined) return { token: null, fault: 'empty' };
+  return isWellFormed(token) ? { token, fault: null } : { token: null, fault: 'malformed' };
+}
+
+/**
+ * Without the white space around a field's value: spaces and tabs only (RFC 9110, section 5.6.3). By hand, because a
+ * pattern for white space at the end is tried anew at each space of a long run.
+ */
+function trimmed(value: string): string {
+  let start = 0;
+  let end = value.length;
+  while (start < end && isSpaceOrTab(value.charCodeAt(start))) start += 1;
+  while (end > start && isSpaceOrTab(value.charCodeAt(end - 1))) end -= 1;
+  return value.slice(start, end);
+}
+
+function isSpaceOrTab(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }

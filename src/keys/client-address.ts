@@ -1,103 +1,102 @@
 /**
- * Whom a request comes from. Written over ipaddr.js alone: the usual library for this (proxy-addr) wants a whole
- * request, takes an unreadable `X-Forwarded-For` entry for an address, and reads a subnet such as `10/8` as 0.0.0.10.
+ * The address that a request comes from. `net.BlockList` and `net.SocketAddress` do the arithmetic; the walk along
+ * `X-Forwarded-For` is ours, because proxy-addr takes an unreadable entry for an address.
  */
-import { isIPv4, isIPv6 } from 'node:net';
-import ipaddr from 'ipaddr.js';
+import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
 
-type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
-type Subnet = readonly [address: IpAddress, bits: number];
+/** An IPv4 address in dotted form, or an IPv6 address as RFC 5952 writes it. */
+interface Address {
+  readonly text: string;
+  readonly family: 'ipv4' | 'ipv6';
+}
 
+/** An IPv4 address in IPv6 form (`::ffff:10.0.0.1`) begins with this. */
+const MAPPED = '::ffff:';
 /** An IPv4-mapped IPv6 subnet (`::ffff:10.0.0.0/104`) begins after this many bits. */
 const MAPPED_BITS = 96;
-/** More proxies than this are no chain but an attempt to make the gateway work. */
+/** A longer chain of proxies is an attempt to make the gateway work. */
 const MAX_HOPS = 32;
 const BRACKETED = /^\[(.+)\](?::\d{1,5})?$/;
 const IPV4_WITH_PORT = /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/;
 
-/**
- * Null for what is no address. Node decides that: unlike ipaddr.js it takes IPv4 in its dotted form only, not `1` or
- * `010.0.0.1`, and it is quick about it. A zone (`fe80::1%eth0`) is dropped; in a header it is text of anyone's choice.
- */
-function parseAddress(text: string): IpAddress | null {
-  if (isIPv4(text)) return ipaddr.IPv4.parse(text);
+/** Null for text that is no address. A zone (`fe80::1%eth0`) is dropped: in a header it is text of anyone's choice. */
+function parseAddress(text: string): Address | null {
+  if (isIPv4(text)) return { text, family: 'ipv4' };
   if (!isIPv6(text)) return null;
-  const address = ipaddr.IPv6.parse(text.replace(/%.*$/s, ''));
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+  const { address } = new SocketAddress({ address: text.replace(/%.*$/s, ''), family: 'ipv6' });
+  const mapped = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : '';
+  return isIPv4(mapped) ? { text: mapped, family: 'ipv4' } : { text: address, family: 'ipv6' };
 }
 
 /** An entry of `X-Forwarded-For`. Some proxies add the port, and with it brackets around IPv6. */
-function parseForwarded(entry: string): IpAddress | null {
+function parseForwarded(entry: string): Address | null {
   const text = entry.trim();
   const inner = (BRACKETED.exec(text) ?? IPV4_WITH_PORT.exec(text))?.[1];
   return parseAddress(inner ?? text);
 }
 
-function format(address: IpAddress): string {
-  return address instanceof ipaddr.IPv6 ? address.toRFC5952String() : address.toString();
-}
+/** One list per family: Node counts an IPv4 address among the subnets of IPv6 that hold its mapped form, such as `::/0`. */
+type Subnets = Readonly<Record<Address['family'], BlockList>>;
 
-function parseSubnet(cidr: string): Subnet {
-  const [base, bits, ...rest] = cidr.split('/');
-  const unmapped = parseAddress(base ?? '');
-  const isMapped = unmapped?.kind() === 'ipv4' && cidr.includes(':');
-  const maxBits = unmapped?.kind() === 'ipv4' && !isMapped ? 32 : 128;
+function addSubnet(subnets: Subnets, cidr: string): void {
+  const [base = '', bits, ...rest] = cidr.split('/');
+  const address = parseAddress(base);
+  const isMapped = address?.family === 'ipv4' && base.includes(':');
+  const maxBits = address?.family === 'ipv4' && !isMapped ? 32 : 128;
   const prefix = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
   const minBits = isMapped ? MAPPED_BITS : 0;
-  if (unmapped === null || rest.length > 0 || !(prefix >= minBits && prefix <= maxBits)) {
+  if (address === null || rest.length > 0 || !(prefix >= minBits && prefix <= maxBits)) {
     throw new RangeError(
       `"${cidr}" is no subnet: write an address and a prefix length, such as 10.0.0.0/8 or fd00::/8.`,
     );
   }
-  return [unmapped, prefix - minBits];
-}
-
-function isWithin(address: IpAddress, [base, bits]: Subnet): boolean {
-  return address.kind() === base.kind() && address.match(base, bits);
+  subnets[address.family].addSubnet(address.text, prefix - minBits, address.family);
 }
 
 export interface Connection {
-  /** The other end of the socket; Node has none once the socket is closed. */
+  /** The other end of the socket; undefined once the socket is closed. */
   readonly remoteAddress: string | undefined;
   /** `X-Forwarded-For` as Node gives it. */
   readonly forwardedFor: string | readonly string[] | undefined;
 }
 
 /**
- * Makes the function that tells the caller's address, in its usual form (dotted IPv4; IPv6 as RFC 5952 writes it).
+ * Makes the function that finds the client's address, `unknown` if the socket has none (K9).
  *
- * `X-Forwarded-For` is believed only as far as it was written by the trusted proxies: from the right, the first address
- * that is none of theirs is the caller's, since that one wrote whatever stands further left. An entry that is no address
- * ends the walk at the proxy that passed it on, so that no text of a caller's choice ever becomes an address.
+ * `X-Forwarded-For` counts only as far as trusted proxies wrote it: from the right, the first address that is none of
+ * theirs is the client's, because the client wrote everything further left. An entry that is no address ends the walk at
+ * the proxy that passed it on, so no text of a client's choice becomes an address.
  *
- * `trustedProxies` are subnets (`10.0.0.0/8`) or single addresses. Throws RangeError, naming the one that is neither.
+ * `trustedProxies` are subnets (`10.0.0.0/8`) or single addresses. Throws RangeError that names the one that is neither.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (connection: Connection) => string {
-  const subnets = trustedProxies.map(parseSubnet);
-  const isTrusted = (address: IpAddress): boolean => subnets.some((subnet) => isWithin(address, subnet));
+  const subnets: Subnets = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const cidr of trustedProxies) addSubnet(subnets, cidr);
+  const isTrusted = ({ text, family }: Address): boolean => subnets[family].check(text, family);
 
   return ({ remoteAddress, forwardedFor }) => {
-    let caller = remoteAddress === undefined ? null : parseAddress(remoteAddress);
-    if (caller === null) return 'unknown';
-    const entries = forwardedFor === undefined || subnets.length === 0 ? [] : [forwardedFor].flat().join().split(',');
+    let client = remoteAddress === undefined ? null : parseAddress(remoteAddress);
+    if (client === null) return 'unknown';
+    const isForwarded = forwardedFor !== undefined && trustedProxies.length > 0;
+    const entries = isForwarded ? [forwardedFor].flat().join().split(',') : [];
     for (const entry of entries.slice(-MAX_HOPS).toReversed()) {
-      if (!isTrusted(caller)) break;
+      if (!isTrusted(client)) break;
       const previous = parseForwarded(entry);
       if (previous === null) break;
-      caller = previous;
+      client = previous;
     }
-    return format(caller);
+    return client.text;
   };
 }
 
-/**
- * What failures of an address are counted under: IPv4 as it is, IPv6 by its /64, because one subscriber has all of it.
- * What is no address is its own name.
- */
+/** The name under which failures of an address are counted: of IPv6 the /64, because one subscriber has all of it (K9). */
 export function addressKey(address: string): string {
   const parsed = parseAddress(address);
   if (parsed === null) return address;
-  if (parsed.kind() === 'ipv4') return parsed.toString();
-  const network = new ipaddr.IPv6([...parsed.toByteArray().slice(0, 8), 0, 0, 0, 0, 0, 0, 0, 0]);
-  return `${network.toRFC5952String()}/64`;
+  if (parsed.family === 'ipv4') return parsed.text;
+  const [head = '', tail = ''] = parsed.text.split('::');
+  const [first, last] = [head, tail].map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - (first?.length ?? 0) - (last?.length ?? 0) }, () => '0');
+  const network = [...(first ?? []), ...zeros, ...(last ?? [])].slice(0, 4).join(':');
+  return `${parseAddress(`${network}::`)?.text}/64`;
 }

@@ -1,26 +1,23 @@
 /**
- * Which hashes are those of issued keys, as a hint: so that a good key that this process hasn't seen yet is looked up
- * even from an address whose failed attempts are used up. Keys are never deleted, so the set only grows, and one that
- * misses some is only less of a help.
+ * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address
+ * whose failed attempts are used up (K9). Keys are never deleted, so the set only grows; a missing one only helps less.
  */
 import type { KeyHash } from './key.ts';
 
-/** Some 10 MB. Keys beyond it are looked up like any other. */
+/** Some 10 MB. */
 const MAX_HASHES = 250_000;
-/** 48 bits, which a number holds exactly. That another hash begins alike costs a look-up and happens to nobody. */
+/** 48 bits, which a number holds exactly. Another hash that begins alike costs one look-up. */
 const PREFIX_DIGITS = 12;
 
 export class IssuedHashes {
   readonly #prefixes = new Set<number>();
   readonly #read: () => AsyncIterable<readonly KeyHash[]>;
-  readonly #maxHashes: number;
   #isReading = false;
-  #isReadDue = true;
+  #isComplete = false;
 
-  /** `read` gives the hashes of all keys, in pages. */
-  constructor(read: () => AsyncIterable<readonly KeyHash[]>, maxHashes = MAX_HASHES) {
+  /** `read` returns the hashes of all keys, in pages. */
+  constructor(read: () => AsyncIterable<readonly KeyHash[]>) {
     this.#read = read;
-    this.#maxHashes = maxHashes;
   }
 
   has(hash: KeyHash): boolean {
@@ -28,26 +25,23 @@ export class IssuedHashes {
   }
 
   add(hashes: readonly KeyHash[]): void {
-    for (const hash of hashes) {
-      if (this.#prefixes.size >= this.#maxHashes) return;
-      this.#prefixes.add(prefixOf(hash));
-    }
+    for (const hash of hashes) if (this.#prefixes.size < MAX_HASHES) this.#prefixes.add(prefixOf(hash));
   }
 
-  /** Some may be missing: they are read at the next `catchUp`. */
-  doubt(): void {
-    this.#isReadDue = true;
+  /** Some may be missing: `refresh` reads them. */
+  markIncomplete(): void {
+    this.#isComplete = false;
   }
 
-  /** Reads all hashes where that is due. Never rejects: what failed is due again. */
-  async catchUp(): Promise<void> {
-    if (!this.#isReadDue || this.#isReading) return;
-    this.#isReadDue = false;
+  /** Reads all hashes if some may be missing. Never rejects: a reading that failed is repeated by the next call. */
+  async refresh(): Promise<void> {
+    if (this.#isComplete || this.#isReading) return;
+    this.#isComplete = true;
     this.#isReading = true;
     try {
       for await (const page of this.#read()) this.add(page);
     } catch {
-      this.#isReadDue = true;
+      this.#isComplete = false;
     } finally {
       this.#isReading = false;
     }

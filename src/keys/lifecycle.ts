@@ -1,9 +1,17 @@
-/** What becomes of a key: pure rules, the same wherever keys are kept. */
-import { isActive } from './access.ts';
-import { type ApiKey, type ImportedKey, type IssuedKey, KeyStateError, type KeyStatus, type NewKey } from './key.ts';
+/** The life of a key: pure rules, the same wherever keys are stored. */
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type ApiKey,
+  type ImportedKey,
+  isActive,
+  type IssuedKey,
+  type KeyEdit,
+  KeyStateError,
+  type NewKey,
+} from './key.ts';
 import { hashToken, newToken, randomBase62 } from './token.ts';
 
-/** A key made from scratch, with a quota of its own. `request` has been through parseNewKey. */
+/** Makes a key with a quota of its own. */
 export function issueKey(request: NewKey, nowMs: number): IssuedKey {
   const token = newToken();
   const keyId = `key_${randomBase62(12)}`;
@@ -20,15 +28,31 @@ export function issueKey(request: NewKey, nowMs: number): IssuedKey {
 }
 
 /**
- * The key with another status. A deprecated key may become active again; a revoked one stays revoked.
- * Throws KeyStateError.
+ * The key as the edit makes it; the same object if nothing changes. A deprecated key may become active again. Throws
+ * KeyStateError for a revoked key, which stays as it is.
  */
-export function withStatus(key: ApiKey, status: KeyStatus): ApiKey {
-  if (key.status === status) return key;
-  if (key.status === 'revoked') {
-    throw new KeyStateError(`Key ${key.keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
-  }
-  return { ...key, status };
+export function editKey(key: ApiKey, edit: KeyEdit): ApiKey {
+  const { name, status, workspaceIds, scopes } = key;
+  const edited: ApiKey = {
+    ...key,
+    name: edit.name ?? name,
+    status: edit.status ?? status,
+    workspaceIds: edit.workspaceIds ?? workspaceIds,
+    scopes: edit.scopes ?? scopes,
+    // Null is a value here: it never expires, or the gateway's limit applies.
+    expiresAtMs: edit.expiresAtMs === undefined ? key.expiresAtMs : edit.expiresAtMs,
+    limits: {
+      perMinute: edit.perMinute === undefined ? key.limits.perMinute : edit.perMinute,
+      perHour: edit.perHour === undefined ? key.limits.perHour : edit.perHour,
+    },
+  };
+  if (isDeepStrictEqual(edited, key)) return key;
+  if (status === 'revoked') throw staysRevoked(key);
+  return edited;
+}
+
+function staysRevoked({ keyId }: ApiKey): KeyStateError {
+  return new KeyStateError(`Key ${keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
 }
 
 /**
@@ -36,7 +60,7 @@ export function withStatus(key: ApiKey, status: KeyStatus): ApiKey {
  * limits and quota, and the expiry that the key had before: a rotation never adds rights, in kind or in time. The key
  * itself ends after the overlap, or at its own expiry if that is earlier.
  *
- * Throws KeyStateError where the key is not active, and RangeError where `overlapMs` is no whole number from 0.
+ * Throws KeyStateError if the key is not active, and RangeError if `overlapMs` is no whole number from 0.
  */
 export function rotateKey(
   key: ApiKey,
@@ -62,9 +86,9 @@ export function rotateKey(
 }
 
 /**
- * The key that an imported one becomes. `existing` holds whichever key has the same id or the same hash already: it is
- * replaced where both are the same, and keeps its quota and time of use. Throws KeyStateError where only one of the two
- * is the same, or where a revoked key would come back to life.
+ * The key that an imported one becomes. `existing` is the key that has the same id or the same hash already: it is replaced
+ * if both are the same, and keeps its quota and time of use. Throws KeyStateError if only one of the two is the same, or
+ * if a revoked key would come back to life.
  */
 export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): ApiKey {
   if (existing === undefined) {
@@ -79,6 +103,6 @@ export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): A
     );
   }
   const adopted = { ...imported, quotaId: imported.quotaId ?? existing.quotaId, lastUsedAtMs: existing.lastUsedAtMs };
-  withStatus(existing, adopted.status);
+  if (existing.status === 'revoked' && adopted.status !== 'revoked') throw staysRevoked(existing);
   return adopted;
 }

@@ -1,115 +1,82 @@
-/** The key registry in this process's memory: what a gateway without Redis uses. It forgets all keys when it ends. */
+/** Keys in this process's memory: of a gateway without Redis, and keys that must end with the process. */
 import type { Clock } from '../clock.ts';
-import type { ApiKey, ImportedKey, IssuedKey, KeyHash, KeyRegistry, KeyStatus, NewKey } from './key.ts';
-import { adoptKey, issueKey, rotateKey, withStatus } from './lifecycle.ts';
-import { inOrderOfCreation } from './order.ts';
-import { parseImportedKey, parseNewKey } from './schema.ts';
+import type { ApiKey, KeyHash, KeyLookup } from './key.ts';
+import { type KeyChange, type KeyTable, type StoredKey, TableRegistry } from './registry.ts';
+import { serializeKey } from './schema.ts';
 
-/** Keys by both of their names. A key never changes either, so putting one replaces it under both. */
-class KeyTable {
+/** A key never changes its id or hash, so storing one replaces it under both. */
+class MemoryTable implements KeyTable {
   readonly #byHash = new Map<KeyHash, ApiKey>();
-  readonly #byId = new Map<string, ApiKey>();
+  readonly #hashOf = new Map<string, KeyHash>();
 
-  put(key: ApiKey): void {
-    this.#byHash.set(key.hash, key);
-    this.#byId.set(key.keyId, key);
-  }
-
-  withHash(hash: KeyHash): ApiKey | undefined {
+  get(hash: KeyHash): ApiKey | undefined {
     return this.#byHash.get(hash);
   }
 
-  withId(keyId: string): ApiKey | undefined {
-    return this.#byId.get(keyId);
+  set(key: ApiKey): void {
+    this.#byHash.set(key.hash, key);
+    this.#hashOf.set(key.keyId, key.hash);
   }
 
-  all(): ApiKey[] {
-    return [...this.#byId.values()];
+  async find({ ids = [], hashes = [] }: Parameters<KeyTable['find']>[0]): ReturnType<KeyTable['find']> {
+    const found = new Map<KeyHash, StoredKey>();
+    for (const hash of [...hashes, ...ids.map((id) => this.#hashOf.get(id) ?? '')]) {
+      const key = this.#byHash.get(hash);
+      if (key !== undefined) found.set(hash, { key, record: serializeKey(key) });
+    }
+    return found;
+  }
+
+  async all(): Promise<readonly ApiKey[]> {
+    return [...this.#byHash.values()];
+  }
+
+  async commit(changes: readonly KeyChange[]): Promise<boolean> {
+    const isCurrent = ({ key, replaces }: KeyChange): boolean => {
+      const current = this.#byHash.get(key.hash);
+      const owner = this.#hashOf.get(key.keyId) ?? key.hash;
+      return (current === undefined ? null : serializeKey(current)) === replaces && owner === key.hash;
+    };
+    if (!changes.every(isCurrent)) return false;
+    for (const { key } of changes) {
+      this.set({ ...key, lastUsedAtMs: this.#byHash.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs });
+    }
+    return true;
   }
 }
 
-class MemoryRegistry implements KeyRegistry {
-  readonly #keys = new KeyTable();
-  readonly #clock: Clock;
+export class MemoryRegistry extends TableRegistry implements KeyLookup {
+  readonly #table: MemoryTable;
+  readonly #now: () => number;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    const table = new MemoryTable();
+    super(table, clock);
+    this.#table = table;
+    this.#now = () => clock.nowMs();
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
-    return this.#keys.withHash(hash) ?? null;
+    return this.#table.get(hash) ?? null;
   }
 
   peek(hash: KeyHash): ApiKey | undefined {
-    return this.#keys.withHash(hash);
+    return this.#table.get(hash);
   }
 
-  async list(): Promise<readonly ApiKey[]> {
-    return this.#keys.all().toSorted(inOrderOfCreation);
-  }
-
-  async get(keyId: string): Promise<ApiKey | null> {
-    return this.#keys.withId(keyId) ?? null;
-  }
-
-  async create(key: NewKey): Promise<IssuedKey> {
-    const issued = issueKey(parseNewKey(key), this.#clock.nowMs());
-    this.#keys.put(issued.key);
-    return issued;
-  }
-
-  async setStatus(keyId: string, status: KeyStatus): Promise<ApiKey | null> {
-    const key = this.#keys.withId(keyId);
-    if (key === undefined) return null;
-    const changed = withStatus(key, status);
-    this.#keys.put(changed);
-    return changed;
-  }
-
-  async rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
-    const key = this.#keys.withId(keyId);
-    if (key === undefined) return null;
-    const { successor, retired } = rotateKey(key, this.#clock.nowMs(), overlapMs);
-    this.#keys.put(retired);
-    this.#keys.put(successor.key);
-    return successor;
-  }
-
-  async importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
-    // All of them are checked before the first is kept, so that an import happens whole or not at all.
-    const staged = new KeyTable();
-    const adopted: ApiKey[] = [];
-    let replaced = 0;
-    for (const input of keys) {
-      const imported = parseImportedKey(input);
-      const existing = this.#existing(imported, staged);
-      if (existing !== undefined) replaced += 1;
-      const key = adoptKey(imported, existing);
-      staged.put(key);
-      adopted.push(key);
-    }
-    for (const key of adopted) this.#keys.put(key);
-    return { added: adopted.length - replaced, replaced };
-  }
-
-  touch(key: ApiKey): void {
-    const current = this.#keys.withId(key.keyId);
-    const nowMs = this.#clock.nowMs();
-    if (current === undefined || current.lastUsedAtMs === nowMs) return;
-    this.#keys.put({ ...current, lastUsedAtMs: nowMs });
-  }
-
-  #existing(imported: ImportedKey, staged: KeyTable): ApiKey | undefined {
-    return (
-      staged.withId(imported.keyId) ??
-      staged.withHash(imported.hash) ??
-      this.#keys.withId(imported.keyId) ??
-      this.#keys.withHash(imported.hash)
-    );
+  touch({ hash }: ApiKey): void {
+    const key = this.#table.get(hash);
+    const nowMs = this.#now();
+    if (key !== undefined && key.lastUsedAtMs !== nowMs) this.#table.set({ ...key, lastUsedAtMs: nowMs });
   }
 }
 
-/** A registry in memory. `list` is in the order of creation; `create` and `importKeys` may also throw InvalidKeyError. */
-export function createMemoryRegistry({ clock }: { readonly clock: Clock }): KeyRegistry {
-  return new MemoryRegistry(clock);
+/** Looks a key up among the memory's, which answer at once, and asks `other` for the rest. */
+export function overlayLookup(memory: MemoryRegistry, other: KeyLookup): KeyLookup {
+  return {
+    find: async (hash) => memory.peek(hash) ?? (await other.find(hash)),
+    peek: (hash) => memory.peek(hash) ?? other.peek(hash),
+    isIssued: (hash) => memory.peek(hash) !== undefined || other.isIssued?.(hash) === true,
+    touch: (key) => (memory.peek(key.hash) === undefined ? other : memory).touch(key),
+  };
 }

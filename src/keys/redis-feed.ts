@@ -1,34 +1,34 @@
 /**
- * Hears of every change of the key registry, and knows when it doesn't. Four times a second the process sends itself a
- * beat through Redis, on the way that changes take too. A beat that arrives proves that everything published before it
- * was sent has arrived, and it carries the registry's version: another one than that of the last change heard of means
- * that some were missed. So a connection that is cut is noticed at once, and one that silently delivers nothing, or
- * delivers late, after `DEAF_AFTER_MS` at the latest.
+ * The changes of the key registry as they are published, and whether all of them arrive. Four times a second the process
+ * sends itself a heartbeat through Redis, along the way of the changes. A heartbeat that arrives proves that every change
+ * published before it was sent has arrived, and it carries the registry's version: another version than that of the last
+ * change means that some were missed. So a cut connection is noticed at once, and one that silently delivers nothing, or
+ * delivers late, after `LOST_AFTER_MS`.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
+import { type RedisLink, replyCode } from '../redis/connection.ts';
 import { channelName } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import { type RedisLink, replyCode } from '../redis/connection.ts';
+import type { Timers } from '../timers.ts';
 import type { KeyHash } from './key.ts';
-import type { Trust } from './known-keys.ts';
-import { parseBeat, parseChange } from './redis-feed-messages.ts';
-import { changesChannel, VERSION } from './redis-key-table.ts';
+import type { SyncState } from './key-cache.ts';
+import { changesChannel, VERSION } from './redis-table.ts';
 
-const BEAT_EVERY_MS = 250;
-/** Since the last beat that arrived was sent. Longer than a beat that isn't answered takes to be given up. */
-const DEAF_AFTER_MS = 900;
-/** A beat that Redis hasn't answered for so long won't be: whatever else is silent is so for the same reason. */
+const HEARTBEAT_EVERY_MS = 250;
+/** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
+const LOST_AFTER_MS = 900;
+/** A heartbeat unanswered for so long won't be answered: any other silence then has the same cause. */
 const UNANSWERED_AFTER_MS = 100;
-/** Just cut off or just back, a process misses one at most. */
-const MAX_UNHEARD = 2;
-const MAX_AWAITED_BEATS = 8;
-/** After so many that were answered and not heard, and again after as many, the connection for messages is made anew. */
-const RENEW_AFTER_UNHEARD = 8;
-/** Refusals of whatever is asked: a Cluster without most of its primaries, a Redis that reads its data or lost its primary. */
+/** A connection that was just cut, or just came back, misses one at most. */
+const MAX_MISSED = 2;
+const MAX_AWAITED = 8;
+/** After so many that were answered and did not arrive, and again after as many, the subscriber connects anew. */
+const RECONNECT_AFTER_MISSED = 8;
+/** Refusals of every command: a Cluster without most of its primaries, a Redis that loads its data or lost its primary. */
 const REFUSES_ALL = new Set(['CLUSTERDOWN', 'LOADING', 'MASTERDOWN']);
 
-const BEAT = defineScript(
+const HEARTBEAT = defineScript(
   'keysBeat',
   `
 redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
@@ -36,34 +36,38 @@ return 1
 `,
 );
 
+const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
+const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
+
 export interface RedisFeedOptions {
   readonly link: RedisLink;
   readonly clock: Clock;
+  readonly timers: Timers;
   /** These keys were changed, which made that version. */
-  readonly onChanged: (hashes: readonly KeyHash[], version: string) => void;
+  readonly onChange: (hashes: readonly KeyHash[], version: string) => void;
   /** Changes were missed: any key may have changed. */
-  readonly onMissed: () => void;
-  /** Beats that Redis has answered are not heard any more. */
-  readonly onDeaf: () => void;
-  /** Before each beat but the first: what came of those before. */
-  readonly onBeat: (trust: Trust) => void;
+  readonly onGap: () => void;
+  /** Called with each heartbeat while changes are being missed: Redis answers, and several heartbeats did not arrive. */
+  readonly onMissing: () => void;
+  /** Called before each heartbeat but the first: the result of those before. */
+  readonly onState: (state: SyncState) => void;
 }
 
 export class RedisFeed {
   readonly #options: RedisFeedOptions;
-  readonly #beatChannel = channelName('keys', 'beat', randomUUID());
-  readonly #endings: (() => void)[] = [];
-  /** When the beats that may still arrive were sent. */
+  readonly #channel = channelName('keys', 'beat', randomUUID());
+  readonly #unsubscribe: (() => void)[] = [];
+  /** When the heartbeats that may still arrive were sent, by their number. */
   readonly #sentAtMs = new Map<number, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #cancelNext = (): void => {};
   #lastNumber = 0;
-  /** When the beat under way was sent, by performance.now(). */
-  #beatingSinceMs: number | null = null;
+  #isSending = false;
+  #isUnanswered = false;
   #isClosed = false;
-  /** Beats in a row that were answered and not heard, with the one under way. */
-  #unheard = 0;
+  /** Heartbeats in a row that were answered and did not arrive, with the one under way. */
+  #missed = 0;
   #version: string | null = null;
-  #heardAtMs = Number.NEGATIVE_INFINITY;
+  #arrivedSentAtMs = Number.NEGATIVE_INFINITY;
   #doesRedisAnswer = false;
 
   constructor(options: RedisFeedOptions) {
@@ -73,98 +77,95 @@ export class RedisFeed {
   start(): void {
     const { link } = this.#options;
     const { subscriber } = link;
-    this.#endings.push(
-      // In this order: where beats arrive, changes do.
-      subscriber.listen(changesChannel(link), (message) => this.#hearChange(message)),
-      subscriber.listen(this.#beatChannel, (message) => this.#hearBeat(message)),
-      subscriber.onDown(() => this.#lose()),
-      // Not to wait for the next beat when there is something to hear again.
+    this.#unsubscribe.push(
+      // In this order: if heartbeats arrive, changes do.
+      subscriber.listen(changesChannel(link), (message) => this.#onChange(message)),
+      subscriber.listen(this.#channel, (message) => this.#onHeartbeat(message)),
+      subscriber.onDown(() => this.#loseSync()),
+      // At once, so that the state does not wait for the next heartbeat.
       subscriber.onUp(() => void this.#beat()),
       link.onUp(() => void this.#beat()),
     );
     void this.#beat();
   }
 
-  /** How far what is remembered can be trusted now. */
-  trust(): Trust {
-    if (this.#nowMs() - this.#heardAtMs <= DEAF_AFTER_MS) return 'heard';
-    return this.#doesRedisAnswer && !this.#isUnanswered() ? 'deaf' : 'offline';
+  /** How far copies may be used now. */
+  state(): SyncState {
+    if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'synced';
+    return this.#doesRedisAnswer && !this.#isUnanswered ? 'subscriptionLost' : 'disconnected';
   }
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    for (const end of this.#endings) end();
-    this.#lose();
+    this.#cancelNext();
+    for (const end of this.#unsubscribe) end();
+    this.#loseSync();
   }
 
   #nowMs(): number {
     return this.#options.clock.nowMicros() / 1000;
   }
 
-  #lose(): void {
-    this.#heardAtMs = Number.NEGATIVE_INFINITY;
+  #loseSync(): void {
+    this.#arrivedSentAtMs = Number.NEGATIVE_INFINITY;
     this.#sentAtMs.clear();
   }
 
-  #hearChange(message: string): void {
-    const change = parseChange(message);
-    const isNext = change !== null && change.before === this.#version;
-    this.#version = change?.after ?? null;
-    if (change !== null && change.hashes !== null) this.#options.onChanged(change.hashes, change.after);
-    if (!isNext || change.hashes === null) this.#options.onMissed();
+  #onChange(message: string): void {
+    const [, before, after = null, hashes] = CHANGE_MESSAGE.exec(message) ?? [];
+    const isNext = before !== undefined && before === this.#version;
+    this.#version = after;
+    const isNamed = after !== null && hashes !== undefined && hashes !== '*';
+    if (isNamed) this.#options.onChange(hashes.split(','), after);
+    if (!isNext || !isNamed) this.#options.onGap();
   }
 
-  #hearBeat(message: string): void {
-    const beat = parseBeat(message);
-    const sentAtMs = beat === null ? undefined : this.#sentAtMs.get(beat.number);
-    if (beat === null || sentAtMs === undefined) return;
-    this.#sentAtMs.delete(beat.number);
-    this.#unheard = 0;
-    if (beat.version !== this.#version) {
-      this.#version = beat.version;
-      this.#options.onMissed();
+  #onHeartbeat(message: string): void {
+    const [, number, version] = HEARTBEAT_MESSAGE.exec(message) ?? [];
+    const sentAtMs = this.#sentAtMs.get(Number(number));
+    if (version === undefined || sentAtMs === undefined) return;
+    this.#sentAtMs.delete(Number(number));
+    this.#missed = 0;
+    if (version !== this.#version) {
+      this.#version = version;
+      this.#options.onGap();
     }
-    this.#heardAtMs = Math.max(this.#heardAtMs, sentAtMs);
+    this.#arrivedSentAtMs = Math.max(this.#arrivedSentAtMs, sentAtMs);
   }
 
-  /** Never rejects. The command's own timeout bounds it. */
+  /** Sends a heartbeat, and the next one later. Never rejects. The command's own timeout bounds it. */
   async #beat(): Promise<void> {
-    if (this.#beatingSinceMs !== null || this.#isClosed) return;
-    clearTimeout(this.#timer);
-    // Now and not with the answer, which may come just before what it answers is heard.
-    if (this.#lastNumber > 0) this.#options.onBeat(this.trust());
-    if (this.#unheard >= MAX_UNHEARD) this.#options.onDeaf();
-    if (this.#unheard % RENEW_AFTER_UNHEARD === RENEW_AFTER_UNHEARD - 1) this.#options.link.subscriber.renew();
-    this.#unheard += 1;
-    const startedAtMs = performance.now();
-    this.#beatingSinceMs = startedAtMs;
+    if (this.#isSending || this.#isClosed) return;
+    const { link, timers, onState, onMissing } = this.#options;
+    this.#cancelNext();
+    // Now and not after the answer, which may come just before the heartbeat arrives.
+    if (this.#lastNumber > 0) onState(this.state());
+    if (this.#missed >= MAX_MISSED) onMissing();
+    if (this.#missed % RECONNECT_AFTER_MISSED === RECONNECT_AFTER_MISSED - 1) link.subscriber.renew();
+    this.#missed += 1;
+    this.#isSending = true;
+    const answered = timers.after(UNANSWERED_AFTER_MS, () => {
+      this.#isUnanswered = true;
+    });
     try {
-      await runScript(this.#options.link, BEAT, {
-        keys: [VERSION],
-        args: [this.#beatChannel, this.#nextNumber()],
-      });
+      await runScript(link, HEARTBEAT, { keys: [VERSION], args: [this.#channel, this.#nextNumber()] });
       this.#doesRedisAnswer = true;
     } catch (error) {
       const code = replyCode(error);
-      // A Redis that refuses a beat can still be asked, unless it is that it can't be.
+      // A Redis that refuses a heartbeat can still be asked for keys, unless it refuses everything.
       this.#doesRedisAnswer = code !== null && !REFUSES_ALL.has(code);
-      this.#unheard = 0;
+      this.#missed = 0;
     }
-    this.#beatingSinceMs = null;
-    if (this.#isClosed) return;
-    const pauseMs = Math.max(0, BEAT_EVERY_MS - (performance.now() - startedAtMs));
-    this.#timer = setTimeout(() => void this.#beat(), pauseMs).unref();
-  }
-
-  #isUnanswered(): boolean {
-    return this.#beatingSinceMs !== null && performance.now() - this.#beatingSinceMs > UNANSWERED_AFTER_MS;
+    answered();
+    this.#isSending = false;
+    this.#isUnanswered = false;
+    if (!this.#isClosed) this.#cancelNext = timers.after(HEARTBEAT_EVERY_MS, () => void this.#beat());
   }
 
   #nextNumber(): number {
     this.#lastNumber += 1;
     this.#sentAtMs.set(this.#lastNumber, this.#nowMs());
-    this.#sentAtMs.delete(this.#lastNumber - MAX_AWAITED_BEATS);
+    this.#sentAtMs.delete(this.#lastNumber - MAX_AWAITED);
     return this.#lastNumber;
   }
 }

@@ -1,214 +1,158 @@
 /**
- * The key registry that all processes of a fleet share, with a memory in each of them. What is remembered is used as long
- * as every change is heard of (`RedisFeed`); where one may have been missed each key is confirmed before it is used; and
- * where Redis can't be asked, a key that it confirmed within the grace stays good, and nothing else is let in.
+ * The key registry that all processes share, with copies in each of them (C8). While every change arrives (`RedisFeed`),
+ * copies are used without asking; if changes may be missed, each key is confirmed before it is used; and while Redis does
+ * not answer, keys that it confirmed within the grace stay good, and no other is let in.
  */
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
+import type { Timers } from '../timers.ts';
 import { IssuedHashes } from './issued-hashes.ts';
-import { KeyFlights } from './key-flights.ts';
-import { KeyUses } from './key-uses.ts';
-import {
-  type ApiKey,
-  type ImportedKey,
-  type IssuedKey,
-  type KeyHash,
-  type KeyRegistry,
-  type KeyStatus,
-  type NewKey,
-  RegistryUnavailableError,
-} from './key.ts';
-import { KnownKeys, type Trust } from './known-keys.ts';
+import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
+import { KeyCache, type SyncState } from './key-cache.ts';
 import { RedisFeed } from './redis-feed.ts';
-import { createRedisKeyStore } from './redis-key-store.ts';
-import { RedisKeyTable } from './redis-key-table.ts';
+import { RedisKeyTable } from './redis-table.ts';
+import { TableRegistry } from './registry.ts';
 
+/** A key in use is confirmed again after that time. */
 const CONFIRM_EVERY_MS = 30_000;
-const UNKNOWN_MS = 5000;
-const FLUSH_EVERY_MS = 30_000;
-const MAX_OWN_VERSIONS = 100;
-
-/** They report, for logs and metrics, and must not throw. Messages of errors are private. */
-export interface RedisRegistryHooks {
-  readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
-  /** Told of each change in how far the memory can be trusted. */
-  readonly onTrust?: (trust: Trust) => void;
-}
+const WRITE_USES_EVERY_MS = 30_000;
 
 export interface RedisRegistryOptions {
   /** To the state Redis. It stays its owner's to close, after the registry. */
   readonly link: RedisLink;
   readonly clock: Clock;
-  /** How long a key that Redis has confirmed stays good while Redis can't be asked. */
+  readonly timers: Timers;
+  /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
-  /** A key in use is confirmed again after that time. */
-  readonly confirmEveryMs?: number;
-  readonly maxKnown?: number;
-  readonly maxUnknown?: number;
-  readonly hooks?: RedisRegistryHooks;
+  /** Called for each record that `list` leaves out. The message is private. */
+  readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
+  /** Called at each change of how far copies may be used. */
+  readonly onSyncState?: (state: SyncState) => void;
 }
 
-export interface RedisRegistry extends KeyRegistry {
-  isIssued(hash: KeyHash): boolean;
-  /** How far the memory can be trusted now: `heard` where all is well. */
-  trust(): Trust;
-  /** Hands on the last uses and stops listening. Never rejects. */
-  close(): Promise<void>;
-}
-
-class RememberingRegistry implements RedisRegistry {
-  readonly #clock: Clock;
-  readonly #hooks: RedisRegistryHooks;
-  readonly #store: KeyRegistry;
-  readonly #known: KnownKeys;
+/** For gateways. It starts at once, whether Redis answers or not. */
+export class RedisRegistry extends TableRegistry implements KeyLookup {
+  readonly #options: RedisRegistryOptions;
+  readonly #table: RedisKeyTable;
+  readonly #cache: KeyCache;
   readonly #issued: IssuedHashes;
-  readonly #flights: KeyFlights<ApiKey | null>;
-  readonly #uses: KeyUses;
   readonly #feed: RedisFeed;
-  readonly #flushTimer: NodeJS.Timeout;
-  /** Made by changes of this process that were taken note of already. */
-  readonly #ownVersions = new LRUCache<string, true>({ max: MAX_OWN_VERSIONS });
-  #lastTrust: Trust | null = null;
+  /** Versions that changes of this process made, and that the feed has not brought back yet. */
+  readonly #ownVersions = new Set<string>();
+  /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
+  #uses = new Map<KeyHash, number>();
+  #writing: Promise<void> = Promise.resolve();
+  #cancelWrite = (): void => {};
+  #state: SyncState | null = null;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, clock, graceMs, confirmEveryMs = CONFIRM_EVERY_MS, hooks = {}, ...bounds } = options;
-    const table = new RedisKeyTable(link);
-    this.#clock = clock;
-    this.#hooks = hooks;
-    this.#store = createRedisKeyStore({
+    const { link, clock, timers, graceMs } = options;
+    const table = new RedisKeyTable({
       redis: link,
-      clock,
-      onBrokenRecord: (error) => hooks.onBrokenRecord?.(error),
+      onBrokenRecord: options.onBrokenRecord,
       onCommitted: (hashes, version) => {
-        this.#ownVersions.set(version, true);
-        this.#onChanged(hashes);
+        this.#ownVersions.add(version);
+        this.#dropCopies(hashes);
       },
     });
-    this.#known = new KnownKeys({ confirmEveryMs, trustMs: graceMs, graceMs, unknownMs: UNKNOWN_MS, ...bounds });
+    super(table, clock);
+    this.#options = options;
+    this.#table = table;
     this.#issued = new IssuedHashes(() => table.hashes());
-    this.#flights = new KeyFlights({
-      ask: (hash) => this.#store.find(hash),
-      onAnswer: (hash, key, askedAtMs) => this.#known.remember(hash, key, askedAtMs),
-      nowMs: () => this.#nowMs(),
+    this.#cache = new KeyCache({
+      ask: (hash) => table.get(hash),
+      nowMs: () => clock.nowMicros() / 1000,
+      confirmEveryMs: CONFIRM_EVERY_MS,
+      freshMs: graceMs,
+      graceMs,
     });
-    this.#uses = new KeyUses((uses) => table.noteUses(uses));
     this.#feed = new RedisFeed({
       link,
       clock,
-      onChanged: (hashes, version) => {
-        // What was read since this process made that change is no older than it.
-        if (!this.#ownVersions.delete(version)) this.#onChanged(hashes);
+      timers,
+      onChange: (hashes, version) => {
+        // Copies made since this process's own change are no older than it.
+        if (!this.#ownVersions.delete(version)) this.#dropCopies(hashes);
       },
-      onMissed: () => this.#onMissed(),
-      // What is remembered would only grow wrong; it is not used even before, since the feed says so. But a Redis that then
-      // fails must not lock everybody out: what it confirmed lately stays good once it was asked in vain (C8).
-      onDeaf: () => this.#known.distrustAll(),
-      onBeat: (trust) => this.#onBeat(trust),
+      onGap: () => this.#onGap(),
+      onMissing: () => this.#cache.invalidateAll(),
+      onState: (state) => this.#onState(state),
     });
     this.#feed.start();
-    this.#flushTimer = setInterval(() => void this.#uses.flush(), FLUSH_EVERY_MS).unref();
+    this.#scheduleWrite();
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
-    const known = this.#recall(hash);
-    if (known !== undefined) return known;
+    const copy = this.#cache.get(hash, this.#feed.state());
+    if (copy !== undefined) return copy;
     try {
-      return await this.#flights.join(hash);
+      return await this.#cache.load(hash);
     } catch (error) {
-      if (!(error instanceof RegistryUnavailableError)) throw error;
-      const key = this.#known.withinGrace(hash, this.#nowMs());
-      if (key === null) throw error;
-      return key;
+      const confirmed = error instanceof RegistryUnavailableError ? this.#cache.lastConfirmed(hash) : null;
+      if (confirmed === null) throw error;
+      return confirmed;
     }
   }
 
   peek(hash: KeyHash): ApiKey | undefined {
-    return this.#recall(hash) ?? undefined;
+    return this.#cache.get(hash, this.#feed.state()) ?? undefined;
   }
 
   isIssued(hash: KeyHash): boolean {
     return this.#issued.has(hash);
   }
 
-  list(): Promise<readonly ApiKey[]> {
-    return this.#store.list();
+  touch({ hash }: ApiKey): void {
+    this.#uses.set(hash, this.#options.clock.nowMs());
   }
 
-  get(keyId: string): Promise<ApiKey | null> {
-    return this.#store.get(keyId);
-  }
-
-  create(key: NewKey): Promise<IssuedKey> {
-    return this.#store.create(key);
-  }
-
-  setStatus(keyId: string, status: KeyStatus): Promise<ApiKey | null> {
-    return this.#store.setStatus(keyId, status);
-  }
-
-  rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
-    return this.#store.rotate(keyId, overlapMs);
-  }
-
-  importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
-    return this.#store.importKeys(keys);
-  }
-
-  touch(key: ApiKey): void {
-    this.#uses.note(key.hash, this.#clock.nowMs());
-  }
-
-  trust(): Trust {
-    return this.#feed.trust();
-  }
-
+  /** Writes the last uses and stops listening. Never rejects. */
   async close(): Promise<void> {
-    clearInterval(this.#flushTimer);
+    this.#cancelWrite();
     this.#feed.close();
-    await this.#uses.flush();
+    await this.#writeUses();
   }
 
-  /** What memory says: null for a key that was never issued, undefined where Redis must be asked. */
-  #recall(hash: KeyHash): ApiKey | null | undefined {
-    const recollection = this.#known.recall(hash, this.#nowMs(), this.#feed.trust());
-    if (recollection.kind === 'unsure') return undefined;
-    if (recollection.kind === 'none') return null;
-    // Not being able to confirm it now is no news: the grace bounds how long that may go on.
-    if (recollection.isDue) this.#flights.join(hash).catch(() => undefined);
-    return recollection.key;
-  }
-
-  #nowMs(): number {
-    return this.#clock.nowMicros() / 1000;
-  }
-
-  #onChanged(hashes: readonly KeyHash[]): void {
-    for (const hash of hashes) {
-      this.#known.forget(hash);
-      this.#flights.overtake(hash);
-    }
+  #dropCopies(hashes: readonly KeyHash[]): void {
+    for (const hash of hashes) this.#cache.delete(hash);
     this.#issued.add(hashes);
   }
 
-  #onMissed(): void {
-    this.#known.doubtAll();
-    this.#flights.overtakeAll();
-    this.#issued.doubt();
-    void this.#issued.catchUp();
+  #onGap(): void {
+    this.#ownVersions.clear();
+    this.#cache.markStale();
+    this.#issued.markIncomplete();
+    void this.#issued.refresh();
   }
 
-  #onBeat(trust: Trust): void {
-    if (trust !== this.#lastTrust) this.#hooks.onTrust?.(trust);
-    this.#lastTrust = trust;
-    if (trust !== 'offline') void this.#issued.catchUp();
+  #onState(state: SyncState): void {
+    if (state !== this.#state) this.#options.onSyncState?.(state);
+    this.#state = state;
+    if (state !== 'disconnected') void this.#issued.refresh();
   }
-}
 
-/**
- * A registry over the state Redis, for a gateway. It returns at once; while Redis can't be asked, `find` rejects with
- * RegistryUnavailableError but for keys that Redis has confirmed within `graceMs`.
- */
-export function createRedisRegistry(options: RedisRegistryOptions): RedisRegistry {
-  return new RememberingRegistry(options);
+  #scheduleWrite(): void {
+    this.#cancelWrite = this.#options.timers.after(WRITE_USES_EVERY_MS, () => {
+      void this.#writeUses();
+      this.#scheduleWrite();
+    });
+  }
+
+  /** One at a time, so that an older time is never written after a newer one. */
+  #writeUses(): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#writeUsesNow());
+    return this.#writing;
+  }
+
+  /** Never rejects: uses that cannot be written are kept for the next time. */
+  async #writeUsesNow(): Promise<void> {
+    const uses = this.#uses;
+    if (uses.size === 0) return;
+    this.#uses = new Map();
+    try {
+      await this.#table.recordUses(uses);
+    } catch {
+      this.#uses = new Map([...uses, ...this.#uses]);
+    }
+  }
 }

@@ -3,7 +3,7 @@
  * `Retry-After` (RFC 9110, section 10.2.3), and `RateLimit-Policy` and `RateLimit` of the IETF draft
  * draft-ietf-httpapi-ratelimit-headers.
  */
-import type { QuotaStanding, WindowState } from './quota.ts';
+import type { QuotaUsage, WindowState } from './limiter.ts';
 
 const MICROS_PER_SECOND = 1_000_000;
 
@@ -31,7 +31,7 @@ export function rateLimitHeaders({
   hour,
   nowMicros,
   retryAtMicros,
-}: QuotaStanding & Refusable): Record<string, string> {
+}: QuotaUsage & Refusable): Record<string, string> {
   const isHourActive = hour.remaining < minute.remaining;
   const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);

@@ -56,25 +56,33 @@ const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const MAX_PORT = 65_535;
 
-const TLS_OPTIONS = ['tlsCaFile', 'tlsCertFile', 'tlsKeyFile', 'tlsServerName'] as const;
-const SENTINEL_OPTIONS = ['sentinelUsername', 'sentinelPassword'] as const;
+const KINDS: Readonly<Record<string, RedisAddress['kind']>> = { cluster: 'cluster', sentinel: 'sentinel' };
 
 /** Throws RedisAddressError. */
 export function parseRedisAddress(url: string): RedisAddress {
-  const [, scheme = '', kindName = 'single', userInfo = '', hosts, path = '', query = ''] = FORM.exec(url) ?? [];
+  const [, scheme = '', kindName = '', userInfo = '', hosts, path = '', query = ''] = FORM.exec(url) ?? [];
   if (hosts === undefined) throw new RedisAddressError(`it is none of ${ADDRESS_FORMS}`);
-  const kind = kindOf(kindName.toLowerCase());
+  const kind = KINDS[kindName.toLowerCase()] ?? 'single';
   const isTls = scheme.toLowerCase() === 'rediss';
-  const options = parseOptions(query, { kind, isTls });
+  const options = parseOptions(query, [
+    'family',
+    ...(isTls ? ['tlsCaFile', 'tlsCertFile', 'tlsKeyFile', 'tlsServerName'] : []),
+    ...(kind === 'sentinel' ? ['sentinelUsername', 'sentinelPassword'] : []),
+  ]);
   const option = (name: string): string | null => options.get(name) ?? null;
-  const [name, database, ...rest] = kind === 'sentinel' ? path.split('/') : ['', path];
+  const [primary = '', database = '', ...rest] = kind === 'sentinel' ? path.split('/') : ['', path];
+  if (kind === 'sentinel' && primary === '') {
+    throw new RedisAddressError('it lacks the name of the primary: redis+sentinel://host:port,host:port/primary');
+  }
   if (rest.length > 0) throw new RedisAddressError('what follows the name of the primary is its database, and no more');
+  const colon = userInfo.indexOf(':');
+  const [user, password] = colon < 0 ? [userInfo, ''] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
   return {
     kind,
     nodes: parseNodes(hosts, kind),
-    primary: parsePrimary(name ?? '', kind),
-    db: parseDatabase(database ?? '', kind),
-    credentials: parseCredentials(userInfo),
+    primary: decoded(primary),
+    db: parseDatabase(database, kind),
+    credentials: { username: decoded(user) || null, password: decoded(password) || null },
     sentinelCredentials: { username: option('sentinelUsername'), password: option('sentinelPassword') },
     tls: isTls ? parseTls(option) : null,
     family: parseFamily(option('family')),
@@ -92,13 +100,7 @@ export function describeNode({ host, port }: RedisNode): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-type Kind = RedisAddress['kind'];
-
-function kindOf(name: string): Kind {
-  return name === 'cluster' || name === 'sentinel' ? name : 'single';
-}
-
-function parseNodes(hosts: string, kind: Kind): RedisAddress['nodes'] {
+function parseNodes(hosts: string, kind: RedisAddress['kind']): RedisAddress['nodes'] {
   const [first, ...more] = hosts.split(',').map((text) => parseNode(text, kind));
   if (first === undefined) throw new RedisAddressError('it names no host');
   if (kind === 'single' && more.length > 0) {
@@ -109,30 +111,17 @@ function parseNodes(hosts: string, kind: Kind): RedisAddress['nodes'] {
   return [first, ...more];
 }
 
-function parseNode(text: string, kind: Kind): RedisNode {
+function parseNode(text: string, kind: RedisAddress['kind']): RedisNode {
   const [, host, port = String(kind === 'sentinel' ? SENTINEL_PORT : REDIS_PORT)] = NODE.exec(text) ?? [];
   if (host === undefined) throw new RedisAddressError('a host in it is neither a name nor an IP address');
   if (Number(port) > MAX_PORT) throw new RedisAddressError(`a port is at most ${MAX_PORT}`);
   return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
 }
 
-function parsePrimary(name: string, kind: Kind): string {
-  if (kind === 'sentinel' && name === '') {
-    throw new RedisAddressError('it lacks the name of the primary: redis+sentinel://host:port,host:port/primary');
-  }
-  return decoded(name);
-}
-
-function parseDatabase(text: string, kind: Kind): number {
+function parseDatabase(text: string, kind: RedisAddress['kind']): number {
   if (!DATABASE.test(text)) throw new RedisAddressError('its database is no number');
   if (kind === 'cluster' && Number(text) !== 0) throw new RedisAddressError('a Cluster has database 0 alone');
   return Number(text);
-}
-
-function parseCredentials(userInfo: string): Credentials {
-  const colon = userInfo.indexOf(':');
-  const [user, password] = colon < 0 ? [userInfo, ''] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
-  return { username: decoded(user) || null, password: decoded(password) || null };
 }
 
 function parseTls(option: (name: string) => string | null): TlsNames {
@@ -151,21 +140,16 @@ function parseFamily(text: string | null): 0 | 4 | 6 {
   throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
 }
 
-function parseOptions(query: string, about: { kind: Kind; isTls: boolean }): ReadonlyMap<string, string> {
-  const known: readonly string[] = [
-    'family',
-    ...(about.isTls ? TLS_OPTIONS : []),
-    ...(about.kind === 'sentinel' ? SENTINEL_OPTIONS : []),
-  ];
+/** Throws RedisAddressError for an option that is not among the known ones. */
+function parseOptions(query: string, known: readonly string[]): ReadonlyMap<string, string> {
   const options = new Map<string, string>();
   for (const part of query.split('&').filter((text) => text !== '')) {
-    const equals = part.indexOf('=');
-    const name = decoded(equals < 0 ? part : part.slice(0, equals));
+    const [name = '', ...value] = part.split('=').map(decoded);
     if (!known.includes(name)) {
       const which = /^[A-Za-z]{1,40}$/.test(name) ? name : 'of another name';
       throw new RedisAddressError(`it has no option ${which}: there are ${known.join(', ')}`);
     }
-    options.set(name, equals < 0 ? '' : decoded(part.slice(equals + 1)));
+    options.set(name, value.join('='));
   }
   return options;
 }

@@ -3,10 +3,13 @@
  * messages, with bounded waits, and whether Redis answers. Nothing is queued while it does not, and no command is sent
  * twice.
  */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { ClusterHealth, ConnectionHealth, type Health } from './health.ts';
+import { ClusterHealth, ConnectionHealth, type Health, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
+import { beforeDeadline } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
@@ -47,46 +50,12 @@ export interface RedisServer {
   readonly client: RedisClient;
 }
 
-export interface RedisLink {
-  readonly role: RedisRole;
-  /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
-  readonly kind: RedisAddress['kind'];
-  /** The number of the database that its keys are in. */
-  readonly db: number;
-  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
-  readonly client: RedisClient;
-  /**
-   * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and after `timeoutMs`
-   * without an answer; then Redis counts as down until a probe is answered, so that nothing else waits for it.
-   */
-  run<T>(send: (client: RedisClient) => Promise<T>): Promise<T>;
-  /** For messages, on a connection of its own that can be lost while `client` is up. */
-  readonly subscriber: RedisSubscriber;
-  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
-  servers(): readonly RedisServer[];
-  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
-  ping(): Promise<void>;
-  /** Whether Redis answered lately. False until the first connection stands. */
-  isUp(): boolean;
-  /** Calls back at each change to up; returns a function that ends this. */
-  onUp(listener: () => void): () => void;
-  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
-  onDown(listener: (reason: Error) => void): () => void;
-  /** Drops all connections. Answers still awaited reject. */
-  close(): Promise<void>;
-}
-
 /** What sends commands to keys needs no more of a link. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
 /** A command was not sent, so what it asks for was certainly not done. */
 export class NotSentError extends Error {
   override readonly name = 'NotSentError';
-}
-
-/** No answer came in time: what was asked for may have been done or not. */
-export class RedisTimeoutError extends Error {
-  override readonly name = 'RedisTimeoutError';
 }
 
 /** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
@@ -120,73 +89,131 @@ const MOVING_RETRY_MS = 10;
 const SLOTS_REFRESH_MS = 2000;
 
 /** What differs between a single Redis, a primary of Sentinels and a Cluster. */
-interface Connections extends Pick<RedisLink, 'client' | 'servers' | 'ping'> {
+interface Connections {
+  readonly client: RedisClient;
   readonly health: Health;
   readonly subscriber: RedisSubscriber;
+  servers(): readonly RedisServer[];
   canSend(): boolean;
   disconnect(): void;
 }
 
-/**
- * Opens a link. It returns at once: a Redis that can't be reached is a link that is down and goes on trying, at least
- * once a second. Throws RedisAddressError for what is no address of a Redis.
- */
-export function openRedis({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions): RedisLink {
-  const address = parseRedisAddress(url);
-  const about = { name: `evalgate-${role}`, timeoutMs };
-  const connections = address.kind === 'cluster' ? connectToCluster(address, about) : connectToOne(address, about);
-  const { client, health, subscriber } = connections;
-  health.onUp(() => hooks.onUp?.(role));
-  health.onDown((reason) => hooks.onDown?.(role, reason));
+/** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
+export class RedisLink {
+  readonly role: RedisRole;
+  /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
+  readonly kind: RedisAddress['kind'];
+  /** The number of the database that its keys are in. */
+  readonly db: number;
+  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
+  readonly client: RedisClient;
+  /** For messages, on a connection of its own that can be lost while `client` is up. */
+  readonly subscriber: RedisSubscriber;
+  readonly #connections: Connections;
+  readonly #hooks: RedisHooks;
+  readonly #timeoutMs: number;
+  readonly #timeoutListeners = new Set<() => void>();
+  #isInDoubt = false;
 
-  // ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
-  // Redis; so commands are timed here, where they are sent.
-  const run = async <T>(send: (client: RedisClient) => Promise<T>): Promise<T> => {
-    if (!connections.canSend()) {
-      hooks.onCommand?.(role, 'unsent', 0);
-      throw new NotSentError(`the ${role} Redis does not answer`);
+  /** Throws RedisAddressError for what is no address of a Redis. */
+  constructor({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
+    const address = parseRedisAddress(url);
+    const about = { name: `evalgate-${role}`, timeoutMs };
+    const connections = address.kind === 'cluster' ? connectToCluster(address, about) : connectToOne(address, about);
+    this.role = role;
+    this.kind = address.kind;
+    this.db = address.db;
+    this.client = connections.client;
+    this.subscriber = connections.subscriber;
+    this.#connections = connections;
+    this.#hooks = hooks;
+    this.#timeoutMs = timeoutMs;
+    // Before any other listener, so that those who hear that it is up can send.
+    this.onUp(() => {
+      this.#isInDoubt = false;
+    });
+    this.onUp(() => hooks.onUp?.(role));
+    this.onDown((reason) => hooks.onDown?.(role, reason));
+  }
+
+  /**
+   * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and with RedisTimeoutError
+   * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
+   * waits for it (R6).
+   *
+   * ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
+   * Redis; so commands are timed here.
+   */
+  async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
+    if (this.#isInDoubt || !this.#connections.canSend()) {
+      this.#hooks.onCommand?.(this.role, 'unsent', 0);
+      throw new NotSentError(`the ${this.role} Redis does not answer`);
     }
     const sentAtMs = performance.now();
+    const report = (outcome: CommandOutcome): void => {
+      this.#hooks.onCommand?.(this.role, outcome, (performance.now() - sentAtMs) / 1000);
+    };
     try {
-      const reply = await beforeDeadline(send(client), timeoutMs);
-      hooks.onCommand?.(role, 'answered', (performance.now() - sentAtMs) / 1000);
+      const reply = await beforeDeadline(send(this.client), this.#timeoutMs);
+      report('answered');
       return reply;
     } catch (error) {
-      const isTimeout = error instanceof RedisTimeoutError;
-      const outcome = isTimeout ? 'timeout' : replyCode(error) === null ? 'lost' : 'refused';
-      hooks.onCommand?.(role, outcome, (performance.now() - sentAtMs) / 1000);
-      if (isTimeout) health.setDown(error);
+      if (error instanceof RedisTimeoutError) {
+        report('timeout');
+        this.#connections.health.setDown(error);
+        for (const listener of this.#timeoutListeners) listener();
+      } else report(replyCode(error) === null ? 'lost' : 'refused');
       throw error;
     }
-  };
+  }
 
-  return {
-    role,
-    kind: address.kind,
-    db: address.db,
-    client,
-    run,
-    subscriber,
-    servers: () => connections.servers(),
-    ping: () => connections.ping(),
-    isUp: () => health.isUp(),
-    onUp: (listener) => health.onUp(listener),
-    onDown: (listener) => health.onDown(listener),
-    close: async () => {
-      subscriber.close();
-      health.close();
-      connections.disconnect();
-    },
-  };
-}
+  /**
+   * Sends nothing until a probe has ended. For a Redis that requests can do without, when another one has timed out: the
+   * request that waited there does not wait here too (R6).
+   */
+  async doubt(): Promise<void> {
+    this.#isInDoubt = true;
+    // A failure is reported by the health.
+    await this.ping().catch(() => undefined);
+    this.#isInDoubt = false;
+  }
 
-/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
-function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${timeoutMs} ms`));
-    const timer = setTimeout(() => setImmediate(late), timeoutMs);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+  /** Calls back at each command that timed out. */
+  onTimeout(listener: () => void): void {
+    this.#timeoutListeners.add(listener);
+  }
+
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
+  servers(): readonly RedisServer[] {
+    return this.#connections.servers();
+  }
+
+  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
+  ping(): Promise<void> {
+    return this.#connections.health.probe();
+  }
+
+  /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
+  isUp(): boolean {
+    return !this.#isInDoubt && this.#connections.health.isUp();
+  }
+
+  /** Calls back at each change to up; returns a function that ends this. */
+  onUp(listener: () => void): () => void {
+    return this.#connections.health.onUp(listener);
+  }
+
+  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
+  onDown(listener: (reason: Error) => void): () => void {
+    return this.#connections.health.onDown(listener);
+  }
+
+  /** Drops all connections. Answers still awaited reject. */
+  async close(): Promise<void> {
+    this.subscriber.close();
+    this.#connections.health.close();
+    this.#connections.disconnect();
+  }
 }
 
 interface About {
@@ -197,16 +224,15 @@ interface About {
 
 function connectToOne(address: RedisAddress, about: About): Connections {
   const client = new Redis(connectionOptions(address, about));
-  const health = new ConnectionHealth(client);
+  const health = new ConnectionHealth(client, about.timeoutMs);
   const [{ host, port }] = address.nodes;
   const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
   return {
     client,
     health,
-    subscriber: new RedisSubscriber(() => new Redis(messages)),
+    subscriber: new RedisSubscriber(() => new Redis(messages), about.timeoutMs),
     canSend: () => health.isUp() && client.status === 'ready',
     servers: () => [{ name: `${host}:${port}`, client }],
-    ping: () => health.probe(),
     disconnect: () => client.disconnect(),
   };
 }
@@ -214,10 +240,10 @@ function connectToOne(address: RedisAddress, about: About): Connections {
 function connectToCluster(address: RedisAddress, about: About): Connections {
   const nodes = address.nodes.map(({ host, port }) => ({ host, port }));
   const cluster = new Cluster(nodes, clusterOptions(address, about));
-  const health = new ClusterHealth(cluster);
+  const health = new ClusterHealth(cluster, about.timeoutMs);
   // Each node forwards what is published at any other, so one connection to any node is enough.
   const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
-  const subscriber = new RedisSubscriber(() => new Redis({ ...messages, ...anyNode(cluster, nodes) }));
+  const subscriber = new RedisSubscriber(() => new Redis({ ...messages, ...anyNode(cluster, nodes) }), about.timeoutMs);
   // A node that left the Cluster may live on, and hears nothing of it any more.
   cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
   return {
@@ -228,7 +254,6 @@ function connectToCluster(address: RedisAddress, about: About): Connections {
     canSend: () => cluster.status === 'ready',
     servers: () =>
       cluster.nodes('master').map((node) => ({ name: `${node.options.host}:${node.options.port}`, client: node })),
-    ping: () => health.probe(),
     disconnect: () => cluster.disconnect(),
   };
 }
@@ -251,6 +276,7 @@ const withoutRetries = { retryStrategy: () => null, sentinelRetryStrategy: () =>
 function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeoutMs }: About) {
   const { username, password } = credentials;
   const encryption = tlsOptions(tls);
+  if (encryption !== undefined) holdLateErrors();
   return {
     family,
     ...(username === null ? {} : { username }),
@@ -266,6 +292,20 @@ function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeo
     // Done by the subscriber, which notices a failure.
     autoResubscribe: false,
   } satisfies RedisOptions;
+}
+
+/**
+ * ioredis listens for one error per socket. TLS can report a second one, such as a reset after the alert of a server that
+ * refused a certificate; without a listener it would end the process.
+ */
+function holdLateErrors(): void {
+  unsubscribe('net.client.socket', holdErrors);
+  subscribe('net.client.socket', holdErrors);
+}
+
+function holdErrors(message: unknown): void {
+  const socket = typeof message === 'object' && message !== null && 'socket' in message ? message.socket : null;
+  if (socket instanceof TLSSocket) socket.on('error', () => undefined);
 }
 
 type PlainOptions = RedisOptions & { readonly replyMapping?: 'legacy' };

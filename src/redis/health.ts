@@ -10,21 +10,29 @@ const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
 
+/** No answer came in time: what was asked for may have been done or not. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+}
+
 /** Up or down, and who is notified of a change. */
 export abstract class Health {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   readonly #timer: NodeJS.Timeout;
+  readonly #timeoutMs: number;
   #probing: Promise<void> | null = null;
 
-  constructor() {
+  /** `timeoutMs`: how long a command may take. */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
     this.#events.setMaxListeners(0);
     this.#timer = setInterval(() => this.probeSoon(), PROBE_EVERY_MS).unref();
   }
 
-  /** Resolves if Redis answers, all of it; rejects if it does not, in bounded time. Sets the state by it. */
-  protected abstract askNow(): Promise<void>;
+  /** Resolves if Redis answers, all of it; rejects and sets the state if it does not, in bounded time. */
+  protected abstract ask(): Promise<void>;
 
   /** Why Redis does not answer, as far as is known without asking. */
   protected lastError = new Error('Redis did not answer yet.');
@@ -59,10 +67,20 @@ export abstract class Health {
 
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
   probe(): Promise<void> {
-    this.#probing ??= this.askNow().finally(() => {
+    this.#probing ??= this.#probeNow().finally(() => {
       this.#probing = null;
     });
     return this.#probing;
+  }
+
+  async #probeNow(): Promise<void> {
+    const sentAtMs = performance.now();
+    await this.ask();
+    // It stays down as long as each command would time out once more (R6).
+    if (this.#state === 'down' && performance.now() - sentAtMs > this.#timeoutMs) {
+      throw new RedisTimeoutError(`Redis did not answer within ${this.#timeoutMs} ms`);
+    }
+    this.setUp();
   }
 
   protected probeSoon(): void {
@@ -83,20 +101,20 @@ export class ConnectionHealth extends Health {
   readonly #client: Redis;
   #answeredAtMs = 0;
 
-  constructor(client: Redis) {
-    super();
+  constructor(client: Redis, timeoutMs: number) {
+    super(timeoutMs);
     this.#client = client;
     client.on('error', (error: Error) => {
       this.lastError = error;
       // Sentinels that cannot name the primary: there is no connection yet that could close.
       if (client.status === 'connecting') this.setDown(error);
     });
-    client.on('ready', () => this.#answered());
+    client.on('ready', () => this.probeSoon());
     client.on('close', () => this.setDown(this.lastError));
     client.on('end', () => this.setDown(this.lastError));
   }
 
-  protected override async askNow(): Promise<void> {
+  protected override async ask(): Promise<void> {
     // How a connection attempt ends is reported by its events.
     if (this.#client.status !== 'ready') throw this.lastError;
     try {
@@ -107,13 +125,9 @@ export class ConnectionHealth extends Health {
       if (this.#client.status === 'ready' && isSilent) this.#client.disconnect(true);
       throw error;
     }
-    if (this.#client.status === 'ready') this.#answered();
-  }
-
-  #answered(): void {
     this.#answeredAtMs = performance.now();
     this.lastError = new Error('The connection to Redis was closed.');
-    this.setUp();
+    if (this.#client.status !== 'ready') throw this.lastError;
   }
 }
 
@@ -127,8 +141,8 @@ export class ClusterHealth extends Health {
   /** When each node last answered. */
   readonly #answeredAtMs = new WeakMap<Redis, number>();
 
-  constructor(cluster: Cluster) {
-    super();
+  constructor(cluster: Cluster, timeoutMs: number) {
+    super(timeoutMs);
     this.#cluster = cluster;
     cluster.on('error', (error: Error) => {
       // If all nodes fail at once, the last node's error says more.
@@ -144,7 +158,7 @@ export class ClusterHealth extends Health {
     cluster.on('close', () => this.setDown(this.lastError));
   }
 
-  protected override async askNow(): Promise<void> {
+  protected override async ask(): Promise<void> {
     if (this.#cluster.status !== 'ready') throw this.lastError;
     try {
       // First, since a node that was just found is connected by it.
@@ -156,7 +170,6 @@ export class ClusterHealth extends Health {
       throw error;
     }
     this.lastError = new Error('The connection to a node of the Cluster was closed.');
-    this.setUp();
   }
 
   /** Rejects if the node does not answer, or knows of slots that are not served. */

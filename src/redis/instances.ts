@@ -1,6 +1,6 @@
 /**
- * The gateway processes over one Redis: each reports by heartbeat that it lives and what it is, and reads which others
- * did so lately. One heartbeat for everything that depends on who is there.
+ * The gateway processes over one Redis: each reports by heartbeat that it runs and what it is, and reads which others did
+ * so lately.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import { defineScript, runScript } from './script.ts';
 const BEAT_EVERY_MS = 2000;
 /** Several beats, so that a process does not count as gone for one lost beat. */
 const ALIVE_FOR_MS = 10_000;
-/** Where a process announces that it is new, has changed, or goes: the others then look at once. */
+/** Where a process announces that it is new, has changed, or stops: the others then look at once. */
 const CHANNEL = channelName('members');
 /** The largest count of that many beats holds: a Redis that has just restarted has not heard of all processes. */
 const COUNTS_HOLD_FOR_BEATS = 5;
@@ -76,7 +76,7 @@ export interface Instances {
   peers(): readonly string[];
   /** Announces the status of this process. */
   setStatus(status: InstanceInfo['status']): void;
-  /** Resolves once this process is counted no more, or Redis can't be reached. */
+  /** Resolves once this process is no longer counted, or Redis can't be reached. */
   close(): Promise<void>;
 }
 
@@ -88,19 +88,18 @@ export interface InstancesOptions {
   readonly beatEveryMs?: number | undefined;
 }
 
-class SharedInstances implements Instances {
+export class RedisInstances implements Instances {
   readonly id = randomUUID();
   readonly #link: RedisLink;
   readonly #atLeast: number;
+  readonly #countsHoldForMs: number;
   readonly #timer: NodeJS.Timeout;
   readonly #endings: readonly (() => void)[];
   #about: InstanceInfo;
   #others: readonly Instance[] = [];
-  readonly #countsHoldForMs: number;
-  /** Of the last beats, with their times by `performance.now`. */
+  /** The last beats' counts, with their times by `performance.now`. */
   #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
-  /** Whether the change still has to be announced. */
-  #isNews = true;
+  #isAnnounced = false;
   #isClosed = false;
 
   constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS }: InstancesOptions) {
@@ -108,10 +107,10 @@ class SharedInstances implements Instances {
     this.#about = about;
     this.#atLeast = atLeast;
     this.#countsHoldForMs = COUNTS_HOLD_FOR_BEATS * beatEveryMs;
-    this.#timer = setInterval(() => void this.#beat(), beatEveryMs).unref();
     const beat = (): void => void this.#beat();
+    this.#timer = setInterval(beat, beatEveryMs).unref();
     this.#endings = [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
-    void this.#beat();
+    beat();
   }
 
   count(): number {
@@ -130,7 +129,7 @@ class SharedInstances implements Instances {
 
   setStatus(status: InstanceInfo['status']): void {
     this.#about = { ...this.#about, status };
-    this.#isNews = true;
+    this.#isAnnounced = false;
     void this.#beat();
   }
 
@@ -151,16 +150,16 @@ class SharedInstances implements Instances {
   /** Never rejects: without Redis, what was last known holds. */
   async #beat(): Promise<void> {
     if (!this.#link.isUp() || this.#isClosed) return;
-    const isNews = this.#isNews;
-    this.#isNews = false;
+    const isAnnounced = this.#isAnnounced;
+    this.#isAnnounced = true;
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
     const call = { keys: [heartbeatsKey(), instancesKey()], args };
     try {
       this.#adopt(z.array(z.string()).parse(await runScript(this.#link, BEAT, call)));
-      if (isNews) await this.#link.run((client) => client.publish(CHANNEL, ''));
+      if (!isAnnounced) await this.#link.run((client) => client.publish(CHANNEL, ''));
     } catch {
       // Announced at the next beat.
-      this.#isNews ||= isNews;
+      this.#isAnnounced &&= isAnnounced;
     }
   }
 
@@ -173,10 +172,6 @@ class SharedInstances implements Instances {
       return about === null ? [] : [{ id, ...about }];
     });
   }
-}
-
-export function createInstances(options: InstancesOptions): Instances {
-  return new SharedInstances(options);
 }
 
 /** For a process without Redis. */

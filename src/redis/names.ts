@@ -4,14 +4,10 @@
  */
 
 const PREFIX = 'evalgate:';
-/** Braces would end a hash tag, a colon a part, and a percent sign is the escape itself. */
-const RESERVED = /[%:{}]/g;
-const IS_RESERVED = /[%:{}]/;
 
+/** Braces would end a hash tag, a colon a part, and a percent sign is the escape itself. */
 function escaped(part: string): string {
-  // Most have none, and to look is quicker than to replace nothing.
-  if (!IS_RESERVED.test(part)) return part;
-  return part.replaceAll(RESERVED, (char) => `%${char.charCodeAt(0).toString(16)}`);
+  return part.replaceAll(/[%:{}]/g, (char) => `%${char.charCodeAt(0).toString(16)}`);
 }
 
 /** A name whose slot is that of the tag: `evalgate:{tag}:part:part`. Tag and parts are escaped. */
@@ -52,7 +48,7 @@ export function quotaMergeKey(quotaId: string, mergeId: string): string {
   return `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
 }
 
-/** What each living gateway process reports of itself: a hash, by the process's id. */
+/** What each gateway process reports of itself: a hash, by the process's id. */
 export function instancesKey(): string {
   return taggedKey('members');
 }
@@ -96,23 +92,23 @@ export class CacheNames {
     return `${PREFIX}{cache-${this.#store}-*}`;
   }
 
-  /** Where ends of flights are told. Channels know no database numbers, so the number is part of the name. */
+  /** Where ends of flights are announced. Channels know no database numbers, so the number is part of the name. */
   flightsChannel(db: number): string {
     return channelName('cache', this.#store, String(db), 'flights');
   }
 }
 
-/** What a process tells the others of its what-if model. The processes in front of one store share a slot, and no others. */
-export function whatIfReportKey(store: string, member: string): string {
-  return taggedKey(`what-if-${store}`, member);
+/** What a process reports to the others of its what-if model. The processes in front of one store share a slot. */
+export function whatIfReportKey(store: string, instance: string): string {
+  return taggedKey(`what-if-${store}`, instance);
 }
 
-/** Where a process hears of the reads of keys that it follows. Members have ids of their own in every database. */
-export function whatIfChannel(store: string, member: string): string {
-  return channelName('what-if', store, member);
+/** Where a process gets the reads of keys that it follows. Instances have ids of their own in every database. */
+export function whatIfChannel(store: string, instance: string): string {
+  return channelName('what-if', store, instance);
 }
 
-/** What was read and asked of the store in one step of time: a hash, by process. */
+/** What was read, and how often the store was called, in one step of time: a hash, by process. */
 export function historyKey(store: string, stepAtMs: number): string {
   return taggedKey(`history-${store}`, String(stepAtMs));
 }

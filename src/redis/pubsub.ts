@@ -18,6 +18,7 @@ export type MessageListener = (message: string) => void;
 
 export class RedisSubscriber {
   readonly #connect: () => Redis;
+  readonly #timeoutMs: number;
   readonly #listeners = new Map<string, Set<MessageListener>>();
   readonly #upListeners = new Set<() => void>();
   readonly #downListeners = new Set<(reason: Error) => void>();
@@ -28,9 +29,13 @@ export class RedisSubscriber {
   #isUp = false;
   #isClosed = false;
 
-  /** `connect` opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
-  constructor(connect: () => Redis) {
+  /**
+   * `connect` opens a connection that does not come back by itself: on a Cluster the next one may be to another node.
+   * `timeoutMs`: how long it may take to answer a probe.
+   */
+  constructor(connect: () => Redis, timeoutMs: number) {
     this.#connect = connect;
+    this.#timeoutMs = timeoutMs;
     this.#client = connect();
     this.#health = this.#watch();
   }
@@ -96,7 +101,7 @@ export class RedisSubscriber {
 
   #watch(): ConnectionHealth {
     const client = this.#client;
-    const health = new ConnectionHealth(client);
+    const health = new ConnectionHealth(client, this.#timeoutMs);
     health.onUp(() => void this.#resubscribe());
     health.onDown((reason) => {
       this.#isUp = false;

@@ -4,7 +4,7 @@
  */
 import type { StoreError } from '../upstream/store.ts';
 import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
-import type { CacheClass } from '../cache/times.ts';
+import type { CacheClass } from '../cache/ttl-policy.ts';
 
 /**
  * Why a read went to the store:
@@ -66,6 +66,13 @@ export interface FillReport {
   readonly durationMs: number;
 }
 
+/** A list page held a single record, which is now kept as an entry of its own. */
+export interface BackfillReport {
+  readonly class: CacheClass;
+  /** `hash32` of the single record's key. */
+  readonly keyHash: number;
+}
+
 /** The store answered, and a copy was held to compare the answer with. */
 export interface RefreshReport {
   readonly class: CacheClass;
@@ -80,6 +87,7 @@ export interface Listener {
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
   onFill?(report: FillReport): void;
+  onBackfill?(report: BackfillReport): void;
   onRefresh?(report: RefreshReport): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
@@ -101,6 +109,9 @@ export function broadcast(listeners: readonly Listener[]): Required<Listener> {
     },
     onFill: (event) => {
       for (const listener of listeners) listener.onFill?.(event);
+    },
+    onBackfill: (event) => {
+      for (const listener of listeners) listener.onBackfill?.(event);
     },
     onRefresh: (event) => {
       for (const listener of listeners) listener.onRefresh?.(event);

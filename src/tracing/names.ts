@@ -37,7 +37,7 @@ const CODE = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 /** What kind of error it is, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
 export function errorTypeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
-  for (const name of ['kind', 'code']) {
+  for (const name of ['label', 'kind', 'code']) {
     const value: unknown = Reflect.get(error, name);
     if (typeof value === 'string' && CODE.test(value)) return value;
   }

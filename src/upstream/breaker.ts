@@ -1,42 +1,39 @@
 /**
- * The circuit breaker: pure, the time is handed in. Closed, it counts how calls went. Open, it holds all calls back but
- * one probe at a time, at most one a second; a probe that succeeds closes it.
+ * The circuit breaker: pure, the time is handed in. Closed, it counts how calls end. Open, it holds all calls back but one
+ * probe at a time, at most one a second; a probe that succeeds closes it.
  *
- * It is our own, and small, because the libraries' don't do what a store behind a cache needs. cockatiel 4 lets callers
- * wait for the end of a probe, where ours have copies to serve; takes an abandoned probe for a success; measures by the
- * wall clock, so that a clock set back keeps it open; and counts failures of calls that were sent before the last turn,
- * so that those of an outage that is over open it again.
+ * It is our own because the libraries' don't do what a store behind a cache needs. cockatiel 4 lets callers wait for the
+ * end of a probe, where ours have copies to serve; counts an abandoned probe as a success; measures by the wall clock, so
+ * that a clock set back keeps it open; and counts failures of calls that were sent before it changed, so that those of an
+ * outage that is over open it again.
  */
-/** What a call says of the store: `none` if it was never sent, or was abandoned. */
-export type Verdict = 'good' | 'bad' | 'none';
+/** What the end of a call says of the store: `none` if it was never sent, or was abandoned. */
+export type CallResult = 'success' | 'failure' | 'none';
 
 /** Leave to send one call. Every one that was given must be settled. */
-export interface Pass {
-  /** Of which time between two turns it is: what it tells of another one is not counted. */
-  readonly era: object;
-  readonly isProbe: boolean;
+export interface Admission {
+  /** The time between two changes of the breaker that it belongs to: results of an earlier one are not counted. */
+  readonly period: object;
 }
 
-export type Turn = 'opened' | 'closed';
-
 /** Fewer calls than this say nothing. */
-const FEWEST_CALLS = 10;
-const PROBE_EVERY_MS = 1000;
+const MIN_CALLS = 10;
+const PROBE_INTERVAL_MS = 1000;
 /** After so long without an answer the next probe may go: a store that hung may be well again, and this one lost. */
 const PROBE_LOST_AFTER_MS = 3000;
 /** A store that asks for more is asked again all the same: that it is back must be noticed soon. */
-const MOST_RETRY_AFTER_MS = 4000;
+const MAX_RETRY_AFTER_MS = 4000;
 
 interface Outage {
-  probe: { readonly pass: Pass; sinceMs: number } | null;
-  /** Not before this the next one. */
-  probeAtMs: number;
+  probe: { readonly admission: Admission; sinceMs: number } | null;
+  /** No probe goes before this time. */
+  nextProbeAtMs: number;
 }
 
 export class Breaker {
   readonly #percent: number | null;
   readonly #recent = new RecentCalls();
-  #era: object = {};
+  #period: object = {};
   #outage: Outage | null = null;
 
   /** Opens once more than that share of the recent calls has failed, or all of them; with null it never does. */
@@ -48,65 +45,67 @@ export class Breaker {
     return this.#outage !== null;
   }
 
-  /** Null where the call must be held back. A probe's place is taken by this. */
-  admit(nowMs: number): Pass | null {
+  /** Null if the call must be held back. While it is open, one that is not null is the probe. */
+  admit(nowMs: number): Admission | null {
     const outage = this.#outage;
-    if (outage === null) return { era: this.#era, isProbe: false };
-    if (nowMs < outage.probeAtMs) return null;
+    if (outage === null) return { period: this.#period };
+    if (nowMs < outage.nextProbeAtMs) return null;
     if (outage.probe !== null && nowMs - outage.probe.sinceMs < PROBE_LOST_AFTER_MS) return null;
-    const pass = { era: this.#era, isProbe: true };
-    outage.probe = { pass, sinceMs: nowMs };
-    return pass;
+    const admission = { period: this.#period };
+    outage.probe = { admission, sinceMs: nowMs };
+    return admission;
   }
 
-  /** To be asked right before the call is sent, which may be a while after it was admitted: whether it still may go. */
-  begin(pass: Pass, nowMs: number): boolean {
+  /** Whether the call may still go: asked right before it is sent, which may be a while after it was admitted. */
+  begin(admission: Admission, nowMs: number): boolean {
     const outage = this.#outage;
     if (outage === null) return true;
-    if (outage.probe?.pass !== pass) return false;
+    if (outage.probe?.admission !== admission) return false;
     outage.probe.sinceMs = nowMs;
-    outage.probeAtMs = nowMs + PROBE_EVERY_MS;
+    outage.nextProbeAtMs = nowMs + PROBE_INTERVAL_MS;
     return true;
   }
 
-  /** What the call has told. `retryAfterMs` is the store's wish, where it had one. Returns the turn that this brings. */
-  settle(pass: Pass, verdict: Verdict, nowMs: number, retryAfterMs: number | null = null): Turn | null {
-    if (pass.era !== this.#era) return null;
-    if (this.#outage !== null) return this.#settleProbe(this.#outage, pass, verdict, nowMs + (retryAfterMs ?? 0));
-    if (verdict === 'none') return null;
-    this.#recent.add(verdict === 'bad', nowMs);
-    return verdict === 'bad' && this.#isTooMuch() ? this.#open(nowMs) : null;
+  /** Counts how a call ended. `retryAfterMs` is what the store asked for. Returns the change that this brings. */
+  settle(
+    admission: Admission,
+    result: CallResult,
+    nowMs: number,
+    retryAfterMs: number | null = null,
+  ): 'opened' | 'closed' | null {
+    if (admission.period !== this.#period) return null;
+    if (this.#outage !== null) return this.#settleProbe(this.#outage, admission, result, nowMs + (retryAfterMs ?? 0));
+    if (result === 'none') return null;
+    this.#recent.add(result === 'failure', nowMs);
+    if (result !== 'failure' || !this.#isTooMuch()) return null;
+    this.#period = {};
+    this.#outage = { probe: null, nextProbeAtMs: nowMs + PROBE_INTERVAL_MS };
+    return 'opened';
   }
 
   /** How long calls are held back for at least. */
   probeInMs(nowMs: number): number {
-    return Math.max(0, (this.#outage?.probeAtMs ?? nowMs) - nowMs);
+    return Math.max(0, (this.#outage?.nextProbeAtMs ?? nowMs) - nowMs);
   }
 
   #isTooMuch(): boolean {
     const { count, failedPercent } = this.#recent;
-    return this.#percent !== null && count >= FEWEST_CALLS && (failedPercent > this.#percent || failedPercent === 100);
+    return this.#percent !== null && count >= MIN_CALLS && (failedPercent > this.#percent || failedPercent === 100);
   }
 
-  #open(nowMs: number): Turn {
-    this.#era = {};
-    this.#outage = { probe: null, probeAtMs: nowMs + PROBE_EVERY_MS };
-    return 'opened';
-  }
-
-  #settleProbe(outage: Outage, pass: Pass, verdict: Verdict, wishedAtMs: number): Turn | null {
-    // One that was taken for lost is good news all the same.
-    if (verdict === 'good') {
-      this.#era = {};
+  #settleProbe(outage: Outage, admission: Admission, result: CallResult, retryAtMs: number): 'closed' | null {
+    // A probe that was taken for lost is good news all the same.
+    if (result === 'success') {
+      this.#period = {};
       this.#outage = null;
       this.#recent.clear();
       return 'closed';
     }
-    if (outage.probe?.pass !== pass) return null;
+    if (outage.probe?.admission !== admission) return null;
     outage.probe = null;
-    if (verdict === 'bad') {
-      const latestMs = outage.probeAtMs - PROBE_EVERY_MS + MOST_RETRY_AFTER_MS;
-      outage.probeAtMs = Math.max(outage.probeAtMs, Math.min(wishedAtMs, latestMs));
+    if (result === 'failure') {
+      const latestMs = outage.nextProbeAtMs - PROBE_INTERVAL_MS + MAX_RETRY_AFTER_MS;
+      outage.nextProbeAtMs = Math.max(outage.nextProbeAtMs, Math.min(retryAtMs, latestMs));
     }
     return null;
   }
@@ -116,37 +115,27 @@ export class Breaker {
 const MAX_RECENT_CALLS = 80;
 const COUNTED_FOR_MS = 10_000;
 
-/** How the last calls went. What is long past, or followed by many others, no longer counts. */
+/** How the last calls ended: at most 80, of the last 10 s. */
 class RecentCalls {
   /** In order of time. */
-  readonly #calls: { readonly atMs: number; readonly hasFailed: boolean }[] = [];
-  #failed = 0;
+  #calls: readonly { readonly atMs: number; readonly hasFailed: boolean }[] = [];
 
   add(hasFailed: boolean, nowMs: number): void {
-    this.#calls.push({ atMs: nowMs, hasFailed });
-    if (hasFailed) this.#failed += 1;
-    for (;;) {
-      const [oldest] = this.#calls;
-      if (oldest === undefined || (this.#calls.length <= MAX_RECENT_CALLS && nowMs - oldest.atMs < COUNTED_FOR_MS)) {
-        return;
-      }
-      this.#calls.shift();
-      if (oldest.hasFailed) this.#failed -= 1;
-    }
+    const calls = [...this.#calls, { atMs: nowMs, hasFailed }];
+    this.#calls = calls.slice(-MAX_RECENT_CALLS).filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);
   }
 
-  /** How many are counted, as of the last one that was added. */
   get count(): number {
     return this.#calls.length;
   }
 
   /** In percent of those that are counted; 0 of none. */
   get failedPercent(): number {
-    return this.#calls.length === 0 ? 0 : (100 * this.#failed) / this.#calls.length;
+    const failed = this.#calls.filter(({ hasFailed }) => hasFailed).length;
+    return this.#calls.length === 0 ? 0 : (100 * failed) / this.#calls.length;
   }
 
   clear(): void {
-    this.#calls.length = 0;
-    this.#failed = 0;
+    this.#calls = [];
   }
 }

@@ -3,8 +3,8 @@ import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 
 export interface CallRate {
-  /** True where a call may go now, which is then counted. Else `whenMore` is called once, when asking again is of use. */
-  take(whenMore: () => void): boolean;
+  /** True if a call may go now, which is then counted. Else `onMore` is called once, when it is of use to ask again. */
+  take(onMore: () => void): boolean;
 }
 
 export interface CallRateOptions {
@@ -14,10 +14,10 @@ export interface CallRateOptions {
   readonly timers: Timers;
 }
 
-/** Where there is no such limit. */
+/** Without such a limit. */
 export const unlimitedRate: CallRate = { take: () => true };
 
-/** After a pause, calls for so long may go at once. */
+/** After a pause, the calls of so long may go at once. */
 export const BURST_MS = 100;
 
 /** The rate of one process, counted in its memory: the generic cell rate algorithm (ITU-T I.371), with a small burst. */
@@ -25,13 +25,13 @@ export function createLocalCallRate({ perSecond, clock, timers }: CallRateOption
   /** When all that went would have gone, one by one. */
   let theoreticalMs = 0;
   return {
-    take: (whenMore) => {
+    take: (onMore) => {
       const nowMs = clock.nowMicros() / 1000;
       const intervalMs = 1000 / perSecond();
       const nextMs = Math.max(theoreticalMs, nowMs) + intervalMs;
       const waitMs = nextMs - nowMs - Math.max(intervalMs, BURST_MS);
       if (waitMs > 0) {
-        timers.after(Math.ceil(waitMs), whenMore);
+        timers.after(Math.ceil(waitMs), onMore);
         return false;
       }
       theoreticalMs = nextMs;

@@ -7,15 +7,15 @@ import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
-import { parseJson, UnreadableJsonError } from './json.ts';
+import { parseJson } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
-import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
+import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
 import { createYield } from './validation.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {
   readonly resource: ResourceName;
-  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorKind;
+  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorLabel;
   /** The store's HTTP status; null if none came, or none in time. */
   readonly status: number | null;
   readonly durationMs: number;
@@ -36,7 +36,7 @@ export interface StoreClientHooks {
 }
 
 export interface StoreClientOptions {
-  /** http or https, with or without a path prefix and a trailing slash. */
+  /** http or https, with or without a path prefix; without credentials, query and trailing slash, as config has it. */
   readonly baseUrl: string;
   /** Sent as a bearer token; null for a store that asks for none. */
   readonly token: string | null;
@@ -53,7 +53,6 @@ export interface StoreClientOptions {
 const IDLE_TIMEOUT_MS = 4000;
 /** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
 const MAX_INTERIM_RESPONSES = 16;
-const TOO_MANY_INTERIM_RESPONSES = `the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`;
 /** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
 const MAX_CODING_OVERHEAD_BYTES = 512 * 1024;
 /** The body of an error is read for its code alone, and is not worth the rest of the deadline. */
@@ -78,17 +77,16 @@ interface Reply {
 
 export class StoreClient {
   readonly #options: StoreClientOptions;
-  readonly #base: string;
+  readonly #hooks: StoreClientHooks;
   readonly #clock: Clock;
   readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
   readonly #closing = new AbortController();
   readonly #http: Got;
 
-  /** Throws a TypeError if `baseUrl` cannot be a base address. */
   constructor(options: StoreClientOptions) {
-    const { baseUrl, token, maxConnections, clock = systemClock } = options;
+    const { token, maxConnections, hooks = {}, clock = systemClock } = options;
     this.#options = options;
-    this.#base = baseOf(baseUrl);
+    this.#hooks = hooks;
     this.#clock = clock;
     const agentOptions: AgentOptions = {
       keepAlive: true,
@@ -127,44 +125,68 @@ export class StoreClient {
 
   readonly fetch: Fetch = async (resource, params, request) => {
     if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
-    const { hooks = {} } = this.#options;
-    const { name } = resource;
-    const { requestId } = request;
     const path = resource.path(params);
     const startedMicros = this.#clock.nowMicros();
     const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
-      hooks.onCall?.({ resource: name, ...how, durationMs, requestId });
+      this.#hooks.onCall?.({ resource: resource.name, ...how, durationMs, requestId: request.requestId });
     };
     try {
       const reply = await this.#get(path, request);
-      const answer = await answerOf(resource, reply, {
-        parse: (value) =>
-          resource.parse(value, params, (left) => hooks.onRecordLeftOut?.({ resource: name, ...left, requestId })),
-        isConditional: request.ifNoneMatch !== undefined,
-        nowMs: this.#clock.nowMs(),
-      });
+      const answer = await this.#answerOf(resource, params, request, reply);
       report({ outcome: answer.kind, status: reply.status, failure: null });
       return answer;
     } catch (error) {
       const failure = asStoreError(error);
-      report({ outcome: failure.kind, status: failure.status, failure: failure.message });
+      report({ outcome: failure.label, status: failure.status, failure: failure.message });
       throw failure;
     }
   };
 
+  /** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
+  async #answerOf<P, R>(
+    resource: Resource<P, R>,
+    params: P,
+    { ifNoneMatch, requestId }: FetchOptions,
+    { status, headers, body }: Reply,
+  ): Promise<StoreAnswer<R>> {
+    const { name, absentCodes } = resource;
+    if (status === 200) {
+      const yieldToEventLoop = createYield();
+      const value = parseJson(body);
+      await yieldToEventLoop();
+      const record = await resource.parse(value, params, (left) =>
+        this.#hooks.onRecordLeftOut?.({ resource: name, ...left, requestId }),
+      );
+      const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
+      return { kind: 'found', record, etag, bytes: body.length };
+    }
+    if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
+    const code = codeOf(body);
+    const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
+    if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
+    const said = code === null ? '' : ` ${code}`;
+    throw new StoreError('errorStatus', `the store answered ${name} with ${status}${said}`, {
+      status,
+      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+    });
+  }
+
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
   async #get(path: string, request: FetchOptions): Promise<Reply> {
     const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
-    const stream = this.#http.stream(this.#base + path, {
-      headers: headersOf(request),
+    const { requestId, traceparent, ifNoneMatch } = request;
+    const stream = this.#http.stream(this.#options.baseUrl + path, {
+      // got leaves out headers that are undefined.
+      headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
     });
     stream.once('request', (outgoing: ClientRequest) => {
       let interim = 0;
       outgoing.on('information', () => {
         interim += 1;
-        if (interim > MAX_INTERIM_RESPONSES) stream.destroy(garbled(TOO_MANY_INTERIM_RESPONSES));
+        if (interim > MAX_INTERIM_RESPONSES)
+          stream.destroy(invalidResponse(`the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
       });
     });
     let status: number | null = null;
@@ -194,7 +216,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
   const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of decoded) {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw garbled(`the body is larger than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw invalidResponse(`the body is larger than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
   };
@@ -204,7 +226,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
     for await (const chunk of coded) {
       codedBytes += chunk.length;
       if (codedBytes > bytes + MAX_CODING_OVERHEAD_BYTES)
-        throw garbled('the body has far more bytes than what it holds');
+        throw invalidResponse('the body has far more bytes than what it holds');
       yield chunk;
     }
   }
@@ -219,7 +241,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
       break;
     default:
       stream.destroy();
-      throw garbled('the body has a content coding that was not asked for');
+      throw invalidResponse('the body has a content coding that was not asked for');
   }
   return Buffer.concat(chunks, bytes);
 }
@@ -236,66 +258,8 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-function garbled(privateMessage: string): StoreError {
-  return new StoreError('garbled', privateMessage, { status: 200 });
-}
-
-function baseOf(baseUrl: string): string {
-  const url = URL.parse(baseUrl);
-  if (url === null) throw new TypeError("the store's address is no URL");
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('the store speaks http or https');
-  if (url.username !== '' || url.password !== '') throw new TypeError("the store's address must not hold credentials");
-  if (url.search !== '' || url.hash !== '') throw new TypeError("the store's address must not have a query or a hash");
-  return url.href.replace(/\/+$/, '');
-}
-
-function headersOf({ requestId, traceparent, ifNoneMatch }: FetchOptions): Record<string, string> {
-  return {
-    'x-request-id': requestId,
-    ...(traceparent === undefined ? {} : { traceparent }),
-    ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
-  };
-}
-
-interface Interpretation<R> {
-  readonly parse: (value: unknown) => R | Promise<R>;
-  readonly isConditional: boolean;
-  /** When the reply came, Unix milliseconds. */
-  readonly nowMs: number;
-}
-
-/** What a reply means. Rejects with a StoreError of kind `refused`, `garbled` or `malformed`. */
-async function answerOf<P, R>(
-  { name, absentCodes }: Resource<P, R>,
-  { status, headers, body }: Reply,
-  { parse, isConditional, nowMs }: Interpretation<R>,
-): Promise<StoreAnswer<R>> {
-  if (status === 200) {
-    const record = await parse(await jsonOf(body));
-    const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
-    return { kind: 'found', record, etag, bytes: body.length };
-  }
-  if (status === 304 && isConditional) return { kind: 'not-modified' };
-  const code = codeOf(body);
-  const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
-  if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
-  const said = code === null ? '' : ` ${code}`;
-  throw new StoreError('refused', `the store answered ${name} with ${status}${said}`, {
-    status,
-    retryAfterMs: retryAfterMsOf(headers['retry-after'], nowMs),
-  });
-}
-
-async function jsonOf(body: Buffer): Promise<unknown> {
-  const yieldToEventLoop = createYield();
-  try {
-    const value = parseJson(body);
-    await yieldToEventLoop();
-    return value;
-  } catch (error) {
-    if (!(error instanceof UnreadableJsonError)) throw error;
-    throw new StoreError('garbled', `the store's answer ${error.message}`, { status: 200 });
-  }
+function invalidResponse(privateMessage: string): StoreError {
+  return new StoreError('invalidResponse', privateMessage, { status: 200 });
 }
 
 /** The `code` of an error body; null if it has none of the known form. */
@@ -333,8 +297,9 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
   }
   const code = errorCodeOf(error);
-  if (code.startsWith('HPE_')) return new StoreError('garbled', `the answer is not HTTP (${code})`, { status });
-  if (code.startsWith('Z_')) return new StoreError('garbled', `the body cannot be decoded (${code})`, { status });
+  if (code.startsWith('HPE_')) return new StoreError('invalidResponse', `the answer is not HTTP (${code})`, { status });
+  if (code.startsWith('Z_'))
+    return new StoreError('invalidResponse', `the body cannot be decoded (${code})`, { status });
   const when = status === null ? 'before the answer' : 'half-way through the answer';
   return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, { status });
 }
@@ -347,5 +312,5 @@ function errorCodeOf(error: unknown): string {
 /** Whatever else is thrown while an answer is read is a fault of the reader, brought on by that answer. */
 function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('garbled', 'the answer of the store could not be processed', { cause: error });
+  return new StoreError('invalidResponse', 'the answer of the store could not be processed', { cause: error });
 }

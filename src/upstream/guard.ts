@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
-import { Breaker, type Pass, type Verdict } from './breaker.ts';
+import { type Admission, Breaker, type CallResult } from './breaker.ts';
 import type { CallRate } from './call-rate.ts';
 import { type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource, ResourceName } from './resources.ts';
@@ -17,6 +17,8 @@ export interface GuardLimits {
   readonly timeoutMs: number;
   readonly maxInFlight: number;
   readonly maxQueue: number;
+  /** The share of `maxInFlight` that one API key leaves to others, in percent. */
+  readonly reservePercent: number;
   readonly queueTimeoutMs: number;
   /** How many calls may be repeated, in percent of those sent. */
   readonly retryPercent: number;
@@ -90,7 +92,7 @@ export class Guard {
     return { isOpen: this.#breaker.isOpen, inFlight: this.#queue.inFlight, queued: this.#queue.queued };
   }
 
-  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `suspended` for what was not sent. */
+  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
     const { timeoutMs } = this.#options.limits;
     const deadlineMs = this.#nowMs() + Math.min(timeoutMs, options.timeoutMs ?? timeoutMs);
@@ -109,21 +111,22 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const pass = this.#breaker.admit(startedMs);
-    if (pass === null) throw this.#rejected(resource.name, 'store-failing');
+    const admission = this.#breaker.admit(startedMs);
+    if (admission === null) throw this.#rejected(resource.name, 'store-failing');
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ isBackground: options.isBackground ?? false, waitMs });
+    const { keyId, isBackground = false } = options;
+    const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
     try {
       if (permit.kind === 'rejected') throw this.#rejected(resource.name, permit.reason);
       // The breaker may have opened while this call waited.
-      if (!this.#breaker.begin(pass, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
+      if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
       this.#hooks.onTurnTaken?.({ waitedMs: this.#nowMs() - startedMs });
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
       const answer = await this.#send(resource, params, { ...options, timeoutMs });
-      this.#settle(pass, 'good', null);
+      this.#settle(admission, 'success', null);
       return answer;
     } catch (error) {
-      this.#settle(pass, verdictOf(error), error);
+      this.#settle(admission, resultOf(error), error);
       throw error;
     } finally {
       if (permit.kind === 'granted') permit.release();
@@ -145,9 +148,9 @@ export class Guard {
     return !this.#breaker.isOpen;
   }
 
-  #settle(pass: Pass, verdict: Verdict, error: unknown): void {
+  #settle(admission: Admission, result: CallResult, error: unknown): void {
     const retryAfterMs = error instanceof StoreError ? error.retryAfterMs : null;
-    const change = this.#breaker.settle(pass, verdict, this.#nowMs(), retryAfterMs);
+    const change = this.#breaker.settle(admission, result, this.#nowMs(), retryAfterMs);
     if (change === 'closed') this.#hooks.onClosed?.();
     if (change !== 'opened' || !(error instanceof StoreError)) return;
     this.#hooks.onOpened?.(error);
@@ -158,7 +161,9 @@ export class Guard {
     this.#hooks.onRefused?.({ resource, reason });
     if (reason === 'store-failing') {
       const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#breaker.probeInMs(this.#nowMs()));
-      return new StoreError('suspended', 'the call was held back: too many of the last ones failed', { retryAfterMs });
+      return new StoreError('circuitOpen', 'the call was held back: too many of the last ones failed', {
+        retryAfterMs,
+      });
     }
     const { maxQueue, queueTimeoutMs } = this.#options.limits;
     const why = reason === 'queue-full' ? `${maxQueue} others waited` : `it had waited for ${queueTimeoutMs} ms`;
@@ -175,27 +180,25 @@ export class Guard {
 
 type Attempt = FetchOptions & { readonly deadlineMs: number };
 
-/**
- * What a failure says of the store. An unusable record is an answer, so the store lives; so does one that refuses a single
- * call. What was not sent, or was abandoned, says nothing.
- */
-function verdictOf(error: unknown): Verdict {
-  // Anything else is about an argument, and nothing was sent.
-  if (!(error instanceof StoreError)) return 'none';
-  if (error.kind !== 'refused') return VERDICTS[error.kind];
-  return (error.status ?? 0) >= 500 || error.status === TOO_MANY_REQUESTS ? 'bad' : 'good';
-}
-
-const VERDICTS: Readonly<Record<Exclude<StoreErrorKind, 'refused'>, Verdict>> = {
-  timeout: 'bad',
-  unreachable: 'bad',
-  garbled: 'bad',
-  malformed: 'good',
+/** An unusable record is an answer, so the store lives; so does one that answers a single call with a failure. */
+const RESULTS: Readonly<Record<Exclude<StoreErrorKind, 'errorStatus'>, CallResult>> = {
+  timeout: 'failure',
+  unreachable: 'failure',
+  invalidResponse: 'failure',
+  malformed: 'success',
   overloaded: 'none',
-  suspended: 'none',
-  paused: 'none',
+  circuitOpen: 'none',
+  maintenance: 'none',
   aborted: 'none',
 };
+
+/** What a failed call says of the store. */
+function resultOf(error: unknown): CallResult {
+  // Anything else is about an argument, and nothing was sent.
+  if (!(error instanceof StoreError)) return 'none';
+  if (error.kind !== 'errorStatus') return RESULTS[error.kind];
+  return (error.status ?? 0) >= 500 || error.status === TOO_MANY_REQUESTS ? 'failure' : 'success';
+}
 
 /**
  * After how long a call may be repeated that was sent `tries` times; null if that is no use. The store's own `Retry-After`
@@ -206,8 +209,8 @@ function retryDelayMs(error: unknown, tries: number, random: number): number | n
   const { kind, status, retryAfterMs } = error;
   const isPassing =
     kind === 'unreachable' ||
-    (kind === 'refused' && RETRIED_STATUSES.has(status ?? 0)) ||
-    (kind === 'refused' && status === TOO_MANY_REQUESTS && retryAfterMs !== null);
+    (kind === 'errorStatus' && RETRIED_STATUSES.has(status ?? 0)) ||
+    (kind === 'errorStatus' && status === TOO_MANY_REQUESTS && retryAfterMs !== null);
   return isPassing ? (retryAfterMs ?? 0) + random * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1) : null;
 }
 

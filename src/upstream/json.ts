@@ -1,19 +1,16 @@
 /**
- * JSON from a store that cannot be trusted. What would be dear or dangerous to parse is refused by one pass over the
- * bytes: nesting (a parsed value of depth 5,000 can no longer be walked or written) and sheer number of values.
+ * JSON from a store that cannot be trusted. One pass over the bytes refuses nesting (a parsed value of depth 5,000 can
+ * no longer be walked or written) and sheer number of values, before anything is parsed.
  */
 
+import { StoreError } from './store.ts';
+
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
-export const MAX_JSON_DEPTH = 64;
+const MAX_DEPTH = 64;
 /** Takes some 50 ms to parse and check; a full list page holds some 20,000. */
-export const MAX_JSON_VALUES = 250_000;
+const MAX_VALUES = 250_000;
 
-/** The message goes on with "the answer"; it is private and holds nothing of the text. */
-export class UnreadableJsonError extends Error {
-  override readonly name = 'UnreadableJsonError';
-}
-
-export interface JsonShape {
+interface JsonShape {
   readonly depth: number;
   /** Upper bound of the number of values, scalars included. */
   readonly values: number;
@@ -21,11 +18,14 @@ export interface JsonShape {
   readonly hasSurrogateEscape: boolean;
 }
 
-/** Throws UnreadableJsonError where the bytes are no JSON text in UTF-8, or are deeper or have more values than allowed. */
+/**
+ * Throws a StoreError of kind `invalidResponse` if the bytes are no JSON text in UTF-8, or are deeper or have more values
+ * than allowed.
+ */
 export function parseJson(bytes: Uint8Array): unknown {
   const shape = shapeOf(bytes);
-  if (shape.depth > MAX_JSON_DEPTH) throw new UnreadableJsonError(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
-  if (shape.values > MAX_JSON_VALUES) throw new UnreadableJsonError(`has more than ${MAX_JSON_VALUES} values`);
+  if (shape.depth > MAX_DEPTH) throw unreadable(`is nested deeper than ${MAX_DEPTH} levels`);
+  if (shape.values > MAX_VALUES) throw unreadable(`has more than ${MAX_VALUES} values`);
   const value = parseText(new TextDecoder().decode(bytes));
   return shape.hasSurrogateEscape ? toWellFormed(value) : value;
 }
@@ -36,9 +36,13 @@ function parseText(text: string): unknown {
     const value: unknown = JSON.parse(text);
     return value;
   } catch {
-    if (text.trim() === '') throw new UnreadableJsonError('is empty');
-    throw new UnreadableJsonError(/^\s*</.test(text) ? 'is markup, not JSON' : 'is not JSON');
+    if (text.trim() === '') throw unreadable('is empty');
+    throw unreadable(/^\s*</.test(text) ? 'is markup, not JSON' : 'is not JSON');
   }
+}
+
+function unreadable(why: string): StoreError {
+  return new StoreError('invalidResponse', `the store's answer ${why}`, { status: 200 });
 }
 
 const QUOTE = 0x22;
@@ -53,7 +57,7 @@ const CLOSING_BRACE = 0x7d;
  * Linear, without recursion or allocation; exact for valid JSON, and harmless for anything else, which the parser then
  * refuses. It reads bytes because no byte of a longer UTF-8 sequence looks like one of JSON's own characters.
  */
-export function shapeOf(bytes: Uint8Array): JsonShape {
+function shapeOf(bytes: Uint8Array): JsonShape {
   let depth = 0;
   let deepest = 0;
   let values = 1;

@@ -1,6 +1,6 @@
 /**
- * The rate of all processes together, counted in Redis. A process takes leave for several calls at once, so that a call
- * seldom waits for Redis; leave that is not used soon lapses. Without Redis each process goes on with its share.
+ * The rate of all processes together, counted in Redis. A process books several calls at once, so that a call seldom waits
+ * for Redis; booked calls that are not used soon lapse. Without Redis each process goes on with its share.
  */
 import { z } from 'zod';
 import type { Clock } from '../clock.ts';
@@ -22,14 +22,12 @@ export interface RedisCallRateOptions {
   readonly timers: Timers;
 }
 
-/** How long leave holds that was taken for calls to come. */
-const LEAVE_HOLDS_MS = 100;
+/** How long booked calls may be used. */
+const BOOKING_HOLDS_MS = 100;
 /** After Redis failed, this process goes on by itself for so long. */
-const ALONE_FOR_MS = 1000;
+const LOCAL_FOR_MS = 1000;
 const MICROS = 1_000_000;
 const TOO_FAR_AHEAD_MICROS = 10 * MICROS;
-
-const replySchema = z.int();
 
 /**
  * The generic cell rate algorithm by Redis's clock, for several calls at once, which are booked ahead: so everyone who
@@ -50,54 +48,41 @@ return math.max(0, math.ceil(to - ARGV[2] - now))
 `,
 );
 
-class RedisCallRate implements CallRate {
-  readonly #options: RedisCallRateOptions;
-  readonly #alone: CallRate;
-  #leave = { calls: 0, untilMs: 0 };
-  #aloneUntilMs = Number.NEGATIVE_INFINITY;
+export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
+  const { link, store, perSecond, processes, clock, timers } = options;
+  const local = createLocalCallRate({ perSecond: () => perSecond / processes(), clock, timers });
+  const nowMs = (): number => clock.nowMicros() / 1000;
+  let booked = { calls: 0, untilMs: 0 };
+  let localUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: RedisCallRateOptions) {
-    this.#options = options;
-    const { perSecond, processes, clock, timers } = options;
-    this.#alone = createLocalCallRate({ perSecond: () => perSecond / processes(), clock, timers });
-  }
-
-  take(whenMore: () => void): boolean {
-    const nowMs = this.#nowMs();
-    if (this.#leave.calls > 0 && nowMs < this.#leave.untilMs) {
-      this.#leave.calls -= 1;
-      return true;
-    }
-    if (!this.#options.link.isUp() || nowMs < this.#aloneUntilMs) return this.#alone.take(whenMore);
-    void this.#ask(whenMore);
-    return false;
-  }
-
-  /** Rejects never. */
-  async #ask(whenMore: () => void): Promise<void> {
-    const { link, store, perSecond, processes, timers } = this.#options;
+  /** Never rejects. */
+  const book = async (onMore: () => void): Promise<void> => {
     const intervalMicros = MICROS / perSecond;
     const burstMicros = Math.max(intervalMicros, BURST_MS * 1000);
     const calls = Math.max(1, Math.floor(burstMicros / intervalMicros / processes()));
+    const args = [intervalMicros, burstMicros, calls, TOO_FAR_AHEAD_MICROS];
     try {
-      const asked = { keys: [callRateKey(store)], args: [intervalMicros, burstMicros, calls, TOO_FAR_AHEAD_MICROS] };
-      const waitMicros = replySchema.parse(await runScript(link, BOOK, asked));
+      const waitMicros = z.int().parse(await runScript(link, BOOK, { keys: [callRateKey(store)], args }));
       timers.after(Math.ceil(waitMicros / 1000), () => {
-        this.#leave = { calls, untilMs: this.#nowMs() + LEAVE_HOLDS_MS };
-        whenMore();
+        booked = { calls, untilMs: nowMs() + BOOKING_HOLDS_MS };
+        onMore();
       });
     } catch {
-      // That Redis fails is told by its link.
-      this.#aloneUntilMs = this.#nowMs() + ALONE_FOR_MS;
-      whenMore();
+      // The link reports that Redis fails.
+      localUntilMs = nowMs() + LOCAL_FOR_MS;
+      onMore();
     }
-  }
+  };
 
-  #nowMs(): number {
-    return this.#options.clock.nowMicros() / 1000;
-  }
-}
-
-export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
-  return new RedisCallRate(options);
+  return {
+    take: (onMore) => {
+      if (booked.calls > 0 && nowMs() < booked.untilMs) {
+        booked.calls -= 1;
+        return true;
+      }
+      if (!link.isUp() || nowMs() < localUntilMs) return local.take(onMore);
+      void book(onMore);
+      return false;
+    },
+  };
 }

@@ -10,9 +10,7 @@ import {
   ID_PATTERN,
   type ScorecardRecord,
   scorecardSchema,
-  type ScoredCardRecord,
   scoredCardSchema,
-  type TranscriptRecord,
   transcriptSchema,
 } from '../domain/records.ts';
 import { type Absent, type ListQuery, StoreError } from './store.ts';
@@ -46,7 +44,7 @@ export interface Resource<P, R> {
 export interface LeftOut {
   /** Null if the record has no valid id. */
   readonly id: string | null;
-  /** The faulty member: `evaluatee.email`, `workspaceId`; `_id` for a record that the page holds already. Never its value. */
+  /** The faulty member: `evaluatee.email`, `state`; `_id` for a record that the page holds already. Never its value. */
   readonly path: string;
 }
 
@@ -54,7 +52,7 @@ const ROOT = '/internal/v1';
 const MAX_LIST_LIMIT = 100;
 const KEY_HASH_PATTERN = /^[0-9a-f]{64}$/;
 
-/** One faulty record costs itself, never the page. */
+/** One faulty record costs itself, never the page; a foreign one costs the page. */
 export const list: Resource<ListQuery, EvaluationPage> = {
   name: 'list',
   template: `${ROOT}/evaluations`,
@@ -64,46 +62,41 @@ export const list: Resource<ListQuery, EvaluationPage> = {
   parse: parseList,
 };
 
-export const evaluation = defineRecord<EvaluationRecord>({
+export const evaluation = defineRecord({
   name: 'evaluation',
   template: '/evaluations/{id}',
   validate: validatorOf(evaluationSchema),
   idMember: '_id',
-  idOf: (record) => record['_id'],
 });
 
-export const transcript = defineRecord<TranscriptRecord>({
+export const transcript = defineRecord({
   name: 'transcript',
   template: '/evaluations/{id}/transcript',
   validate: validatorOf(transcriptSchema),
   idMember: 'evaluationId',
-  idOf: (record) => record.evaluationId,
 });
 
-export const scorecard = defineRecord<ScoredCardRecord>({
+export const scorecard = defineRecord({
   name: 'scorecard',
   template: '/evaluations/{id}/scorecard',
   validate: validatorOf(scoredCardSchema),
   idMember: 'evaluationId',
-  idOf: (record) => record.evaluationId,
 });
 
-export const dealInsights = defineRecord<DealInsightsRecord>({
+export const dealInsights = defineRecord({
   name: 'dealInsights',
   template: '/evaluations/{id}/deal-insights',
   validate: validatorOf(dealInsightsSchema),
   idMember: 'evaluationId',
-  idOf: (record) => record.evaluationId,
-  clean: (record) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
+  clean: (record: DealInsightsRecord) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
 });
 
-export const rubric = defineRecord<ScorecardRecord>({
+export const rubric = defineRecord({
   name: 'rubric',
   template: '/scorecards/{id}',
   validate: validatorOf(scorecardSchema),
   idMember: '_id',
-  idOf: (record) => record['_id'],
-  clean: (record) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
+  clean: (record: ScorecardRecord) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
 });
 
 const validateApiKey = validatorOf(apiKeySchema);
@@ -124,26 +117,21 @@ export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   },
 };
 
-interface RecordDefinition<R> {
+interface RecordDefinition<K extends string, R extends Readonly<Record<K, string>>> {
   readonly name: Exclude<ResourceName, 'list' | 'apiKey'>;
   readonly template: string;
   readonly validate: (value: unknown) => Validation<R>;
   /** The member that holds the id asked for. */
-  readonly idMember: string;
-  readonly idOf: (record: R) => string;
+  readonly idMember: K;
   /** What is done to a valid record before it is passed on. */
   readonly clean?: (record: R) => R;
 }
 
 /** A record that is fetched by id. It is checked to be of that id. */
-function defineRecord<R>({
-  name,
-  template,
-  validate,
-  idMember,
-  idOf,
-  clean,
-}: RecordDefinition<R>): Resource<{ readonly id: string }, R> {
+function defineRecord<K extends string, R extends Readonly<Record<K, string>>>(
+  definition: RecordDefinition<K, R>,
+): Resource<{ readonly id: string }, R> {
+  const { name, template, validate, idMember, clean } = definition;
   return {
     name,
     template: ROOT + template,
@@ -159,7 +147,9 @@ function defineRecord<R>({
       }
       const { record } = validation;
       // A record of another id tells nothing of the one asked for, its workspace included.
-      if (idOf(record) !== id) throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
+      if (record[idMember] !== id) {
+        throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
+      }
       return clean?.(record) ?? record;
     },
   };
@@ -184,13 +174,21 @@ function listParameters(query: ListQuery): string {
 
 const validateEvaluation = validatorOf(evaluationSchema);
 
+/**
+ * A record of another workspace shows that the store ignored the filter. Its total then counts foreign records too, so
+ * nothing of such an answer is used (C4).
+ */
 async function parseList(
   value: unknown,
   query: ListQuery,
   onLeftOut: (leftOut: LeftOut) => void,
 ): Promise<EvaluationPage> {
   const { items, total } = pageOf(value);
-  const workspaceIds = new Set(query.workspaceIds.map((id) => id.toLowerCase()));
+  const foreign = items.find((item) => isForeign(item, query.workspaceIds));
+  if (foreign !== undefined) {
+    const which = idOfItem(foreign) ?? 'a record without an id';
+    throw malformed(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
+  }
   const kept = new Map<string, EvaluationRecord>();
   const yieldToEventLoop = createYield();
   // Cut first: what the store sends too much costs nothing.
@@ -202,11 +200,16 @@ async function parseList(
       continue;
     }
     const { record } = validation;
-    const fault = faultOf(record, workspaceIds, kept);
-    if (fault === null) kept.set(record['_id'], record);
-    else onLeftOut({ id: record['_id'], path: fault });
+    if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
+    else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
+    else kept.set(record['_id'], record);
   }
   return { items: [...kept.values()].toSorted(newestFirst), total };
+}
+
+function isForeign(item: unknown, workspaceIds: readonly string[]): boolean {
+  const workspaceId = workspaceIdOf(item);
+  return workspaceId !== null && !workspaceIds.includes(workspaceId);
 }
 
 function pageOf(value: unknown): { readonly items: readonly unknown[]; readonly total: number } {
@@ -216,17 +219,6 @@ function pageOf(value: unknown): { readonly items: readonly unknown[]; readonly 
   if (!Array.isArray(items)) throw malformedList('items');
   if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw malformedList('total');
   return { items, total };
-}
-
-/** The member for which a valid record does not belong on the page; null if it does. */
-function faultOf(
-  record: EvaluationRecord,
-  workspaceIds: ReadonlySet<string>,
-  kept: ReadonlyMap<string, EvaluationRecord>,
-): string | null {
-  if (!workspaceIds.has(record.workspaceId)) return 'workspaceId';
-  if (record.state !== 'COMPLETED') return 'state';
-  return kept.has(record['_id']) ? '_id' : null;
 }
 
 function idOfItem(item: unknown): string | null {

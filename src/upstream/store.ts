@@ -34,6 +34,8 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
   /** Nobody waits for the answer: calls that somebody waits for go first. */
   readonly isBackground?: boolean;
+  /** The API key whose reader caused the call: keys share the store fairly. */
+  readonly keyId?: string;
 }
 
 export interface Found<T> {
@@ -58,37 +60,52 @@ export type StoreAnswer<T> = Found<T> | NotModified | Absent;
 /**
  * - `timeout`: no whole answer in time
  * - `unreachable`: no connection, or it broke
- * - `refused`: the store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code)
- * - `garbled`: it answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep)
- * - `malformed`: the answer is not the record asked for (a member is missing or of the wrong type, another id)
+ * - `errorStatus`: the store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code)
+ * - `invalidResponse`: it answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep)
+ * - `malformed`: the answer is not what was asked for (a member is missing or of the wrong type, another id or workspace)
  * - `overloaded`: the gateway did not send the call, to shield the store
- * - `suspended`: the gateway did not send the call, because too many of the last ones failed
- * - `paused`: the store is under maintenance, so the call was not sent
+ * - `circuitOpen`: the gateway did not send the call, because too many of the last ones failed
+ * - `maintenance`: the store is under maintenance, so the call was not sent
  * - `aborted`: nobody waited for the answer any more, or the gateway was stopping
  */
 export type StoreErrorKind =
   | 'timeout'
   | 'unreachable'
-  | 'refused'
-  | 'garbled'
+  | 'errorStatus'
+  | 'invalidResponse'
   | 'malformed'
   | 'overloaded'
-  | 'suspended'
-  | 'paused'
+  | 'circuitOpen'
+  | 'maintenance'
   | 'aborted';
 
 /** What a consumer may read of each kind: no address, no id, no stack (S2). */
 const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
   timeout: 'The evaluation store did not answer in time. Try again later.',
   unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
-  refused: 'The evaluation store is failing at the moment. Try again later.',
-  garbled: 'The evaluation store sent an answer that cannot be read. Try again later.',
+  errorStatus: 'The evaluation store is failing at the moment. Try again later.',
+  invalidResponse: 'The evaluation store sent an answer that cannot be read. Try again later.',
   malformed: 'The evaluation store sent an answer that cannot be used.',
   overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
-  suspended: 'The evaluation store is failing at the moment. Try again later.',
-  paused: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
+  circuitOpen: 'The evaluation store is failing at the moment. Try again later.',
+  maintenance: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
   aborted: 'The request was abandoned before the evaluation store answered.',
 };
+
+/** The kinds as metrics, logs and spans have always named them. These names are public. */
+const LABELS = {
+  timeout: 'timeout',
+  unreachable: 'unreachable',
+  errorStatus: 'refused',
+  invalidResponse: 'garbled',
+  malformed: 'malformed',
+  overloaded: 'overloaded',
+  circuitOpen: 'suspended',
+  maintenance: 'paused',
+  aborted: 'aborted',
+} as const satisfies Record<StoreErrorKind, string>;
+
+export type StoreErrorLabel = (typeof LABELS)[StoreErrorKind];
 
 export interface StoreErrorDetails {
   readonly retryAfterMs?: number | null;
@@ -117,6 +134,11 @@ export class StoreError extends Error {
     this.retryAfterMs = details.retryAfterMs ?? null;
     this.status = details.status ?? null;
     this.workspaceId = details.workspaceId ?? null;
+  }
+
+  /** The name of the kind in metrics, logs and spans. */
+  get label(): StoreErrorLabel {
+    return LABELS[this.kind];
   }
 
   get publicMessage(): string {

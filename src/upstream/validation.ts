@@ -12,7 +12,7 @@ const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNote
  */
 const MAX_MEMBER_VALUES = 20_000;
 
-/** Stands for the record itself where there is no member to name. */
+/** Stands for the record itself if there is no member to name. */
 export const RECORD_PATH = '(record)';
 
 export type Validation<T> =
@@ -37,7 +37,7 @@ export function validatorOf<S extends z.ZodObject>(schema: S): (value: unknown) 
   };
 }
 
-/** The workspace that a record says it is of, whatever else is wrong with it, in lower case; null where it says none. */
+/** The workspace that a record says it is of, whatever else is wrong with it, in lower case; null if it says none. */
 export function workspaceIdOf(value: unknown): string | null {
   const id = isObject(value) ? value['workspaceId'] : null;
   return typeof id === 'string' && UUID_PATTERN.test(id) ? id.toLowerCase() : null;
@@ -54,18 +54,8 @@ function spend(budget: number, value: unknown): number {
   return left;
 }
 
-/** The object without the internal members; itself where it has none. For objects of bounded depth. */
+/** A copy of the object without the internal members. For objects of bounded depth. */
 export function withoutInternalMembers(object: JsonObject): JsonObject {
-  return holdsInternalMembers(object) ? cleanedObject(object) : object;
-}
-
-function holdsInternalMembers(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some((element) => holdsInternalMembers(element));
-  if (!isObject(value)) return false;
-  return Object.keys(value).some((name) => INTERNAL_MEMBERS.has(name) || holdsInternalMembers(value[name]));
-}
-
-function cleanedObject(object: JsonObject): JsonObject {
   // fromEntries defines members, so that one named __proto__ stays a member.
   return Object.fromEntries(
     Object.entries(object)
@@ -76,7 +66,7 @@ function cleanedObject(object: JsonObject): JsonObject {
 
 function cleaned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((element: unknown) => cleaned(element));
-  return isObject(value) ? cleanedObject(value) : value;
+  return isObject(value) ? withoutInternalMembers(value) : value;
 }
 
 /** Work that has held the event loop this long lets other requests in before it goes on. */

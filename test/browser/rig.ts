@@ -53,26 +53,36 @@ export async function startBusy(): Promise<{ readonly gateway: TestGateway; read
   return { gateway, key };
 }
 
-/** Opens the dashboard; when the test ends it is closed, and what was watched is checked. */
-export async function openDashboard(gateway: TestGateway, options: DashboardOptions = {}): Promise<Page> {
+export type View = 'health' | 'cache' | 'keys';
+
+/**
+ * Opens a view of the dashboard; when the test ends it is closed, and what was watched is checked. The locale is that of
+ * the machine, which may be one that `Intl` refuses: en-US@posix.
+ */
+export async function openDashboard(gateway: TestGateway, view: View, options: DashboardOptions = {}): Promise<Page> {
   const { tolerated, ...context } = options;
   browser ??= launchChromium();
-  // Without a locale it would be that of the machine, which may be one that no language has: en-US@posix.
-  const page = await (await browser).newPage({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...context });
+  const page = await (await browser).newPage({ viewport: { width: 1440, height: 900 }, ...context });
   const watched = watch(page, gateway, tolerated);
   onTestFinished(async () => {
     await page.context().close();
     expect(watched).toEqual({ elsewhere: [], complaints: [] });
   });
   page.setDefaultTimeout(8000);
-  await page.goto(gateway.adminUrl);
+  await page.goto(`${gateway.adminUrl}/#${view}`);
   return page;
 }
 
-/** Waits until every section has what it shows. */
+/** Waits until every section of the view has what it shows. */
 export async function filled(page: Page): Promise<void> {
   await page.locator('.panel').first().waitFor();
   await expect.poll(() => page.locator('.panel[data-state="waiting"]').count(), { timeout: 8000 }).toBe(0);
+}
+
+/** Goes to a view as people do. */
+export async function goTo(page: Page, name: 'Health' | 'Cache' | 'Keys'): Promise<void> {
+  await page.getByRole('navigation').getByRole('link', { name }).click();
+  await filled(page);
 }
 
 function watch(page: Page, { adminUrl }: TestGateway, tolerated: RegExp | undefined): Watched {

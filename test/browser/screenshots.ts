@@ -126,26 +126,23 @@ function drawn(kinds: readonly (readonly [number, () => string])[]): string {
 async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void> {
   mkdirSync(IMAGES, { recursive: true });
   for (const colorScheme of ['dark', 'light'] as const) {
-    const page = await from.newPage({
-      viewport: { width: 1360, height: 1300 },
-      colorScheme,
-      reducedMotion: 'reduce',
-      locale: 'en-GB',
-    });
-    await page.goto(adminUrl);
-    await page.locator('.panel-fleet tbody tr').waitFor();
-    await page.getByRole('radio', { name: 'transcript' }).check({ force: true });
-    await sleep(3000);
-    await page.screenshot({ path: `${IMAGES}dashboard-${colorScheme}.png` });
-    if (colorScheme === 'light') await pictureWhatIf(page);
-    if (whole !== undefined) await page.screenshot({ path: join(whole, `${colorScheme}.png`), fullPage: true });
+    const page = await from.newPage({ viewport: { width: 1360, height: 1080 }, colorScheme, reducedMotion: 'reduce' });
+    for (const view of ['health', 'cache', 'keys']) {
+      await page.goto(`${adminUrl}/#${view}`);
+      await page.locator('.panel[data-state="waiting"]').first().waitFor({ state: 'detached' });
+      await sleep(3000);
+      if (view === 'health') await page.screenshot({ path: `${IMAGES}dashboard-${colorScheme}.png` });
+      if (view === 'cache' && colorScheme === 'light') await pictureWhatIf(page);
+      if (whole !== undefined)
+        await page.screenshot({ path: join(whole, `${view}-${colorScheme}.png`), fullPage: true });
+    }
     await page.close();
   }
 }
 
 async function pictureWhatIf(page: Page): Promise<void> {
-  const whatIf = page.locator('.panel-what-if');
-  await whatIf.getByRole('radio', { name: 'list' }).check({ force: true });
+  const whatIf = page.locator('#what-if');
+  await whatIf.getByRole('combobox', { name: 'Class' }).selectOption('list');
   const slider = whatIf.getByRole('slider');
   await slider.focus();
   for (let step = 0; step < 2; step += 1) await slider.press('ArrowRight');

@@ -1,23 +1,32 @@
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { closeBrowser, filled, openDashboard, startIdle } from './rig.ts';
 
 afterAll(closeBrowser);
 
-test('where tokens are set the page asks for one, says why it comes back, and forgets it with the tab', async () => {
+test('a gateway with tokens is asked for one; the page says why it asks again and who is signed in, and forgets', async () => {
   const gateway = await startIdle({ ADMIN_TOKEN: 'night=correct-horse' });
-  const page = await openDashboard(gateway, { tolerated: /401 \(Unauthorized\)/ });
-  const form = page.getByRole('dialog', { name: 'Sign in' });
+  onTestFinished(() => gateway.close());
+  const page = await openDashboard(gateway, 'keys', { tolerated: /401 \(Unauthorized\)/ });
+  const form = page.getByRole('region', { name: 'Sign in' });
   await form.getByLabel('Admin token').fill('wrong');
   await form.getByRole('button', { name: 'Sign in' }).click();
-  await form.getByText('The gateway does not take this token.').waitFor();
+  await form.getByText('The gateway does not accept this token.').waitFor();
+  expect(await page.locator('.panel').count()).toBe(1);
   await form.getByLabel('Admin token').fill('correct-horse');
-  await form.getByRole('button', { name: 'Sign in' }).click();
+  await form.getByLabel('Admin token').press('Enter');
   await filled(page);
-  expect(await page.getByRole('dialog').count()).toBe(0);
-  const stored = await page.evaluate(() => [localStorage.length, sessionStorage.length]);
-  expect(stored).toEqual([0, 1]);
+  await page.getByText('Signed in as night').waitFor();
+  expect(await form.count()).toBe(0);
+  expect(await page.evaluate(() => [localStorage.length, sessionStorage.length])).toEqual([0, 1]);
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
+  await form.waitFor();
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
-  await gateway.close();
+});
+
+test('without tokens nobody has to sign in, and the page says so', async () => {
+  const gateway = await startIdle();
+  onTestFinished(() => gateway.close());
+  const page = await openDashboard(gateway, 'health');
+  await page.getByText('Not signed in').waitFor();
+  expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
 });

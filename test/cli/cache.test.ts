@@ -32,7 +32,9 @@ describe('purge', () => {
     const { status, stdout, stderr } = await cache('purge', '--tag', 'evaluation:ev_1', '--mode', 'soft');
     expect([status, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
-      new RegExp(`^Purged, soft: 2 entries, \\d+\\.\\d kB\\.\n {2}evaluation:ev_1\n {2}lists-of:${WORKSPACE_A}\n$`),
+      new RegExp(
+        `^Purged, soft: 2 entries, \\d+\\.\\d kB\\.\n {2}of these, taken along: 1 list of 1 workspace\n {2}evaluation:ev_1\n {2}lists-of:${WORKSPACE_A}\n$`,
+      ),
     );
     expect(await read()).toBe('evalgate; hit; ttl=0; detail=stale-while-revalidate');
     await gateway.store.waitForCalls(2, 'list');
@@ -112,6 +114,15 @@ describe('ttl', () => {
       expect(await cacheJson(...args)).toEqual(await fromListener('/api/cache/ttl'));
     },
   );
+
+  test('C6a: --for sets them for a while, and shows until when and what is in force then', async () => {
+    const set = await cache('ttl', 'set', 'list', '--fresh', '60s', '--for', '1h');
+    expect([set.status, set.stderr]).toEqual([0, '']);
+    expect(set.stdout).toMatch(/^list +1m \(set until \S+T\S+Z, then 30s\) +5m +1h +anonymous /m);
+    expect((await cache('ttl')).stdout).toContain('1m (set until ');
+    gateway.clock.advance(3_600_000);
+    expect((await cache('ttl')).stdout).toMatch(/^list +30s +5m +1h +- +-$/m);
+  });
 });
 
 describe('maintenance', () => {
@@ -270,6 +281,8 @@ test.each([
   [['ttl', 'set', 'list'], 'Nothing was set. Give at least one of --fresh, --stale and --error.'],
   [['ttl', 'set', 'list', '--fresh', '45'], 'Allowed: a duration like 250ms, 30s, 5m, 2h, 7d or 0s, from 0s to 365d.'],
   [['ttl', 'set', 'list', '--stale', '366d'], 'from 0s to 365d.'],
+  [['ttl', 'set', 'list', '--fresh', '1s', '--for', '59s'], 'from 1m to 7d.'],
+  [['ttl', 'set', 'list', '--for', '1h'], 'Nothing was set. Give at least one of --fresh, --stale and --error.'],
   [['ttl', 'reset'], "missing required argument 'class'"],
   [['top', '--limit', '101'], 'Allowed: an integer from 1 to 100.'],
   [['advice', '--class', 'lists'], 'Allowed choices are list, evaluation,'],

@@ -235,6 +235,9 @@ describe('the configuration', () => {
         },
       ],
     ]);
+    // Said once, whoever can reach the listener.
+    const open = await doctor({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: 'short' });
+    expect(open.checks.filter(({ message }) => message.includes('can be guessed'))).toHaveLength(1);
   });
 });
 

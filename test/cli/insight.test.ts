@@ -79,22 +79,28 @@ describe('advice', () => {
       ),
     );
     expect(cellsOf(lines[2] ?? '')).toEqual([['TIME', 'HIT RATIO', 'STORE CALLS/S', 'AGE P90', 'OUTDATED']]);
-    const rows = lines.slice(3, 3 + curve.length).join('\n');
-    for (const { freshMs, hitRatio, extrapolated } of curve) {
+    const rows = cellsOf(lines.slice(3, lines.indexOf(recommendation.why)).join('\n'));
+    const rowOf = (freshMs: number) => rows.find((cells) => cells[0] === timeText(freshMs));
+    for (const { freshMs, hitRatio, extrapolated } of curve.filter((point) => rowOf(point.freshMs) !== undefined)) {
       const marks = [
         ...(freshMs === current?.freshMs ? ['now'] : []),
         ...(freshMs === recommendation.freshMs ? ['recommended'] : []),
         ...(extrapolated ? ['extrapolated'] : []),
       ];
-      const row = cellsOf(rows).find((cells) => cells.includes(percent(hitRatio)) && cells[0] === timeText(freshMs));
+      const row = rowOf(freshMs);
       expect(row?.join(' ')).toMatch(new RegExp(`${percent(hitRatio)} \\S+ \\S+ .*${marks.join(', ')}$`));
       const bar = row?.[1] ?? '';
       const full = Math.floor(Math.round(hitRatio * 192) / 8);
       expect(bar.split('█').length - 1).toBe(full);
     }
+    // Times with the same prediction have one row together.
+    const hidden = [...curve.entries()].filter(([, { freshMs }]) => rowOf(freshMs) === undefined);
+    expect(hidden.filter(([index, { hitRatio }]) => hitRatio !== curve[index - 1]?.hitRatio)).toEqual([]);
+    expect(hidden.map(([, { freshMs }]) => freshMs)).not.toContain(recommendation.freshMs);
+    expect(rows.length).toBeLessThan(curve.length);
     expect(current?.freshMs).toBe(30_000);
     expect(recommendation.freshMs).toBeGreaterThan(30_000);
-    expect(lines.slice(3 + curve.length)).toEqual([
+    expect(lines.slice(3 + rows.length)).toEqual([
       recommendation.why,
       `To apply it: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)}`,
     ]);

@@ -22,7 +22,7 @@ async function evalgate(...args: readonly string[]): Promise<{ code: unknown; st
 }
 
 const REMOVED =
-  '`evalgate cache trial` was removed in evalgate 0.2. See what another fresh time would do with `evalgate cache advice`, set it with `evalgate cache ttl set`, watch it with `evalgate cache stats`, and go back with `evalgate cache ttl reset`.';
+  '`evalgate cache trial` was removed in evalgate 0.2. See what another fresh time would do with `evalgate cache advice`, set it for a while with `evalgate cache ttl set <class> --fresh <duration> --for <duration>`, watch it with `evalgate cache stats`, and go back earlier with `evalgate cache ttl reset <class>`.';
 
 test.each([
   '',

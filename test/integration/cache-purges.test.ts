@@ -1,9 +1,10 @@
 /** Purging by tag, by what readers get afterwards: in memory, and in every tier of two gateways over one Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { newSubject, putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, CacheWorld, containing, HIT, MISS, type Reader, STALE } from '../support/cache-world.ts';
+import { startRedis } from '../support/redis.ts';
 
 const PURGE = '/api/cache/purge';
 const resultSchema = z.looseObject({ entries: z.number(), bytes: z.number() });
@@ -268,6 +269,18 @@ describe('the purge log in Redis', () => {
     await expectPurged();
   });
 
+  test('C6: a purge is published before anything is counted', async () => {
+    const monitor = await (await world.raw()).monitor();
+    const commands: string[] = [];
+    monitor.on('monitor', (_time: string, args: readonly string[]) => commands.push(args.join(' ').toLowerCase()));
+    await world.change('POST', PURGE, { tags: ['all'] });
+    await world.eventually(() => expect(commands.some((one) => one.startsWith('scan '))).toBe(true));
+    monitor.disconnect();
+    const published = commands.findIndex((one) => /^publish \S+:state purge /.test(one));
+    expect(published).toBeGreaterThanOrEqual(0);
+    expect(commands.findIndex((one) => one.startsWith('scan '))).toBeGreaterThan(published);
+  });
+
   test('C6b: purges of two gateways at once are all in force at both', async () => {
     const readers = await Promise.all(Array.from({ length: 20 }, () => world.reader(GET_CALL)));
     for (const gateway of world.gateways) for (const each of readers) await each.ask(gateway);
@@ -291,4 +304,21 @@ describe('the purge log in Redis', () => {
     expect(await kept.ask(late)).toMatchObject({ cache: HIT });
     expect(await reader.ask(late)).toMatchObject({ cache: MISS });
   });
+});
+
+test('C6: a cache Redis that is gone stops no purge; the answer counts memory and says that this is not all', async () => {
+  const cache = await startRedis({ controls: true });
+  const world = await CacheWorld.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
+  onTestFinished(async () => {
+    await world.close();
+    await cache.close();
+  });
+  const reader = await world.reader(GET_CALL);
+  for (const gateway of world.gateways) await reader.ask(gateway);
+  await cache.kill();
+  const reply = await world.change('POST', PURGE, { tags: [`evaluation:${reader.subject.id}`] });
+  expect(reply.json).toMatchObject({ entries: 1, complete: false, lists: { entries: 0, workspaces: 1 } });
+  for (const gateway of world.gateways) {
+    await world.eventually(async () => expect((await reader.explain(gateway)).memory?.state).toBe('purged'));
+  }
 });

@@ -3,16 +3,22 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { GET_CALL } from '../http/common/endpoints.ts';
 import { BACKENDS, CacheWorld, HIT, MISS, STALE } from '../support/cache-world.ts';
+import { auditOf } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 const TTL = '/api/cache/ttl';
 const rowsSchema = z.object({ classes: z.array(z.looseObject({ class: z.string() })) });
 
 async function timesAt(gateway: TestGateway, cacheClass = 'evaluation') {
   const { classes } = rowsSchema.parse((await gateway.admin('GET', TTL)).json);
   return classes.find((row) => row.class === cacheClass);
+}
+
+async function ends(gateway: TestGateway) {
+  return (await auditOf(gateway)).filter(({ action }) => action === 'cache.ttl.end');
 }
 
 describe.each(BACKENDS)('%s', (kind) => {
@@ -28,7 +34,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     for (const gateway of world.gateways) await reader.ask(gateway);
     world.clock.advance(MINUTE);
     await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '0s' });
-    for (const gateway of world.gateways) expect((await reader.explain(gateway)).memory?.state).toBe('gone');
+    for (const gateway of world.gateways) expect((await reader.explain(gateway)).memory?.state).toBe('expired');
     await world.setTimes('evaluation', { fresh: '2m' });
     for (const gateway of world.gateways) expect(await reader.ask(gateway)).toMatchObject({ cache: HIT, age: '60' });
     expect(reader.calls()).toBe(1);
@@ -101,6 +107,40 @@ describe('times in Redis', () => {
     const found = { fresh: '45s', stale: '5m' };
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([found, found]));
     expect(await everywhere('rubric')).toMatchObject([{ error: '1d' }, { error: '1d' }]);
+  });
+
+  test('C6a: what is set for a while ends everywhere at once, without who set it; its end is audited once', async () => {
+    const setter = await world.add();
+    await world.change('PUT', `${TTL}/list`, { stale: '10m' }, setter);
+    await world.change('PUT', `${TTL}/list`, { fresh: '90s', stale: '20m', for: '1h' }, setter);
+    await world.gateways.splice(world.gateways.indexOf(setter), 1)[0]?.close();
+    const late = await world.add();
+    const until = { fresh: '2026-01-15T13:00:00.000Z', stale: '2026-01-15T13:00:00.000Z', error: null };
+    const set = { fresh: '90s', stale: '20m', until, afterwards: { fresh: '30s', stale: '10m', error: null } };
+    await world.eventually(async () => expect(await everywhere('list')).toMatchObject([set, set, set]));
+    world.clock.advance(HOUR - 1);
+    expect(await everywhere('list')).toMatchObject([set, set, set]);
+    world.clock.advance(1);
+    const back = { fresh: '30s', stale: '10m', until: { fresh: null, stale: null, error: null } };
+    expect(await everywhere('list')).toMatchObject([back, back, back]);
+    const raw = await world.raw();
+    await world.eventually(async () => {
+      const names = (await raw.hkeys(TIMES)).filter((name) => name.startsWith('list.'));
+      expect(names).toEqual(['list.staleMs']);
+    });
+    await world.eventually(async () => expect(await ends(world.here)).toHaveLength(1));
+    // Every process has known for some heartbeats by now.
+    world.clock.advance(MINUTE);
+    await world.setTimes('rubric', { fresh: '9m' });
+    expect(await ends(late)).toMatchObject([
+      {
+        who: 'evalgate',
+        target: 'list',
+        from: { fresh: '90s', stale: '20m', set: ['fresh', 'stale'] },
+        to: { fresh: '30s', stale: '10m', set: ['stale'] },
+      },
+    ]);
+    await world.gateways.splice(world.gateways.indexOf(late), 1)[0]?.close();
   });
 
   test('a gateway that starts later has them, and a Redis that was emptied has the configured ones again', async () => {

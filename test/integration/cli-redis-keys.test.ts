@@ -89,6 +89,51 @@ test('a key lives from its creation to its end with Redis alone, no gateway runn
   expect(JSON.stringify(everything)).not.toContain(token);
 });
 
+test('a key is edited, deprecated and activated; what is not named stays as it is', async () => {
+  const { key: _, ...created } = await create('--per-minute', '30', '--per-hour', '40', '--expires', '90d');
+  const other = '1d1b1c66-30b5-4a4b-9f0d-3f8b5a9d3f11';
+  const edit = ['edit', created.keyId, '--workspace', other, '--workspace', WORKSPACE, '--scope', 'reports.read'];
+  const edited = { ...created, workspaceIds: [other, WORKSPACE], scopes: ['reports.read'] };
+  expect(await documentOf(view, edit)).toEqual(edited);
+  expect(await documentOf(view, ['edit', created.keyId, '--per-minute', 'default', '--expires', 'never'])).toEqual({
+    ...edited,
+    limits: { perMinute: null, perHour: 40 },
+    expiresAt: null,
+  });
+  expect(await documentOf(view, ['deprecate', created.keyId])).toMatchObject({ status: 'deprecated' });
+  expect(await documentOf(view, ['activate', created.keyId])).toMatchObject({ status: 'active', name: 'Acme' });
+  const { status, stderr } = await direct(['edit', created.keyId]);
+  expect([status, stderr]).toEqual([
+    2,
+    'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.\n',
+  ]);
+});
+
+test('an export is what an import takes, and a gateway gives none', async () => {
+  const { keyId, key } = await create('--per-hour', '40', '--expires', '90d');
+  const { keyId: revoked } = await create();
+  await direct(['rotate', keyId]);
+  await direct(['revoke', revoked]);
+  const { status, stdout, stderr } = await direct(['export']);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain(hashToken(key));
+  expect(stdout).not.toContain(key);
+  const listed = await documentOf(z.unknown(), ['list']);
+  await redis.flush();
+  expect((await direct(['export'])).stdout).toBe('');
+  expect(await documentOf(z.unknown(), ['import', '-'], stdout)).toEqual({ added: 3, replaced: 0 });
+  expect(await documentOf(z.unknown(), ['list'])).toEqual(listed);
+  const lines = stdout.trimEnd().split('\n');
+  expect(await documentOf(z.unknown(), ['export'])).toEqual({ keys: lines.map((line): unknown => JSON.parse(line)) });
+  const { adminUrl } = await runGateway();
+  const refused = await direct(['export', '--admin', adminUrl]);
+  expect([refused.status, refused.stdout, refused.stderr]).toEqual([
+    1,
+    '',
+    'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.\n',
+  ]);
+}, 30_000);
+
 test('K3: a rotated key and its successor share one quota, and the old one ends after the overlap', async () => {
   const first = await create();
   const before = Date.now();
@@ -120,6 +165,12 @@ test('whoever goes through the gateway and whoever goes to Redis read the same, 
     [['show', 'key_none', '--json']],
     [['deprecate', 'key_none']],
     [['revoke', 'key_none']],
+    [['activate', 'key_none']],
+    [['edit', keyId, '--name', 'new', '--per-minute', '7']],
+    [['edit', keyId, '--name', 'x'.repeat(101), '--json']],
+    [['edit', 'key_none', '--per-hour', 'default']],
+    [['edit', revoked.keyId, '--expires', 'never']],
+    [['activate', revoked.keyId]],
     [['rotate', 'key_none']],
     [['revoke', revoked.keyId]],
     [['deprecate', revoked.keyId, '--json']],

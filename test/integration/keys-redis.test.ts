@@ -158,6 +158,8 @@ describe('what Redis holds', () => {
       expect((await listed(b)).map(({ keyId }) => keyId)).toEqual([whole.keyId]);
       expect(b.logLines.filter((line) => line.includes('a key in Redis is broken'))).not.toEqual([]);
       expect(await use(b, whole.token)).toBe(200);
+      // K2: the log never holds a whole hash, by which a token could be recognised.
+      for (const key of [token, whole.token]) expect(b.logLines.join('')).not.toContain(hashToken(key));
     },
   );
 });
@@ -198,6 +200,11 @@ describe('what a gateway knows of keys', () => {
       await a.admin('PATCH', `/api/keys/${keyId}`, { status });
       await vi.waitFor(async () => expect(await use(b, token)).toBe(seen), WITHIN);
     }
+    await a.admin('PATCH', `/api/keys/${keyId}`, { name: 'renamed', perMinute: 7 });
+    await vi.waitFor(async () => {
+      const reply = await b.get('/v2/key', { key: token });
+      expect([reply.headers['x-ratelimit-minute-limit'], reply.text.includes('renamed')]).toEqual(['7', true]);
+    }, WITHIN);
     await b.admin('POST', `/api/keys/${keyId}/rotate`, { overlap: '0s' });
     await vi.waitFor(async () => expect(await use(a, token)).toBe(403), WITHIN);
   });

@@ -114,6 +114,22 @@ describe('logs in Redis', () => {
     expect(refused?.headers['x-ratelimit-active-window']).toBe('hour');
   });
 
+  test('R6: after the clock of Redis went back, what is from the future counts for one window from now', async () => {
+    const key = await limited(3, 90, [70_000_000, 30_000_000, -600_000_000, -3_000_000_000]);
+    const lookedAtMicros = await redisMicros();
+    expect((await key.look()).headers['x-ratelimit-minute-remaining']).toBe('0');
+    const refused = await key.ask(fleet.gateways[1]);
+    // The entry of 30 s ago leaves first, and makes room for one.
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, expect.stringMatching(/^(29|30)$/)]);
+    expect(Number(refused.headers['x-ratelimit-minute-reset']) * 1_000_000 - lookedAtMicros).toBeLessThan(62_000_000);
+    const [, , ...corrected] = await timesOf(key.keyId);
+    expect(corrected).toHaveLength(2);
+    for (const time of corrected) expect(time - lookedAtMicros).toBeLessThan(1_000_000);
+    await key.setLimits({ perMinute: 4, perHour: 90 });
+    expect((await key.ask()).status).toBe(200);
+    expect((await timesOf(key.keyId)).slice(2, 4)).toEqual(corrected);
+  });
+
   test('R1: the largest limits are taken at their word', async () => {
     const key = await limited(1_000_000_000, 1_000_000_000);
     const reply = await key.ask();

@@ -1,10 +1,12 @@
 /** Redis behind TLS, with an authority of its own: read from a file that the address names, and demanded. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { createServer, type Server, type TlsOptions } from 'node:tls';
+import { createServer, type Server, type TlsOptions, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { RedisLink } from '../../src/redis/connection.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -104,6 +106,24 @@ describe.skipIf(files === null)('behind TLS', () => {
     expect(renamed?.advice).toBe(
       'Its certificate is of another name than the host in REDIS_URL: give a host that it is of, or that name as ?tlsServerName=name at the end.',
     );
+  });
+
+  test('a second error of a connection that was refused ends nothing', async () => {
+    const { port } = new URL(urlOf(strict));
+    const sockets: unknown[] = [];
+    const see = (message: unknown): void => void sockets.push(message);
+    subscribe('net.client.socket', see);
+    onTestFinished(() => void unsubscribe('net.client.socket', see));
+    const link = new RedisLink({ url: `rediss://127.0.0.1:${port}?tlsCaFile=${files?.ca}`, role: 'state' });
+    onTestFinished(() => link.close());
+    await new Promise<void>((resolve) => {
+      link.onDown(() => resolve());
+    });
+    for (const message of sockets)
+      z.object({ socket: z.instanceof(TLSSocket) })
+        .parse(message)
+        .socket.emit('error', new Error('late'));
+    expect(sockets.length).toBeGreaterThan(0);
   });
 
   test.each([

@@ -2,6 +2,8 @@
 import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { hash32 } from '../../src/cache/hash.ts';
+import { decodeBatch, Outbox } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
@@ -127,4 +129,57 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
   await untilAll({ processes: 1 });
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
   await world.eventually(async () => expect((await adviceAt(world.here)).reads).toBeGreaterThanOrEqual(KEYS));
+});
+
+test('calls that a list page brings along are predicted as hits, as they are measured', async () => {
+  world = await CacheWorld.start('memory');
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  await world.setTimes('evaluation', { fresh: '45s', stale: '0s', error: '0s' });
+  // Expired each time that it is read again: every page is asked for anew.
+  await world.setTimes('list', { fresh: '1s', stale: '0s', error: '0s' });
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await world.here.get('/v2/calls', { key });
+    for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+    world.clock.advance(20_000);
+    for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+    world.clock.advance(60_000);
+  }
+  const { measured, current, ratioAt } = await adviceAt(world.here);
+  expect([measured?.hitRatio, current?.hitRatio]).toEqual([1, 1]);
+  expect(ratioAt(15_000)).toBe(0.5);
+});
+
+test('a read that the process which follows its key does not sample stays where it is, and is counted there', async () => {
+  world = await CacheWorld.start('redis');
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  await world.eventually(async () => expect(await adviceAt(world.here)).toMatchObject({ processes: 2 }));
+  const raw = await world.raw();
+  const channels = z.array(z.string()).parse(await raw.call('PUBSUB', 'CHANNELS', 'evalgate:channel:what-if:*'));
+  const ids = channels.map((channel) => channel.split(':').at(-1) ?? '');
+  const listener = raw.duplicate();
+  const seen: number[] = [];
+  listener.on('message', (_channel: string, message: string) => {
+    seen.push(decodeBatch(message, 0)?.events.length ?? -1);
+  });
+  await listener.subscribe(...channels);
+  // Each process hears that the other one samples hardly any key.
+  for (const [index, channel] of channels.entries()) {
+    const sender = hash32(ids[1 - index] ?? '');
+    await raw.publish(
+      channel,
+      new Outbox().take(
+        sender,
+        Array.from({ length: 7 }, () => 120),
+        0,
+      ),
+    );
+  }
+  for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+  await world.eventually(async () => {
+    for (const gateway of world.gateways) expect(await adviceAt(gateway)).toMatchObject({ reads: KEYS });
+  });
+  expect(seen.filter((events) => events !== 0)).toEqual([]);
+  listener.disconnect();
 });

@@ -22,7 +22,8 @@ async function startWorld(strength: Strength) {
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-overload-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'config.yaml');
-  await writeFile(file, `upstream:\n  maxConnections: ${strength.bears}\n`);
+  // All requests come with one key.
+  await writeFile(file, `upstream:\n  maxConnections: ${strength.bears}\n  reservePercent: 0\n`);
   const store = await createStoreServer({ latencyMs: strength.serviceMs });
   store.evaluations.make = (id) => anEvaluation({ _id: id });
   store.setFaults({ capacity: strength.bears });

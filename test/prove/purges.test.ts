@@ -1,25 +1,30 @@
-/** How soon a purge is in force in every process of the fleet, also in those whose subscription is cut, and mid-fetch. */
+/**
+ * How soon a purge is in force in every process: also if subscriptions are cut, during a fetch, and with a million
+ * entries in Redis (PROVE_PURGE_ENTRIES makes it fewer).
+ */
 import { onTestFinished, test } from 'vitest';
+import type { StartOptions } from '../support/redis.ts';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
-import { countSubscribers, cutSubscribers } from '../support/redis/client.ts';
+import { countSubscribers, cutSubscribers, withClient } from '../support/redis/client.ts';
 import { percentile } from '../support/percentile.ts';
 import { count, ms, prove } from './bar.ts';
 
 const PROCESSES = 4;
 const GIVE_UP_MS = 10_000;
 const ID = 'purged';
+const ENTRIES = Number(process.env['PROVE_PURGE_ENTRIES'] ?? 1_000_000);
 
 interface World {
   readonly fleet: Fleet;
   readonly key: string;
 }
 
-async function startWorld(): Promise<World> {
+async function startWorld(redis: StartOptions = {}): Promise<World> {
   const times = { CACHE_EVALUATION_FRESH: '1h', CACHE_EVALUATION_STALE: '1h', CACHE_EVALUATION_ERROR: '1h' };
   const fleet = await Fleet.start({
     gateways: PROCESSES,
-    redis: {},
+    redis,
     env: { CONFIG_FILE: PLAIN_STORE_CONFIG, ...times },
   });
   onTestFinished(() => fleet.close());
@@ -122,5 +127,47 @@ test('a purge during a fetch', async (context) => {
     bar: `${rounds} times: the late fill never survives`,
     measured: `survived ${survived} times; the new record was read everywhere within ${ms(longestMs)}`,
     ok: survived === 0 && longestMs <= 1000,
+  });
+});
+
+const CHUNK = 5000;
+/** Copies the entry under names of their own. Its body is left out: only its length is ever asked for. */
+const COPY_LUA = `
+for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+  redis.call('HSET', ARGV[3] .. i .. '}', 'meta', ARGV[4], 'body', '')
+end
+return 1
+`;
+
+/** Fills Redis with copies of the one entry that it holds of that class. */
+async function fill({ fleet }: World): Promise<void> {
+  await withClient(fleet.redis.url, async (client) => {
+    const names = await client.keys(`evalgate:{cache-*evaluation*${ID}*}`);
+    const name = names.find((one) => one.endsWith('}')) ?? '';
+    const meta = await client.hget(name, 'meta');
+    if (meta === null) throw new Error(`Redis holds no entry of ${ID}.`);
+    const prefix = name.slice(0, name.lastIndexOf('}')).concat('_');
+    for (let first = 1; first <= ENTRIES; first += CHUNK) {
+      await client.eval(COPY_LUA, 0, first, Math.min(ENTRIES, first + CHUNK - 1), prefix, meta);
+    }
+  });
+}
+
+test('a purge of a large Redis', async (context) => {
+  const [rounds, allowedMs, answeredMs] = [20, 1000, 4000];
+  const world = await startWorld({ controls: true });
+  await titleAt(world.fleet.first, ID, world.key);
+  await fill(world);
+  let [longestMs, longestAnswerMs] = [0, 0];
+  for (let round = 0; round < rounds; round += 1) {
+    const sinceMs = performance.now();
+    longestMs = Math.max(longestMs, ...(await purgeAndSee(world, `large ${round}`, round)));
+    longestAnswerMs = Math.max(longestAnswerMs, performance.now() - sinceMs);
+  }
+  prove(context, {
+    name: 'purge, large Redis',
+    bar: `${rounds} times at one of ${PROCESSES} processes with ${count(ENTRIES)} entries in Redis: the new record read from every one within ${ms(allowedMs)}, and what was purged is counted for ${ms(answeredMs)} at most`,
+    measured: `longest ${ms(longestMs)}; longest answer ${ms(longestAnswerMs)}`,
+    ok: longestMs <= allowedMs && longestAnswerMs <= answeredMs,
   });
 });

@@ -1,10 +1,11 @@
-/** The exact quota: the pure algorithm, four processes on one Redis, clients that obey `Retry-After`, and what it costs. */
+/** The exact quota: the pure algorithm, four processes on one Redis, near and far, clients that obey `Retry-After`, the cost. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { onTestFinished, test, vi } from 'vitest';
 import { Fleet } from '../support/fleet.ts';
 import { judgeTraces } from '../support/quota-traces.ts';
 import { SeededRandom } from '../support/random.ts';
 import { withClient } from '../support/redis/client.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { count, mostWithin, prove } from './bar.ts';
 
 const PROCESSES = 4;
@@ -97,6 +98,80 @@ test('a fleet', async (context) => {
       others === 0 &&
       perProcess.every((own) => own > 0) &&
       admitted.every(({ minuteRemaining }) => minuteRemaining >= 0 && minuteRemaining < perMinute),
+  });
+});
+
+/** Milliseconds from a command to its reply, of each gateway; some vary by 10 ms. */
+const DISTANCES = [
+  [0, 100],
+  [80, 80],
+  [100, 150],
+  [0, 200],
+  [0, 80, 100, 150],
+  [80, 150, 200, 200],
+];
+
+/** Gateways in front of one Redis, each behind a proxy of its own. */
+async function startDistantFleet(size: number): Promise<{ fleet: Fleet; proxies: readonly TcpProxy[] }> {
+  const fleet = await Fleet.start({ gateways: 0, redis: {}, env: { CACHE_EVALUATION_FRESH: '1h' } });
+  onTestFinished(() => fleet.close());
+  const proxies: TcpProxy[] = [];
+  for (let i = 0; i < size; i += 1) {
+    const proxy = await TcpProxy.start(fleet.redis.url);
+    onTestFinished(() => proxy.close());
+    proxies.push(proxy);
+    await fleet.add({ REDIS_URL: proxy.url });
+  }
+  return { fleet, proxies };
+}
+
+/** The answers to a burst and a stream of requests with a new key at each of the first gateways. */
+async function overrun(fleet: Fleet, gateways: number, perMinute: number): Promise<readonly Answer[]> {
+  const key = await fleet.first.issueKey({ perMinute, perHour: 1000 });
+  for (const gateway of fleet.gateways) {
+    await vi.waitUntil(async () => (await gateway.status('/v2/key', key)) === 200, { timeout: 10_000 });
+  }
+  const stream = async (gateway: number): Promise<readonly Answer[]> => {
+    const answers: Promise<Answer>[] = [];
+    for (let round = 0; round < 30; round += 1) {
+      answers.push(ask(fleet, gateway, key));
+      await sleep(30);
+    }
+    return Promise.all(answers);
+  };
+  const burst = Promise.all(Array.from({ length: 2 * perMinute + 20 }, (_, i) => ask(fleet, i % gateways, key)));
+  const streams = Array.from({ length: gateways }, (_, gateway) => stream(gateway));
+  return (await Promise.all([burst, ...streams])).flat();
+}
+
+test('a Redis far away', async (context) => {
+  const [limits, attempts] = [[1, 5, 120], 3];
+  const { fleet, proxies } = await startDistantFleet(4);
+  const inexact: string[] = [];
+  let [requests, repeated] = [0, 0];
+  for (const distances of DISTANCES) {
+    for (const [index, proxy] of proxies.entries()) {
+      const delayMs = (distances[index] ?? 0) / 2;
+      for (const way of ['upstream', 'downstream'] as const) proxy.delay(way, delayMs, delayMs === 40 ? 5 : 0);
+    }
+    for (const perMinute of limits) {
+      // If the machine holds up a process or Redis, answers may come later than redis.timeout after all.
+      for (let attempt = 1; attempt <= attempts; attempt += 1) {
+        const statuses = (await overrun(fleet, distances.length, perMinute)).map(({ status }) => status);
+        requests += statuses.length;
+        const admitted = statuses.filter((status) => status === 200).length;
+        const others = statuses.filter((status) => status !== 200 && status !== 429).length;
+        if (admitted === perMinute && others === 0) break;
+        if (attempt < attempts) repeated += 1;
+        else inexact.push(`${distances.join(', ')} ms: ${admitted} of ${perMinute}, ${others} other answers`);
+      }
+    }
+  }
+  prove(context, {
+    name: 'quota, far from Redis',
+    bar: `2 and 4 processes up to 200 ms away from Redis, each at another distance, limits of ${limits.join(', ')}, bursts and streams: exactly the limit admitted`,
+    measured: `${count(requests)} requests, ${repeated} of ${DISTANCES.length * limits.length} runs repeated: ${inexact.join('; ') || 'all exact'}`,
+    ok: inexact.length === 0,
   });
 });
 

@@ -1,8 +1,10 @@
-/** How soon a cache time that is changed at one gateway is in force in all of them, and whether it outlives them. */
+/** How soon a cache time that is changed at one gateway is in force in all of them, whether it outlives them, and ends. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { Fleet } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
+import { untilAll } from '../support/redis/client.ts';
 import { percentile } from '../support/percentile.ts';
 import { count, ms, prove } from './bar.ts';
 
@@ -78,4 +80,40 @@ test('a cache time is changed', async (context) => {
       ok: inForce === PROCESSES && audited.every((one) => one === rounds),
     },
   );
+});
+
+const rowSchema = z.object({ until: z.object({ fresh: z.iso.datetime() }) });
+const actionsSchema = z.object({ entries: z.array(z.looseObject({ action: z.string() })) });
+
+async function endsAudited(gateway: GatewayProcess): Promise<number> {
+  const { entries } = actionsSchema.parse(await gateway.administer('GET', '/api/audit'));
+  return entries.filter(({ action }) => action === 'cache.ttl.end').length;
+}
+
+test('a cache time is set for a minute', async (context) => {
+  const [setMs, allowedMs] = [47_000, 1000];
+  const fleet = await Fleet.start({ gateways: PROCESSES, redis: {} });
+  onTestFinished(() => fleet.close());
+  const body = { fresh: `${setMs}ms`, for: '1m' };
+  const row = rowSchema.parse(await fleet.first.administer('PUT', '/api/cache/ttl/list', body));
+  const endMs = Date.parse(row.until.fresh);
+  await Promise.all(fleet.gateways.map((gateway) => untilInForce(gateway, setMs)));
+  await fleet.gateways.shift()?.kill();
+  const late = await Promise.all(
+    fleet.gateways.map(async (gateway) => {
+      while ((await freshMsAt(gateway)) === setMs) {
+        if (Date.now() - endMs > GIVE_UP_MS) break;
+        await sleep(20);
+      }
+      return Date.now() - endMs;
+    }),
+  );
+  await untilAll(fleet.gateways, 'the end is audited', async (gateway) => (await endsAudited(gateway)) > 0);
+  const audited = await Promise.all(fleet.gateways.map(endsAudited));
+  prove(context, {
+    name: 'cache time set for a minute',
+    bar: `at one of ${PROCESSES} processes, which is killed then: each other goes back by itself within ${ms(allowedMs)} of the end, not before it, and the audit has the end once`,
+    measured: `after ${ms(Math.min(...late))} to ${ms(Math.max(...late))}; ${audited.join(', ')} ends in the audit`,
+    ok: late.every((afterMs) => afterMs >= 0 && afterMs <= allowedMs) && audited.every((ends) => ends === 1),
+  });
 });

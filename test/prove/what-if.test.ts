@@ -1,15 +1,17 @@
 /** What the what-if curves predict against what a cache does that holds every key: for one process and for a fleet. */
+import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { hash32 } from '../../src/cache/hash.ts';
-import { AdjustableTimes, CACHE_CLASSES, type CacheClass, type CacheTimes } from '../../src/cache/times.ts';
-import { adviceOf } from '../../src/cache/what-if/advice.ts';
-import { WhatIfModel } from '../../src/cache/what-if/model.ts';
+import { CACHE_CLASSES, type CacheClass, type CacheTtl, overridesFor } from '../../src/cache/ttl-policy.ts';
+import { newSubject, putSubject } from '../http/common/subject.ts';
 import { Fleet } from '../support/fleet.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { SeededRandom } from '../support/random.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
+import { createStoreServer } from '../support/store-server.ts';
+import { Watched } from '../support/watched.ts';
 import { count, ms, prove } from './bar.ts';
 
 const BAR_POINTS = 1;
@@ -55,7 +57,7 @@ const SETTINGS: readonly Setting[] = [
 
 interface Read {
   readonly class: CacheClass;
-  readonly keyHash: number;
+  readonly key: string;
   /** From the beginning. */
   readonly atMs: number;
 }
@@ -63,19 +65,19 @@ interface Read {
 type Curve = readonly { readonly freshMs: number; readonly hitRatio: number }[];
 
 /** As long stale as fresh. */
-function timesOf(freshMs: number): CacheTimes {
+function timesOf(freshMs: number): CacheTtl {
   return { freshMs, staleMs: freshMs, errorMs: freshMs };
 }
 
 /** The share of reads that cost the store no call, if every key is held. Freshness is up to a tenth shorter by chance. */
-function hitRatioOf(reads: readonly Pick<Read, 'keyHash' | 'atMs'>[], freshMs: number): number {
+function hitRatioOf(reads: readonly Pick<Read, 'key' | 'atMs'>[], freshMs: number): number {
   const random = new SeededRandom(freshMs);
-  const freshUntilMs = new Map<number, number>();
+  const freshUntilMs = new Map<string, number>();
   let calls = 0;
-  for (const { keyHash, atMs } of reads) {
-    if (atMs < (freshUntilMs.get(keyHash) ?? 0)) continue;
+  for (const { key, atMs } of reads) {
+    if (atMs < (freshUntilMs.get(key) ?? 0)) continue;
     calls += 1;
-    freshUntilMs.set(keyHash, atMs + freshMs * (1 - random.next() / 10));
+    freshUntilMs.set(key, atMs + freshMs * (1 - random.next() / 10));
   }
   return 1 - calls / reads.length;
 }
@@ -83,7 +85,7 @@ function hitRatioOf(reads: readonly Pick<Read, 'keyHash' | 'atMs'>[], freshMs: n
 function readsOf({ class: cacheClass, trace }: Setting): readonly Read[] {
   return Array.from(trace.atMs, (atMs, index) => ({
     class: cacheClass,
-    keyHash: hash32(`ev_${trace.keys[index]}`),
+    key: `ev_${trace.keys[index]}`,
     atMs,
   }));
 }
@@ -91,31 +93,14 @@ function readsOf({ class: cacheClass, trace }: Setting): readonly Read[] {
 /** The reads of all, in order of time. */
 const TOGETHER = SETTINGS.flatMap(readsOf).toSorted((a, b) => a.atMs - b.atMs);
 
-function watch(settings: readonly Setting[], reads: readonly Read[], after: (model: WhatIfModel) => void = () => {}) {
-  const clock = new ManualClock();
-  const startMs = clock.nowMs();
-  const times = new AdjustableTimes();
-  for (const one of settings) times.set(one.class, timesOf(one.freshMs));
-  const model = new WhatIfModel({ clock, times });
-  for (const { class: cacheClass, keyHash, atMs } of reads) {
-    clock.advance(startMs + atMs - clock.nowMs());
-    model.read(cacheClass, keyHash, clock.nowMs());
-    after(model);
+function watch(settings: readonly Setting[], reads: readonly Read[], after: (watched: Watched) => void = () => {}) {
+  const watched = new Watched();
+  for (const one of settings) watched.ttl.override(one.class, overridesFor(timesOf(one.freshMs), null));
+  for (const { class: cacheClass, key, atMs } of reads) {
+    watched.readAt(atMs, key, cacheClass);
+    after(watched);
   }
-  const outdatedLimits = {
-    list: 0.02,
-    evaluation: 0.02,
-    transcript: 0.02,
-    scorecard: 0.02,
-    rubric: 0.02,
-    dealInsights: 0.02,
-    notFound: 0.02,
-  };
-  const curveOf = (cacheClass: CacheClass): Curve =>
-    adviceOf([model.snapshot()], { times, outdatedLimits, nowMs: clock.nowMs() }).find(
-      (advice) => advice.class === cacheClass,
-    )?.curve ?? [];
-  return { model, clock, curveOf };
+  return watched;
 }
 
 /** In points of hit ratio. */
@@ -131,9 +116,12 @@ test('accuracy', (context) => {
   const together = watch(SETTINGS, TOGETHER);
   const bars = SETTINGS.map((setting) => {
     const reads = readsOf(setting);
-    const curve = watch([setting], reads).curveOf(setting.class);
+    const curve = watch([setting], reads).advice(setting.class).curve;
     const measured = new Map(curve.map(({ freshMs }) => [freshMs, hitRatioOf(reads, freshMs)]));
-    const [alone, beside] = [largestError(curve, measured), largestError(together.curveOf(setting.class), measured)];
+    const [alone, beside] = [
+      largestError(curve, measured),
+      largestError(together.advice(setting.class).curve, measured),
+    ];
     const hits = [...measured.values()].map((ratio) => Math.round(100 * ratio));
     return {
       name: `what-if, ${setting.name}`,
@@ -155,23 +143,23 @@ test('memory and CPU', (context) => {
   // All models are kept until the end: one that goes while the next is made would make that look small.
   const filled = Array.from({ length: 3 }, () => {
     const before = heapBytes();
-    const { model, clock } = watch(SETTINGS, TOGETHER);
+    const watched = watch(SETTINGS, TOGETHER);
     for (const each of CACHE_CLASSES) {
-      model.read(each, hash32(each), clock.nowMs());
-      model.refreshed(each, true, 60_000);
+      watched.read(each, each);
+      watched.refreshed(each, true, 60_000);
     }
-    return { model, bytes: heapBytes() - before };
+    return { watched, bytes: heapBytes() - before };
   });
   // The first ones also pay for code that is compiled meanwhile.
   const bytes = Math.min(...filled.map((one) => one.bytes));
-  const ownCount = Math.max(...filled.map(({ model }) => model.bytes));
+  const ownCount = Math.max(...filled.map(({ watched }) => watched.whatIf.bytes));
   let left = 2 * READS_PER_SECOND;
   const began = process.cpuUsage();
-  watch(SETTINGS, TOGETHER, (model) => {
+  watch(SETTINGS, TOGETHER, ({ whatIf }) => {
     left -= 1;
     if (left > 0) return;
     left = 2 * READS_PER_SECOND;
-    JSON.stringify(model.snapshot());
+    JSON.stringify(whatIf.report());
   });
   const { user, system } = process.cpuUsage(began);
   const microsPerRead = (user + system) / TOGETHER.length;
@@ -203,6 +191,71 @@ const adviceSchema = z.object({
   ),
 });
 
+/** The same four traces, each in its class, short enough for a whole gateway. */
+const DOOR_SETTINGS = [
+  { class: 'evaluation', path: '', shape: { seed: 21, keys: 150, exponent: 0.8 }, trace: zipfTrace },
+  { class: 'transcript', path: '/transcript', shape: { seed: 22, keys: 200, exponent: 1 }, trace: zipfTrace },
+  { class: 'scorecard', path: '/scorecard', shape: { seed: 23, keys: 400, exponent: 1.15 }, trace: zipfTrace },
+  { class: 'dealInsights', path: '/deal-insights', shape: { seed: 24, keys: 150, exponent: 0.9 }, trace: burstyTrace },
+] as const;
+const DOOR_READS = 1500;
+const IN_FORCE_MS = 300_000;
+const OTHER_MS = [15_000, 1_200_000, 10_800_000] as const;
+
+test('a whole gateway', async (context) => {
+  const store = await createStoreServer();
+  onTestFinished(() => store.close());
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const { workspaceId } = newSubject();
+  for (let number = 0; number < 3000; number += 1)
+    putSubject(store, { ...newSubject(workspaceId), id: `ev_${number}` });
+  const reads = DOOR_SETTINGS.flatMap(({ class: cacheClass, path, shape, trace }) => {
+    const { keys, atMs } = trace({ ...shape, reads: DOOR_READS, hours: 4 });
+    const root = cacheClass === 'dealInsights' ? `/v1/workspaces/${workspaceId}/reports` : '/v2/calls';
+    return Array.from(keys, (id, index) => ({ path: `${root}/ev_${id}${path}`, atMs: atMs[index] ?? 0 }));
+  }).toSorted((a, b) => a.atMs - b.atMs);
+  /** Replays all reads to a new gateway; returns its hit ratios by the store's own count, and its advice. */
+  const replay = async (freshMs: number) => {
+    const times = ['EVALUATION', 'TRANSCRIPT', 'SCORECARD', 'DEAL_INSIGHTS'].flatMap((name): [string, string][] => [
+      [`CACHE_${name}_FRESH`, `${freshMs}ms`],
+      // So that every call is over before time goes on.
+      [`CACHE_${name}_STALE`, '0s'],
+      [`CACHE_${name}_ERROR`, '0s'],
+    ]);
+    const clock = new ManualClock();
+    const gateway = await startTestGateway({ store, clock, env: Object.fromEntries(times) });
+    const key = await gateway.issueKey({ workspaceIds: [workspaceId], perMinute: 1e9, perHour: 1e9 });
+    const startMs = clock.nowMs();
+    const callsOf = (): number[] => DOOR_SETTINGS.map((setting) => store.calls(setting.class));
+    const before = callsOf();
+    for (const { path, atMs } of reads) {
+      clock.advance(startMs + atMs - clock.nowMs());
+      expect((await gateway.get(path, { key, agent })).status).toBe(200);
+    }
+    const hitRatios = callsOf().map((calls, index) => 1 - (calls - (before[index] ?? 0)) / DOOR_READS);
+    const { classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
+    await gateway.close();
+    return { freshMs, hitRatios, classes };
+  };
+  const watched = await replay(IN_FORCE_MS);
+  const replays = [watched];
+  for (const freshMs of OTHER_MS) replays.push(await replay(freshMs));
+  const bars = DOOR_SETTINGS.map((setting, index) => {
+    const measured = new Map(replays.map(({ freshMs, hitRatios }) => [freshMs, hitRatios[index] ?? Number.NaN]));
+    const curve = watched.classes.find((one) => one.class === setting.class)?.curve ?? [];
+    const points = largestError(curve, measured);
+    const hits = [...measured.values()].map((ratio) => Math.round(100 * ratio));
+    return {
+      name: `what-if at the door, ${setting.class}`,
+      bar: `hit ratios of ${measured.size} times predicted by a gateway with ${IN_FORCE_MS / 1000} s in force, against the store's calls of gateways with those times: off by at most ${BAR_POINTS} point`,
+      measured: `${count(DOOR_READS)} reads, hit ratios of ${Math.min(...hits)} to ${Math.max(...hits)} %: off by ${points.toFixed(2)}`,
+      ok: points <= BAR_POINTS,
+    };
+  });
+  prove(context, ...bars);
+});
+
 test('a fleet', async (context) => {
   const [processes, perSecond, forMs, keys, knownWithinMs] = [4, 400, 60_000, 2000, 2000];
   const fleet = await Fleet.start({ gateways: processes, redis: {}, env: { CACHE_EVALUATION_FRESH: '20s' } });
@@ -229,7 +282,7 @@ test('a fleet', async (context) => {
     advice = await all();
   }
   const knownMs = isKnown() ? performance.now() - endedMs : Number.POSITIVE_INFINITY;
-  const reads = samples.map(({ url, atMs }) => ({ keyHash: hash32(url.split('/').at(-1) ?? ''), atMs }));
+  const reads = samples.map(({ url, atMs }) => ({ key: url.split('/').at(-1) ?? '', atMs }));
   const times = advice[0]?.curve.map(({ freshMs }) => freshMs) ?? [];
   const measured = new Map(times.map((freshMs) => [freshMs, hitRatioOf(reads, freshMs)]));
   const points = Math.max(...advice.map((one) => largestError(one?.curve ?? [], measured)));

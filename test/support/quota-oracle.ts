@@ -20,13 +20,13 @@ interface WindowState {
   readonly nextFreeAtMicros: number;
 }
 
-export interface Standing {
+export interface Usage {
   readonly nowMicros: number;
   readonly minute: WindowState;
   readonly hour: WindowState;
 }
 
-export interface Decision extends Standing {
+export interface Decision extends Usage {
   readonly admitted: boolean;
   readonly retryAtMicros: number | null;
 }
@@ -42,23 +42,24 @@ export class QuotaOracle {
     this.#windows = windows;
   }
 
-  /** Decides on a request at that time, and remembers it where it is admitted. */
-  take(nowMicros: number, limits: Limits): Decision {
+  /** Decides on a request at that time, and remembers it where it is admitted. Entries from the future become those of now. */
+  consume(nowMicros: number, limits: Limits): Decision {
+    for (const [index, time] of this.admitted.entries()) this.admitted[index] = Math.min(time, nowMicros);
     const admitted = this.#fits(nowMicros, limits);
     const retryAtMicros = admitted ? null : this.#firstFit(nowMicros, limits);
     if (admitted) this.admitted.push(nowMicros);
-    return { admitted, ...this.peek(nowMicros, limits), retryAtMicros };
+    return { admitted, ...this.usage(nowMicros, limits), retryAtMicros };
   }
 
   /** The same, but nothing is remembered. */
   foresee(nowMicros: number, limits: Limits): Decision {
-    const decision = this.take(nowMicros, limits);
+    const decision = this.consume(nowMicros, limits);
     if (decision.admitted) this.admitted.pop();
     return decision;
   }
 
   /** How both windows stand at that time. */
-  peek(nowMicros: number, limits: Limits): Standing {
+  usage(nowMicros: number, limits: Limits): Usage {
     return {
       nowMicros,
       minute: this.#state(nowMicros, this.#windows.minuteMicros, limits.perMinute),
@@ -103,7 +104,7 @@ function secondsUp(micros: number): string {
 }
 
 /** The rate-limit headers of an answer (R2 to R4); without `Retry-After` for a look. */
-export function headersByTheBook(decision: Standing & Partial<Decision>): Record<string, string> {
+export function headersByTheBook(decision: Usage & Partial<Decision>): Record<string, string> {
   const { nowMicros, minute, hour, retryAtMicros = null } = decision;
   const active = minute.remaining <= hour.remaining ? minute : hour;
   const headers: Record<string, string> = {

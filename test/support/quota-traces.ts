@@ -1,7 +1,7 @@
 /** The pure algorithm of the quota on random traces, judged by the oracle. */
 import { isDeepStrictEqual } from 'node:util';
-import { type AdmissionLog, decide, type QuotaWindows } from '../../src/quota/log.ts';
-import type { QuotaDecision, QuotaLimits } from '../../src/quota/quota.ts';
+import type { QuotaDecision, QuotaLimits } from '../../src/quota/limiter.ts';
+import { type QuotaWindows, SlidingWindowLog } from '../../src/quota/window-log.ts';
 import { QuotaOracle } from './quota-oracle.ts';
 import { SeededRandom } from './random.ts';
 
@@ -9,30 +9,11 @@ const T0 = 1_768_478_400_000_000;
 const STEPS = 40;
 const MOST_FAULTS = 5;
 
-/** A log kept as the algorithm says. */
-export class ListLog implements AdmissionLog {
-  times: number[];
-
-  constructor(times: number[] = []) {
-    this.times = times;
-  }
-
-  get length(): number {
-    return this.times.length;
-  }
-
-  at(index: number): number {
-    const time = this.times[index];
-    if (time === undefined) throw new RangeError(`read at ${index} of ${this.times.length}`);
-    return time;
-  }
-
-  take(clockMicros: number, limits: QuotaLimits, windows: QuotaWindows): QuotaDecision {
-    const { decision, expired } = decide(this, clockMicros, limits, windows);
-    this.times = this.times.slice(expired);
-    if (decision.admitted) this.times.push(decision.nowMicros);
-    return decision;
-  }
+/** A log that holds requests admitted at those times, the oldest first. */
+export function logOf(times: readonly number[], windows?: QuotaWindows): SlidingWindowLog {
+  const log = new SlidingWindowLog(windows);
+  for (const time of times) log.add(time, 1);
+  return log;
 }
 
 export interface TracesVerdict {
@@ -42,7 +23,7 @@ export interface TracesVerdict {
   readonly faults: readonly string[];
 }
 
-/** So many traces: bursts, steps to the edges of windows, limits that change. */
+/** So many traces: bursts, steps to the edges of windows, limits that change, clocks that go back. */
 export function judgeTraces(traces: number): TracesVerdict {
   const tally = { decisions: 0, refusals: 0, faults: [] as string[] };
   for (let seed = 1; seed <= traces && tally.faults.length < MOST_FAULTS; seed += 1) {
@@ -59,21 +40,28 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
   const windows = { minuteMicros, hourMicros: minuteMicros * random.integer(1, 8) };
   const changing = random.next() < 0.3;
   const newLimits = (): QuotaLimits => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
+  const isSteppedBack = random.next() < 0.2;
   let limits = newLimits();
   let nowMicros = T0;
   let refusals = 0;
   const faults: string[] = [];
-  const log = new ListLog();
+  const log = new SlidingWindowLog(windows);
   const oracle = new QuotaOracle(windows);
   for (let step = 0; step < STEPS; step += 1) {
     nowMicros = nextTime(random, nowMicros, oracle, windows);
+    if (isSteppedBack && random.next() < 0.1) nowMicros -= random.integer(0, 2 * windows.hourMicros);
     if (changing && random.next() < 0.2) limits = newLimits();
-    const expected = oracle.take(nowMicros, limits);
-    const decision = log.take(nowMicros, limits, windows);
+    const expected = oracle.consume(nowMicros, limits);
+    const decision = log.consume(nowMicros, limits);
     if (!isDeepStrictEqual(decision, expected)) {
       faults.push(`step ${step} is ${JSON.stringify(decision)} instead of ${JSON.stringify(expected)}`);
     }
-    if (decision.admitted) continue;
+    if (decision.admitted) {
+      // Entries that the log has dropped do not come back when the clock goes back.
+      const expired = oracle.admitted.findIndex((time) => time >= nowMicros - windows.hourMicros);
+      if (isSteppedBack) oracle.admitted.splice(0, expired);
+      continue;
+    }
     refusals += 1;
     const isRetryExact = step % 8 !== 0 || admitsFromOnly(oracle, decision, limits, windows);
     if (!isRetryExact) faults.push(`step ${step}: ${decision.retryAtMicros} is not the first time with room`);
@@ -81,7 +69,8 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
   const isOver =
     mostWithin(oracle.admitted, minuteMicros) > limits.perMinute ||
     mostWithin(oracle.admitted, windows.hourMicros) > limits.perHour;
-  if (!changing && isOver) faults.push('a window holds more than its limit');
+  // A clock that goes back sees requests closer together than they were.
+  if (!changing && !isSteppedBack && isOver) faults.push('a window holds more than its limit');
   return { decisions: STEPS, refusals, faults };
 }
 
@@ -106,7 +95,6 @@ function admitsFromOnly(
   windows: QuotaWindows,
 ): boolean {
   if (retryAtMicros === null) return false;
-  const log = new ListLog([...oracle.admitted]);
-  const isAdmittedAt = (micros: number): boolean => decide(log, micros, limits, windows).decision.admitted;
+  const isAdmittedAt = (micros: number): boolean => logOf(oracle.admitted, windows).consume(micros, limits).admitted;
   return isAdmittedAt(retryAtMicros) && !isAdmittedAt(retryAtMicros - 1);
 }

@@ -1,13 +1,14 @@
-/** A what-if model with a clock and times of its own, for tests to feed. */
+/** The what-if of one process with a clock and TTLs of its own, for tests to feed. */
+import type { ReadReport } from '../../src/telemetry/events.ts';
 import { hash32 } from '../../src/cache/hash.ts';
-import { AdjustableTimes, CACHE_CLASSES, type CacheClass } from '../../src/cache/times.ts';
+import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
-import { WhatIfModel } from '../../src/cache/what-if/model.ts';
-import type { PointSnapshot, WhatIfSnapshot } from '../../src/cache/what-if/snapshot.ts';
+import type { WhatIfReport } from '../../src/cache/what-if/curve.ts';
+import { WhatIf } from '../../src/cache/what-if/what-if.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { ReadTrace } from './read-traces.ts';
 
-export const OUTDATED_LIMITS = {
+export const MAX_STALE_RATIO = {
   list: 0.02,
   evaluation: 0.02,
   transcript: 0.02,
@@ -17,45 +18,83 @@ export const OUTDATED_LIMITS = {
   notFound: 0.02,
 };
 
+/** What one TTL's simulation counted. */
+export interface SimulatedPoint {
+  readonly reads: number;
+  readonly calls: number;
+  readonly startedMs: number;
+  readonly sinceMs: number;
+  readonly ages: readonly number[];
+}
+
 export class Watched {
-  readonly clock = new ManualClock();
-  readonly times = new AdjustableTimes();
-  readonly model = new WhatIfModel({ clock: this.clock, times: this.times });
-  readonly startMs = this.clock.nowMs();
+  readonly clock: ManualClock;
+  readonly ttl: TtlPolicy;
+  readonly whatIf: WhatIf;
+  readonly startMs: number;
+
+  constructor(clock = new ManualClock(), ttl?: TtlPolicy) {
+    this.clock = clock;
+    this.ttl = ttl ?? new TtlPolicy(clock);
+    this.whatIf = new WhatIf({ clock, ttl: this.ttl });
+    this.startMs = clock.nowMs();
+  }
+
+  /** Now. */
+  read(key: string, cacheClass: CacheClass = 'evaluation'): void {
+    this.whatIf.hooks.onRead?.(readOf(key, cacheClass));
+  }
 
   /** Moves the clock to that long after the beginning, and reads. */
   readAt(afterMs: number, key: string, cacheClass: CacheClass = 'evaluation'): void {
     this.clock.advance(this.startMs + afterMs - this.clock.nowMs());
-    this.model.read(cacheClass, hash32(key), this.clock.nowMs());
+    this.read(key, cacheClass);
   }
 
   feed({ keys, atMs }: ReadTrace, cacheClass: CacheClass = 'evaluation'): void {
     for (const [index, afterMs] of atMs.entries()) this.readAt(afterMs, `ev_${keys[index]}`, cacheClass);
   }
 
-  point(freshMs: number, cacheClass: CacheClass = 'evaluation'): PointSnapshot {
-    const found = this.model
-      .snapshot()
-      .classes.find((each) => each.class === cacheClass)
-      ?.points.find((each) => each.freshMs === freshMs);
-    if (found === undefined) throw new Error(`there is no point of ${freshMs} ms`);
-    return found;
+  backfill(key: string): void {
+    this.whatIf.hooks.onBackfill?.({ class: 'evaluation', keyHash: hash32(key) });
+  }
+
+  refreshed(cacheClass: CacheClass, changed: boolean, sinceMs: number): void {
+    this.whatIf.hooks.onRefresh?.({ class: cacheClass, key: 'any', changed, sinceMs });
+  }
+
+  point(freshMs: number, cacheClass: CacheClass = 'evaluation'): SimulatedPoint {
+    const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts ?? [];
+    for (const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads, points } of counts) {
+      const point = points.find((each) => each.freshMs === freshMs);
+      if (point === undefined) continue;
+      const { exactCalls, sampledCalls, repeatCalls, ages } = point;
+      const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
+      const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
+      return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages };
+    }
+    throw new Error(`there is no point of ${freshMs} ms`);
   }
 
   advice(cacheClass: CacheClass = 'evaluation'): ClassAdvice {
-    return adviceFor([this.model.snapshot()], this, cacheClass);
+    return adviceFor([this.whatIf.report()], this, cacheClass);
   }
 }
 
 export function adviceFor(
-  snapshots: readonly WhatIfSnapshot[],
-  { times, clock }: Pick<Watched, 'times' | 'clock'>,
+  reports: readonly WhatIfReport[],
+  { ttl, clock }: Pick<Watched, 'ttl' | 'clock'>,
   cacheClass: CacheClass = 'evaluation',
 ): ClassAdvice {
-  const all = adviceOf(snapshots, { times, outdatedLimits: OUTDATED_LIMITS, nowMs: clock.nowMs() });
+  const all = adviceOf(reports, { ttl, maxStaleRatio: MAX_STALE_RATIO, nowMs: clock.nowMs() });
   const found = all[CACHE_CLASSES.indexOf(cacheClass)];
   if (found === undefined) throw new Error(`there is no advice on ${cacheClass}`);
   return found;
+}
+
+export function readOf(key: string, cacheClass: CacheClass): ReadReport {
+  const answer = { outcome: 'hit', tier: 'memory', missReason: null, ageMs: 0, durationMs: 0 } as const;
+  return { class: cacheClass, key, keyHash: hash32(key), ...answer };
 }
 
 /** The calls to the store that a cache with that time would make, every key followed; freshness is jittered. */

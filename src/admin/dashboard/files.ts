@@ -9,10 +9,23 @@ import { renderPage } from './page.ts';
 
 const compress = promisify(gzip);
 
-/** Only this server may be asked for anything, and no script or style may stand in the page itself. */
+/** By the name under which modules import it: the library's file, and its name below `/dashboard/`. */
+const LIBRARIES = {
+  preact: { file: import.meta.resolve('preact'), name: 'preact.mjs' },
+  'preact/hooks': { file: import.meta.resolve('preact/hooks'), name: 'preact-hooks.mjs' },
+  htm: { file: import.meta.resolve('htm'), name: 'htm.mjs' },
+  'htm/preact': { file: import.meta.resolve('htm/preact'), name: 'htm-preact.mjs' },
+};
+
+/** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
+const IMPORT_MAP = JSON.stringify({
+  imports: Object.fromEntries(Object.entries(LIBRARIES).map(([module, { name }]) => [module, `./dashboard/${name}`])),
+});
+
+/** Only this server is called, and the page itself holds no script but the import map, and no style. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
-  "script-src 'self'",
+  `script-src 'self' 'sha256-${createHash('sha256').update(IMPORT_MAP).digest('base64')}'`,
   "style-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
@@ -27,11 +40,6 @@ const TYPES = {
   js: 'text/javascript; charset=utf-8',
 } as const;
 
-/** Run before the others, as classic scripts: the page's own modules come after them. */
-const THEME_SCRIPT = 'theme-boot.js';
-const CHART_LIBRARY = 'uPlot.iife.min.js';
-const CHART_STYLE = 'uPlot.min.css';
-
 interface File {
   readonly name: string;
   readonly type: string;
@@ -40,72 +48,45 @@ interface File {
 
 /** `/`, and the files below `/dashboard/` that it loads. The page lists `listed` at its end. Throws if a file is missing. */
 export function dashboardEndpoints(listed: readonly Endpoint[]): readonly Endpoint[] {
-  const files = [...ownFiles(), ...libraryFiles()];
-  const named = (suffix: string): readonly string[] =>
-    files.map(({ name }) => name).filter((name) => name.endsWith(suffix));
-  const scripts = [THEME_SCRIPT, CHART_LIBRARY];
-  const html = renderPage({
-    styles: [CHART_STYLE, ...named('.css').filter((name) => name !== CHART_STYLE)],
-    scripts,
-    modules: named('.js').filter((name) => !scripts.includes(name)),
-    endpoints: listed,
-  });
+  const folder = new URL('page/', import.meta.url);
+  const own = readdirSync(folder).filter((name) => name.endsWith('.js') || name.endsWith('.css'));
+  const files = [
+    ...own.map((name) => fileAt(name, new URL(name, folder))),
+    ...Object.values(LIBRARIES).map(({ name, file }) => fileAt(name, new URL(file))),
+  ];
+  const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
+  const html = renderPage({ modules, importMap: IMPORT_MAP, endpoints: listed });
   const page = endpointOf('/', { name: 'the dashboard', type: TYPES.html, bytes: Buffer.from(html) });
   return [page, ...files.map((file) => endpointOf(`/dashboard/${file.name}`, file))];
-}
-
-/** In the order of their names, so that style sheets are numbered by what they lay over what. */
-function ownFiles(): readonly File[] {
-  const folder = new URL('page/', import.meta.url);
-  return readdirSync(folder)
-    .filter((name) => name.endsWith('.js') || name.endsWith('.css'))
-    .toSorted()
-    .map((name) => fileAt(name, new URL(name, folder)));
-}
-
-function libraryFiles(): readonly File[] {
-  return [
-    fileAt(CHART_LIBRARY, new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js'))),
-    fileAt(CHART_STYLE, new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))),
-  ];
 }
 
 function fileAt(name: string, url: URL): File {
   return { name, type: name.endsWith('.css') ? TYPES.css : TYPES.js, bytes: readFileSync(url) };
 }
 
+/** Browsers keep the files but ask for each at every load, so that nobody sees half of an old page after an update. */
 function endpointOf(path: string, { name, type, bytes }: File): Endpoint {
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 27)}"`;
+  const etag = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
   let compressed: Promise<Buffer> | undefined;
-  const gzipped = (): Promise<Buffer> => (compressed ??= compress(bytes));
-  return { method: 'GET', path, what: name, handle: (ctx) => send(ctx, { etag, type, bytes, gzipped }) };
-}
-
-interface Sendable {
-  readonly etag: string;
-  readonly type: string;
-  readonly bytes: Buffer;
-  readonly gzipped: () => Promise<Buffer>;
-}
-
-/** Kept by the browser, but asked about at each use: after an update nobody sees half of an old page. */
-async function send(ctx: EndpointContext, { etag, type, bytes, gzipped }: Sendable): Promise<void> {
-  ctx.status = 200;
-  ctx.set({
-    'Cache-Control': 'private, no-cache',
-    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-    ETag: `W/${etag}`,
-    Vary: 'Accept-Encoding',
-  });
-  if (ctx.fresh) {
-    ctx.status = 304;
-    return;
-  }
-  ctx.type = type;
-  if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') {
-    ctx.body = bytes;
-    return;
-  }
-  ctx.set('Content-Encoding', 'gzip');
-  ctx.body = await gzipped();
+  const handle = async (ctx: EndpointContext): Promise<void> => {
+    ctx.status = 200;
+    ctx.set({
+      'Cache-Control': 'private, no-cache',
+      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+      ETag: `W/"${etag}"`,
+      Vary: 'Accept-Encoding',
+    });
+    if (ctx.fresh) {
+      ctx.status = 304;
+      return;
+    }
+    ctx.type = type;
+    if (ctx.acceptsEncodings('gzip', 'identity') === 'gzip') {
+      ctx.set('Content-Encoding', 'gzip');
+      ctx.body = await (compressed ??= compress(bytes));
+    } else {
+      ctx.body = bytes;
+    }
+  };
+  return { method: 'GET', path, what: name, handle };
 }

@@ -1,7 +1,8 @@
 /**
- * How fast a class's records change, learned from refreshes. A refresh tells only whether there was any change since the
- * copy was filled (an interval-censored observation), not how many or when. Pure.
+ * How fast a class's records change, learned from refreshes. A refresh only shows whether there was any change since the
+ * copy was filled (an interval-censored observation), not how many or when.
  */
+import { BUCKETS, bucketOf, rounded } from './tally.ts';
 
 /** Refreshes of copies that were held for that long, and how many of them brought a change. */
 export interface Comparisons {
@@ -76,7 +77,7 @@ function slopeAt(rate: number, data: readonly Comparisons[]): number {
 interface Row {
   readonly seen: number;
   readonly changed: number;
-  /** Of a change in that time, a rate. */
+  /** The chance of a change in that time, by rate. */
   readonly chances: Float64Array;
 }
 
@@ -106,4 +107,47 @@ function improve(weights: Float64Array, rows: readonly Row[]): void {
     total += seen;
   }
   for (let at = 0; at < weights.length; at++) weights[at] = ((weights[at] ?? 0) * (factors[at] ?? 0)) / total;
+}
+
+const HALF_LIFE_MS = 86_400_000;
+/** How often older refreshes are made to count less. */
+const STEP_MS = HALF_LIFE_MS / 4;
+
+/** How often an answer had changed, by the age of the copy that it was compared with. Older refreshes count less. */
+export class ChangeTally {
+  readonly #seen = new Float32Array(BUCKETS);
+  readonly #changed = new Float32Array(BUCKETS);
+  #steppedAtMs: number;
+
+  constructor(atMs: number) {
+    this.#steppedAtMs = atMs;
+  }
+
+  get bytes(): number {
+    return this.#seen.byteLength + this.#changed.byteLength;
+  }
+
+  add(isChanged: boolean, sinceMs: number, atMs: number): void {
+    this.#fade(atMs);
+    const bucket = bucketOf(sinceMs);
+    this.#seen[bucket] = (this.#seen[bucket] ?? 0) + 1;
+    if (isChanged) this.#changed[bucket] = (this.#changed[bucket] ?? 0) + 1;
+  }
+
+  /** For each bucket of ages: how many refreshes there were, and how many of them brought a change. */
+  rows(): [bucket: number, seen: number, changed: number][] {
+    return Array.from(this.#seen, (seen, bucket): [number, number, number] => {
+      return [bucket, rounded(seen), rounded(this.#changed[bucket] ?? 0)];
+    }).filter(([, seen]) => seen > 0);
+  }
+
+  #fade(atMs: number): void {
+    const steps = Math.floor((atMs - this.#steppedAtMs) / STEP_MS);
+    if (steps < 1) return;
+    this.#steppedAtMs += steps * STEP_MS;
+    const factor = 0.5 ** ((steps * STEP_MS) / HALF_LIFE_MS);
+    for (const counts of [this.#seen, this.#changed]) {
+      for (let bucket = 0; bucket < BUCKETS; bucket++) counts[bucket] = (counts[bucket] ?? 0) * factor;
+    }
+  }
 }

@@ -1,51 +1,91 @@
 /**
- * What the hit ratio and the store's load would be with other times, as a process of a fleet knows it. Cached answers
- * serve all of a fleet, so a model has to see all reads of the keys that it follows, whoever made them.
+ * The what-if of one process: it listens to the cache, feeds the simulator that follows each key, and reports what was
+ * simulated and what was measured. Cached answers serve a whole fleet, so a key's reads must all reach one simulator,
+ * whichever process they come from.
  */
-import type { Timers } from '../../timers.ts';
+import type { Clock } from '../../clock.ts';
 import type { Listener } from '../../telemetry/events.ts';
-import { type ExchangeHooks, ReadExchange } from './exchange.ts';
-import { WhatIfFeed, type WhatIfParts, type WhatIfReport } from './feed.ts';
-import type { Board, Messages } from './ports.ts';
-import { Reports } from './reports.ts';
+import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
+import type { WhatIfReport } from './curve.ts';
+import { HotKeys } from './hot-keys.ts';
+import { Sharing, type SharingOptions } from './sharing.ts';
+import { keyId, TtlSimulator } from './simulator.ts';
 
-export interface WhatIf {
-  /** To be told of all that the cache of this process does. Never throws and never waits. */
+export interface WhatIfOptions {
+  readonly clock: Clock;
+  readonly ttl: Pick<TtlPolicy, 'of'>;
+}
+
+/** The other processes, if there may be any. */
+export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
+
+type Measured = NonNullable<WhatIfReport['classes'][number]['measured']>;
+
+export class WhatIf {
+  /** Never throws and never waits. */
   readonly hooks: Listener;
-  /** Of this process and, as far as they can be had, of all others in front of the same store. Never rejects. */
-  reports(): Promise<readonly WhatIfReport[]>;
-  close(): void;
-}
+  readonly #clock: Clock;
+  readonly #simulator: TtlSimulator;
+  readonly #sharing: Sharing | null;
+  readonly #hotKeys = new HotKeys();
+  readonly #measured = new Map<CacheClass, { -readonly [K in keyof Measured]: Measured[K] }>();
 
-/** How the model of a process reaches those of the others. */
-export interface WhatIfFleet {
-  /** This process. */
-  readonly self: string;
-  /** The processes in front of the same store, this one among them, in order. */
-  readonly peers: () => readonly string[];
-  readonly messages: Messages;
-  readonly board: Board;
-  readonly timers: Timers;
-  readonly hooks?: ExchangeHooks;
-}
+  constructor({ clock, ttl }: WhatIfOptions, fleet: WhatIfFleet | null = null) {
+    this.#clock = clock;
+    this.#simulator = new TtlSimulator({ clock, ttl });
+    const options = { clock, simulator: this.#simulator, report: () => this.report() };
+    this.#sharing = fleet === null ? null : new Sharing({ ...options, ...fleet });
+    const target = this.#sharing ?? this.#simulator;
+    this.hooks = {
+      onRead: ({ class: cacheClass, keyHash, outcome }) => {
+        if (outcome === 'failed') return;
+        this.#measuredOf(cacheClass).reads += 1;
+        const id = keyId(cacheClass, keyHash);
+        target.add(this.#hotKeys.vote(id), cacheClass, id, clock.nowMs());
+      },
+      onStoreCall: ({ class: cacheClass }) => {
+        this.#measuredOf(cacheClass).storeCalls += 1;
+      },
+      onBackfill: ({ class: cacheClass, keyHash }) => {
+        const id = keyId(cacheClass, keyHash);
+        target.add(this.#hotKeys.has(id) ? 'hot-backfill' : 'backfill', cacheClass, id, clock.nowMs());
+      },
+      // Refreshes only add up, so they stay where they are.
+      onRefresh: ({ class: cacheClass, changed, sinceMs }) => this.#simulator.refreshed(cacheClass, changed, sinceMs),
+    };
+  }
 
-/** Of one process of a fleet: its model follows its share of the keys. */
-export function fleetWhatIf(parts: WhatIfParts, fleet: WhatIfFleet): WhatIf {
-  const exchange = new ReadExchange({ ...parts, ...fleet });
-  const feed = new WhatIfFeed(parts, (...read) => exchange.add(...read));
-  const reports = new Reports({ ...fleet, report: () => feed.report(), onBroken: fleet.hooks?.onBroken });
-  return {
-    hooks: feed.hooks,
-    reports: () => reports.all(),
-    close: () => {
-      exchange.close();
-      reports.close();
-    },
-  };
-}
+  /** An upper bound for the memory it takes. */
+  get bytes(): number {
+    return this.#simulator.bytes + this.#hotKeys.bytes;
+  }
 
-/** Of a gateway that is alone. */
-export function localWhatIf(parts: WhatIfParts): WhatIf {
-  const feed = new WhatIfFeed(parts, (...read) => parts.model.read(...read));
-  return { hooks: feed.hooks, reports: async () => [feed.report()], close: () => {} };
+  /** Everything that this process has simulated and measured so far, as plain JSON. */
+  report(): WhatIfReport {
+    const classes = CACHE_CLASSES.map((cacheClass) => ({
+      class: cacheClass,
+      measured: this.#measured.get(cacheClass) ?? null,
+      counts: this.#simulator.countsOf(cacheClass),
+      refreshes: this.#simulator.refreshesOf(cacheClass),
+    }));
+    const known = classes.filter(({ measured, counts }) => measured !== null || counts.length > 0);
+    return { version: 2, atMs: this.#clock.nowMs(), classes: known };
+  }
+
+  /** The reports of this process and of all others before the same store that can be reached. Never rejects. */
+  async reports(): Promise<readonly WhatIfReport[]> {
+    return [this.report(), ...((await this.#sharing?.reportsOfOthers()) ?? [])];
+  }
+
+  close(): void {
+    this.#sharing?.close();
+  }
+
+  #measuredOf(cacheClass: CacheClass): Measured & { reads: number; storeCalls: number } {
+    const known = this.#measured.get(cacheClass);
+    if (known !== undefined) return known;
+    const measured = { reads: 0, storeCalls: 0, sinceMs: this.#clock.nowMs() };
+    this.#measured.set(cacheClass, measured);
+    return measured;
+  }
 }

@@ -1,7 +1,7 @@
 /** `evalgate cache advice`: what other times would do, as a chart, and the line that sets the recommended one. */
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { CACHE_CLASSES, type CacheClass } from '../../cache/times.ts';
+import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
 import { adminClientOf, adminPart, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand } from '../command.ts';
@@ -39,8 +39,8 @@ export function adviceCommand(terminal: Terminal): Command {
       name: 'advice',
       summary: 'show what other cache times would do to hit ratio and store load, and which to set',
       details: [
-        'From live traffic, of all processes together: a row a time. HIT RATIO is 1 less the calls to the store for each',
-        'read; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
+        'From live traffic, of all processes together: one row per time; those that make no difference are left out. HIT',
+        'RATIO is 1 less the calls to the store for each read, list pages that bring a call along included; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
         'from what the store has by then, as far as its refreshes have told.',
         'Extrapolated times are longer than traffic was watched: their figures are a guess.',
       ].join('\n'),
@@ -88,25 +88,29 @@ const DOUBTFUL = 0.05;
 function doubt({ current, measured }: ClassAdvice): readonly string[] {
   if (current === null || measured === null || Math.abs(current.hitRatio - measured.hitRatio) < DOUBTFUL) return [];
   return [
-    `For the time in force a hit ratio of ${percentText(current.hitRatio)} is worked out, and ${percentText(measured.hitRatio)} was measured: copies also come from elsewhere (pages of a list fill single calls), or a time or purge changed meanwhile. Go by the differences.`,
+    `For the time in force a hit ratio of ${percentText(current.hitRatio)} is worked out, and ${percentText(measured.hitRatio)} was measured: a time was changed meanwhile, something was purged, or copies had to make room. Go by the differences.`,
   ];
 }
 
 const HEADING = ['TIME', 'HIT RATIO', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''];
 
 function chart(advice: ClassAdvice, curve: readonly Point[]): string {
-  return columns([
-    HEADING,
-    ...curve.map((point) => [
-      formatDuration(point.freshMs),
-      bar(point.hitRatio),
-      percentText(point.hitRatio),
-      rateText(point.upstreamRps),
-      ageText(point.ageP90Ms),
-      point.outdatedRatio === null ? '-' : percentText(point.outdatedRatio),
-      marks(point, advice),
-    ]),
-  ]);
+  const rows = curve.map((point) => {
+    const { freshMs, hitRatio, upstreamRps, ageP90Ms, outdatedRatio } = point;
+    const prediction = [
+      bar(hitRatio),
+      percentText(hitRatio),
+      rateText(upstreamRps),
+      ageText(ageP90Ms),
+      outdatedRatio === null ? '-' : percentText(outdatedRatio),
+    ];
+    return { time: formatDuration(freshMs), prediction, marks: marks(point, advice) };
+  });
+  // The shortest of all times with the same prediction is shown, and those that are in force or recommended.
+  const shown = rows.filter(({ prediction, marks: named }, index) => {
+    return prediction.join() !== rows[index - 1]?.prediction.join() || /now|recommended/.test(named);
+  });
+  return columns([HEADING, ...shown.map(({ time, prediction, marks: named }) => [time, ...prediction, named])]);
 }
 
 function marks({ freshMs, extrapolated }: Point, { current, recommendation }: ClassAdvice): string {

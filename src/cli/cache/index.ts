@@ -12,8 +12,9 @@ import { ttlCommand } from './ttl.ts';
 
 const TRIAL_REMOVED = [
   '`evalgate cache trial` was removed in evalgate 0.2.',
-  'See what another fresh time would do with `evalgate cache advice`, set it with `evalgate cache ttl set`, watch it with',
-  '`evalgate cache stats`, and go back with `evalgate cache ttl reset`.',
+  'See what another fresh time would do with `evalgate cache advice`, set it for a while with',
+  '`evalgate cache ttl set <class> --fresh <duration> --for <duration>`, watch it with `evalgate cache stats`, and go back',
+  'earlier with `evalgate cache ttl reset <class>`.',
 ].join(' ');
 
 export function cacheCommand(terminal: Terminal): Command {

@@ -1,4 +1,4 @@
-/** `evalgate cache maintenance`: asking the store nothing for a while. */
+/** `evalgate cache maintenance`: keeping every call from the store for a while. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { LONGEST_MAINTENANCE_MS } from '../../admin/maintenance-endpoint.ts';
@@ -25,7 +25,7 @@ type State = z.output<typeof stateSchema>;
 export function maintenanceCommand(terminal: Terminal): Command {
   const texts = {
     name: 'maintenance',
-    summary: 'ask the store nothing for a while, in every gateway of the fleet',
+    summary: 'keep every call from the store for a while, in all gateways',
     details: [
       'While it is on nothing is sent to the store. Copies are served as long as they are usable on error, with no',
       'refresh behind; what has no copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
@@ -46,7 +46,7 @@ export function maintenanceCommand(terminal: Terminal): Command {
 function statusCommand(terminal: Terminal): Command {
   const texts = {
     name: 'status',
-    summary: 'show whether it is on, until when, and who said so',
+    summary: 'show whether it is on, until when, and who began it',
     examples: ['evalgate cache maintenance status', 'evalgate cache maintenance status --json | jq .active'],
   };
   const command = withAdminOption(makeCommand(texts, terminal), terminal);

@@ -9,12 +9,15 @@ import { type Check, fail, ok, skipped } from './check.ts';
 export async function checkAdmin(base: string, env: Terminal['env']): Promise<Check> {
   if (!(await isListening(base))) return skipped('admin', `no gateway runs: nothing answers at ${base}`);
   try {
-    const { keys } = await adminClient(base, adminTokenFrom(env)).call({
+    const { keys, nextCursor } = await adminClient(base, adminTokenFrom(env)).call({
       method: 'GET',
-      path: '/api/keys',
-      answer: z.object({ keys: z.array(z.unknown()) }),
+      path: '/api/keys?limit=1000',
+      answer: z.object({ keys: z.array(z.unknown()), nextCursor: z.string().nullish() }),
     });
-    return ok('admin', `a gateway runs at ${base} and knows ${keys.length} keys`);
+    return ok(
+      'admin',
+      `a gateway runs at ${base} and knows ${keys.length}${typeof nextCursor === 'string' ? ' and more' : ''} keys`,
+    );
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     if (!(error instanceof AdminCallError)) return fail('admin', error.message, null);

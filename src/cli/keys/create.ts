@@ -4,12 +4,13 @@ import { UUID_PATTERN } from '../../domain/records.ts';
 import { SCOPES } from '../../keys/key.ts';
 import { answer, durationBetween, integerBetween, makeCommand, matching, repeated } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
-import { atKeyOffice, withOfficeOption } from './at-office.ts';
+import { useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
 import { issuedKeyDocument, issuedKeyText } from './view.ts';
 
-const HIGHEST_LIMIT = 1_000_000_000;
 const DAY_MS = 86_400_000;
-const LONGEST_LIFE_MS = 36_500 * DAY_MS;
+/** Parsers of what `edit` takes as well. */
+export const parseLimit = integerBetween(1, 1_000_000_000);
+export const parseLife = durationBetween(1, 36_500 * DAY_MS);
 
 interface CreateOptions {
   readonly workspace: readonly string[];
@@ -33,7 +34,7 @@ export function createKeyCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withOfficeOption(command, terminal)
+  return withKeyAdminOption(command, terminal)
     .requiredOption('--name <text>', 'what the key is for', matching(/\S/, 'a text that is not blank'))
     .addOption(
       new Option('--workspace <uuid...>', 'a workspace that the key may see; repeat it for more, up to 50')
@@ -45,21 +46,9 @@ export function createKeyCommand(terminal: Terminal): Command {
         .choices(SCOPES)
         .makeOptionMandatory(),
     )
-    .option(
-      '--per-minute <n>',
-      "requests in any 60 s, in place of the gateway's limit",
-      integerBetween(1, HIGHEST_LIMIT),
-    )
-    .option(
-      '--per-hour <n>',
-      "requests in any 3600 s, in place of the gateway's limit",
-      integerBetween(1, HIGHEST_LIMIT),
-    )
-    .option(
-      '--expires <duration>',
-      'when it ends, from now, such as 90d; never by default',
-      durationBetween(1, LONGEST_LIFE_MS),
-    )
+    .option('--per-minute <n>', "requests in any 60 s, in place of the gateway's limit", parseLimit)
+    .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLife)
     .action(() => createKey(command, terminal));
 }
 
@@ -73,6 +62,6 @@ async function createKey(command: Command, terminal: Terminal): Promise<void> {
     ...(perHour === undefined ? {} : { perHour }),
     ...(expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() }),
   };
-  const { key, token } = await atKeyOffice(command, terminal, (office) => office.create(wanted));
+  const { key, token } = await useKeyAdmin(command, terminal, (admin) => admin.create(wanted));
   answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
 }

@@ -7,8 +7,8 @@ import { reasonOf } from '../../config/layer.ts';
 import { answer, makeCommand } from '../command.ts';
 import { CliError } from '../errors.ts';
 import type { Terminal } from '../terminal.ts';
-import { atKeyOffice, withOfficeOption } from './at-office.ts';
-import type { ImportLine } from './office.ts';
+import { useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
+import type { ImportLine } from './key-admin.ts';
 
 export function importKeysCommand(terminal: Terminal): Command {
   const command = makeCommand(
@@ -24,11 +24,11 @@ export function importKeysCommand(terminal: Terminal): Command {
     },
     terminal,
   );
-  return withOfficeOption(command, terminal)
+  return withKeyAdminOption(command, terminal)
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string) => {
       const lines = readKeys(await readText(file, terminal), Date.now());
-      const result = await atKeyOffice(command, terminal, (office) => office.importKeys(lines));
+      const result = await useKeyAdmin(command, terminal, (admin) => admin.importKeys(lines));
       answer(terminal, command, {
         document: result,
         text: `Imported: ${result.added} new, ${result.replaced} replaced.`,
@@ -49,7 +49,7 @@ async function readText(file: string, terminal: Terminal): Promise<string> {
 /** Some editors and exports begin a file with one. */
 const BYTE_ORDER_MARK = /^\u{FEFF}/u;
 
-/** The keys of all lines. Throws CliError with every fault of every line. Blank lines are passed over. */
+/** The keys of all lines. Throws CliError with every fault of every line. Blank lines are ignored. */
 function readKeys(text: string, nowMs: number): readonly ImportLine[] {
   const rules = importedKeyRules(nowMs);
   const lineOf = new Map<string, number>();

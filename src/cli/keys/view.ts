@@ -1,8 +1,8 @@
 /** How keys are shown to people, and with `--json`. */
 import { columns, printable } from '../table.ts';
-import type { KeyView } from './office.ts';
+import type { KeyView } from './key-admin.ts';
 
-/** The keys in a table, a line a key. */
+/** The keys in a table, one line per key. */
 export function keyTable(keys: readonly KeyView[]): string {
   if (keys.length === 0) return 'There are no keys. `evalgate keys create` makes one.';
   const heading = ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'];
@@ -23,7 +23,7 @@ function rowOf(key: KeyView): string[] {
   ];
 }
 
-/** One key, a line a property. */
+/** One key, one line per property. */
 export function keyDetails(key: KeyView): string {
   return columns([
     ['id', key.keyId],
@@ -39,7 +39,7 @@ export function keyDetails(key: KeyView): string {
   ]);
 }
 
-/** What `create` and `rotate` show: the key itself, this once. */
+/** The answer of `create` and `rotate`: it shows the key itself, this once. */
 export function issuedKeyText(key: KeyView, token: string): string {
   return `${keyDetails(key)}\n\nThe key itself, shown this once and kept nowhere:\n\n  ${printable(token)}`;
 }

@@ -1,7 +1,6 @@
 /** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
 import type { AuthFailure, Authenticator } from '../../keys/authenticate.ts';
-import { hasScope } from '../../keys/access.ts';
-import type { Scope } from '../../keys/key.ts';
+import { hasScope, type Scope } from '../../keys/key.ts';
 import { Problem, surfaceOf } from '../problem.ts';
 import { forbidden, type Route } from '../route.ts';
 import { apiKeyOf, type Context, type Middleware } from '../state.ts';
@@ -34,7 +33,8 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
     if (route === null && (surfaceOf(ctx.path) === 'other' || authorization === undefined || authorization === '')) {
       return next();
     }
-    const result = await authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
+    const look = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
+    const result = await ctx.state.redisWait.count(look);
     if ('key' in result) ctx.state.keyId = result.key.keyId;
     if (result.kind === 'active') ctx.state.apiKey = result.key;
     if (result.kind === 'active' || route === null) return next();

@@ -1,12 +1,12 @@
 /** Counts the request against its key's two windows, and shows the consumer both (R1 to R4). */
 import { rateLimitHeaders } from '../../quota/headers.ts';
-import type { Quota, QuotaLimits, WindowName } from '../../quota/quota.ts';
+import type { QuotaLimiter, QuotaLimits, WindowName } from '../../quota/limiter.ts';
 import type { RequestLimiter } from '../../keys/request-limiter.ts';
 import { Problem } from '../problem.ts';
 import type { Middleware } from '../state.ts';
 
 export interface RateLimitOptions {
-  readonly quota: Quota;
+  readonly quota: QuotaLimiter;
   /** The limits of keys that have none of their own; read on each request. */
   readonly defaultLimits: () => QuotaLimits;
   /** Requests of one key that cost no quota (K8a). */
@@ -29,13 +29,13 @@ export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: 
       perHour: apiKey.limits.perHour ?? defaults.perHour,
     };
     if (state.route?.quota === 'none') {
-      state.usage = await quota.peek(apiKey.quotaId, limits);
+      state.usage = await quota.usage(apiKey.quotaId, limits);
       state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
       const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
       if (waitSeconds === null) return next();
       throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
-    const decision = await quota.take(apiKey.quotaId, limits);
+    const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');

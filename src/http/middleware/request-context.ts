@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
+import { RedisWait } from '../../redis/request-wait.ts';
 import { surfaceOf } from '../problem.ts';
 import type { Context, Middleware, RequestState } from '../state.ts';
 
@@ -25,6 +26,8 @@ export interface RequestReport {
 
 export interface RequestContextOptions {
   readonly clock: Clock;
+  /** How long a request waits for Redis in all. */
+  readonly redisTimeoutMs: number;
   /** Called once per request, when its response has been sent or its client has left. */
   readonly onRequest: (report: RequestReport, response: ServerResponse) => void;
 }
@@ -46,7 +49,7 @@ const COMMON_HEADERS = {
   'Referrer-Policy': 'no-referrer',
 };
 
-export function requestContext({ clock, onRequest }: RequestContextOptions): Middleware {
+export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestContextOptions): Middleware {
   return (ctx, next) => {
     const startedMicros = clock.nowMicros();
     const left = new AbortController();
@@ -57,6 +60,7 @@ export function requestContext({ clock, onRequest }: RequestContextOptions): Mid
     ctx.state = {
       requestId,
       traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+      redisWait: new RedisWait(redisTimeoutMs),
       signal: left.signal,
       headers: [{ 'X-Request-Id': requestId }, COMMON_HEADERS],
       route: null,

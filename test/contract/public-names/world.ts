@@ -103,7 +103,16 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   const keys = '/api/keys/{keyId}';
   const ttl = '/api/cache/ttl/{class}';
   const look = async (): Promise<void> => {
-    for (const path of ['/livez', '/readyz', '/api/config', '/api/audit', '/api/fleet', '/api/keys'])
+    for (const path of [
+      '/livez',
+      '/readyz',
+      '/api/whoami',
+      '/api/config',
+      '/api/audit',
+      '/api/fleet',
+      '/api/keys',
+      '/api/keys?limit=1',
+    ])
       await ask('GET', path);
     for (const part of ['', '/ttl', '/top', '/top?limit=1', '/advice', '/history', '/pulse', '/maintenance']) {
       await ask('GET', `/api/cache${part}`);
@@ -120,6 +129,8 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('GET', `/api/keys/${keyId}`, undefined, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'deprecated' }, keys);
   await ask('PATCH', `/api/keys/${keyId}`, { status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { ...wanted, status: 'active' }, keys);
+  await ask('PATCH', `/api/keys/${keyId}`, { perMinute: null, perHour: null, expiresAt: null }, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' }, `${keys}/rotate`);
   await ask('DELETE', `/api/keys/${keyId}`, undefined, keys);
   await ask('POST', `/api/keys/${keyId}/rotate`, {}, `${keys}/rotate`);
@@ -127,6 +138,8 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   const rest = { expiresAt: '2027-01-01T00:00:00.000Z', limits: { perMinute: 5, perHour: 50 }, quotaId: 'q_1' };
   await ask('POST', '/api/keys/import', { keys: [{ ...own, name: 'a', ...rights, ...rest }] });
   await ask('PUT', '/api/cache/ttl/list', { fresh: '60s', stale: '10m', error: '2h' }, ttl);
+  await ask('PUT', '/api/cache/ttl/list', { fresh: '90s', for: '1h' }, ttl);
+  await ask('POST', '/api/cache/purge', { tags: [`workspace:${WORKSPACE_A}`], mode: 'soft', exact: true });
   await ask('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'], mode: 'soft', dryRun: false });
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });

@@ -50,8 +50,11 @@ describe('a purge', () => {
         // The list, and the evaluation that it seeded.
         entries: 2,
         bytes: SOME_BYTES,
+        complete: true,
+        lists: null,
         tags: [`workspace:${WORKSPACE_A}`, 'class:notFound'],
         mode: 'hard',
+        exact: false,
         dryRun: false,
       },
     ]);
@@ -81,11 +84,37 @@ describe('a purge', () => {
     const before = store.calls();
     expect((await purge({ tags: ['evaluation:ev_1'] })).json).toMatchObject({
       entries: 3,
+      lists: { entries: 1, workspaces: 1 },
       tags: ['evaluation:ev_1', `lists-of:${WORKSPACE_A}`],
     });
     expect(await read(listOf(WORKSPACE_B))).toEqual(HIT);
     expect([await read(REPORT), await read(`${REPORT}/transcript`), await read(LIST)]).toEqual([MISS, MISS, MISS]);
     expect(store.calls() - before).toBe(3);
+  });
+
+  test('C6: of an evaluation that no copy knows takes along all lists, and says so', async () => {
+    const { read } = await start();
+    for (const path of [LIST, listOf(WORKSPACE_B)]) await read(path);
+    expect((await purge({ tags: ['evaluation:unknown'], dryRun: true })).json).toMatchObject({
+      entries: 2,
+      lists: { entries: 2, workspaces: null },
+      tags: ['evaluation:unknown', 'class:list'],
+    });
+  });
+
+  test('C6: exact takes nothing along', async () => {
+    const { store, read } = await start();
+    for (const path of [LIST, REPORT, `${LIST}/none`]) await read(path);
+    const before = store.calls();
+    const tags = ['evaluation:ev_1', `workspace:${WORKSPACE_B}`];
+    const json = { entries: 1, lists: null, tags, exact: true };
+    for (const dryRun of [true, false]) {
+      expect((await purge({ tags, exact: true, dryRun })).json).toMatchObject({ ...json, dryRun });
+    }
+    expect([await read(LIST), store.calls() - before]).toEqual([HIT, 0]);
+    expect([await read(REPORT), store.calls() - before]).toEqual([MISS, 1]);
+    expect([(await read(`${LIST}/none`)).slice(0, 3), store.calls() - before]).toEqual(['404', 1]);
+    expect((await auditOf(gateway))[0]).toMatchObject({ to: { mode: 'hard', exact: true, entries: 1, tags } });
   });
 
   test('all: nothing is left, and a second one finds nothing', async () => {
@@ -153,6 +182,7 @@ describe('what is refused', () => {
       {
         tags: ['class:lists', 'all', 'workspace:ev_1', `lists-of:${WORKSPACE_A}`, 7],
         mode: 'medium',
+        exact: 1,
         dryRun: 'yes',
         tag: 'all',
       },
@@ -162,8 +192,9 @@ describe('what is refused', () => {
         `tags[3]: given "lists-of:${WORKSPACE_A}"; allowed: ${TAG_FORM}`,
         `tags[4]: given 7; allowed: ${TAG_FORM}`,
         'mode: given "medium"; allowed: hard (the default: what is purged is gone) or soft (it is stale, and served while it is refreshed)',
+        'exact: given 1; allowed: true (only these tags) or false (the default: also the lists that may hold a purged evaluation)',
         'dryRun: given "yes"; allowed: true or false (the default)',
-        'tag: unknown; allowed members: tags, mode, dryRun',
+        'tag: unknown; allowed members: tags, mode, exact, dryRun',
       ],
     ],
   ])('%j: each fault is listed, and nothing is purged', async (body, lines) => {

@@ -25,7 +25,8 @@ const put = (body: unknown, cacheClass = 'list', headers = {}) =>
 const reset = () => gateway.admin('DELETE', '/api/cache/ttl/list');
 
 const BY_DEFAULT = { fresh: 'default', stale: 'default', error: 'default' };
-const NOT_SET = { setBy: null, setAt: null };
+const NO_END = { fresh: null, stale: null, error: null };
+const NOT_SET = { until: NO_END, afterwards: NO_END, setBy: null, setAt: null };
 const LIST_BY_DEFAULT = {
   class: 'list',
   fresh: '30s',
@@ -190,7 +191,7 @@ describe('changes', () => {
         `fresh: given "366d"; allowed: ${ALLOWED}`,
         `stale: given 30; allowed: ${ALLOWED}`,
         `error: given null; allowed: ${ALLOWED}`,
-        'frsh: unknown; allowed members: fresh, stale, error',
+        'frsh: unknown; allowed members: fresh, stale, error, for',
       ],
     ],
     [{ fresh: '-1s' }, [`fresh: given "-1s"; allowed: ${ALLOWED}`]],
@@ -202,11 +203,85 @@ describe('changes', () => {
     expect(await auditOf(gateway)).toEqual([]);
   });
 
+  const FOR = 'a duration from 1m to 7d, such as 30m, 2h or 1d; without it what is set stays until it is reset';
+  test.each([
+    [{ for: '1h' }, `the body: sets no time; allowed: at least one of fresh, stale and error, each ${ALLOWED}`],
+    [{ fresh: '1s', for: '59s' }, `for: given "59s"; allowed: ${FOR}`],
+    [{ fresh: '1s', for: '169h' }, `for: given "169h"; allowed: ${FOR}`],
+    [{ fresh: '1s', for: 60 }, `for: given 60; allowed: ${FOR}`],
+    [{ fresh: '1s', for: null }, `for: given null; allowed: ${FOR}`],
+  ])('%j is refused', async (body, line) => {
+    const answer = await put(body);
+    expect([answer.status, messageOf(answer)]).toEqual([400, faults(line)]);
+    expect(await rowOf('list')).toMatchObject(LIST_BY_DEFAULT);
+  });
+
   test.each(['PUT', 'DELETE'])('%s of a class that there is not is a 404 that lists the classes', async (method) => {
     const answer = await gateway.admin(method, '/api/cache/ttl/lists', method === 'PUT' ? { fresh: '1s' } : undefined);
     expect([answer.status, messageOf(answer)]).toEqual([
       404,
       'The path names no class of answers. The classes are list, evaluation, transcript, scorecard, rubric, dealInsights, notFound.',
     ]);
+  });
+});
+
+describe('C6a: a time that is set for a while', () => {
+  const [T0, END] = ['2026-01-15T12:00:00.000Z', '2026-01-15T13:00:00.000Z'];
+  const WHILE_SET = {
+    fresh: '1m',
+    freshMs: 60_000,
+    source: { ...BY_DEFAULT, fresh: 'set' },
+    until: { ...NO_END, fresh: END },
+    afterwards: { ...NO_END, fresh: '30s' },
+    setBy: 'alice',
+    setAt: T0,
+  };
+
+  test('ends by itself; the audit has the change and its end', async () => {
+    expect((await put({ fresh: '60s', for: '1h' })).json).toEqual({ ...LIST_BY_DEFAULT, ...WHILE_SET });
+    gateway.clock.advance(3_599_999);
+    expect(await rowOf('list')).toMatchObject(WHILE_SET);
+    gateway.clock.advance(1);
+    expect(await rowOf('list')).toEqual(LIST_BY_DEFAULT);
+    await expect.poll(async () => (await auditOf(gateway)).length, { timeout: 5000 }).toBe(2);
+    const unset = { fresh: '30s', stale: '5m', error: '1h', set: [] };
+    const set = { fresh: '1m', stale: '5m', error: '1h', set: ['fresh'], ends: { fresh: END } };
+    expect(await auditOf(gateway)).toEqual([
+      { at: END, who: 'evalgate', action: 'cache.ttl.end', target: 'list', from: set, to: unset },
+      { at: T0, who: 'alice', action: 'cache.ttl.set', target: 'list', from: unset, to: { ...set, for: '1h' } },
+    ]);
+    // Nothing is left to end.
+    gateway.clock.advance(3_600_000);
+    expect(await rowOf('list')).toEqual(LIST_BY_DEFAULT);
+  });
+
+  test('goes back to the one that was set for good, with who set that; the configuration goes on under both', async () => {
+    await put({ fresh: '45s' }, 'list', AS_BOB);
+    gateway.clock.advance(1000);
+    expect((await put({ fresh: '60s', stale: '10m', for: '1h' })).json).toMatchObject({
+      until: { fresh: '2026-01-15T13:00:01.000Z', stale: '2026-01-15T13:00:01.000Z', error: null },
+      afterwards: { fresh: '45s', stale: '5m', error: null },
+      setBy: 'alice',
+    });
+    gateway.reload({ CACHE_LIST_STALE: '2m' });
+    expect(await rowOf('list')).toMatchObject({ stale: '10m', afterwards: { stale: '2m' } });
+    gateway.clock.advance(3_600_000);
+    expect(await rowOf('list')).toMatchObject({ fresh: '45s', stale: '2m', until: NO_END, setBy: 'bob', setAt: T0 });
+  });
+
+  test('has an end of its own; one that is set for good takes its place, and a reset ends all', async () => {
+    await put({ fresh: '60s', for: '1h' });
+    await put({ stale: '10m', for: '2h' });
+    expect(await rowOf('list')).toMatchObject({ until: { fresh: END, stale: '2026-01-15T14:00:00.000Z' } });
+    expect((await put({ fresh: '20s' })).json).toMatchObject({
+      fresh: '20s',
+      source: { fresh: 'set', stale: 'set' },
+      until: { fresh: null, stale: '2026-01-15T14:00:00.000Z' },
+    });
+    gateway.clock.advance(3_600_000);
+    expect(await rowOf('list')).toMatchObject({ fresh: '20s', stale: '10m' });
+    expect((await reset()).json).toEqual(LIST_BY_DEFAULT);
+    gateway.clock.advance(3_600_000);
+    expect((await auditOf(gateway)).map(({ action }) => action)).not.toContain('cache.ttl.end');
   });
 });

@@ -144,7 +144,7 @@ describe('where a browser says the request comes from', () => {
   test('a foreign page changes nothing, even with a right token', async () => {
     const body = { name: 'x', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
     expect((await closed.admin('POST', '/api/keys', body, { origin: 'http://evil.example' })).status).toBe(403);
-    expect((await closed.admin('GET', '/api/keys')).json).toEqual({ keys: [] });
+    expect((await closed.admin('GET', '/api/keys')).json).toEqual({ keys: [], nextCursor: null });
     expect(await auditOf(closed)).toEqual([]);
   });
 });
@@ -245,6 +245,7 @@ describe('what a body may be', () => {
 describe('tokens', () => {
   test.each([
     '/metrics',
+    '/api/whoami',
     '/api/config',
     '/api/keys',
     '/api/audit',

@@ -22,7 +22,10 @@ const importKeys = (...keys: unknown[]): Promise<Reply> => call('POST', '/api/ke
 const ids = (count: number): string[] => Array.from({ length: count }, () => WORKSPACE_A);
 
 const issuedSchema = z.strictObject({ key: z.looseObject({ keyId: z.string() }), token: z.string() });
-const keysSchema = z.strictObject({ keys: z.array(z.looseObject({ keyId: z.string() })) });
+const keysSchema = z.strictObject({
+  keys: z.array(z.looseObject({ keyId: z.string() })),
+  nextCursor: z.string().nullable(),
+});
 
 async function create(body: object = WANTED): Promise<{ readonly keyId: string; readonly token: string }> {
   const { key, token } = issuedSchema.parse((await call('POST', '/api/keys', body)).json);
@@ -148,6 +151,7 @@ describe('GET /api/keys', () => {
       },
     ]);
     expect(answer.text).not.toMatch(/hash|token|evg_|[0-9a-f]{64}/);
+    expect(answer.json).toMatchObject({ nextCursor: null });
     const one = await call('GET', `/api/keys/${first.keyId}`);
     expect([one.status, one.json]).toEqual([200, { key: keysSchema.parse(answer.json).keys[0] }]);
   });
@@ -201,7 +205,7 @@ describe('the status of a key', () => {
     ]);
   });
 
-  test('PATCH does not revoke, nor change anything else', async () => {
+  test('PATCH does not revoke, nor change what cannot be changed', async () => {
     const { keyId } = await create();
     expect(messageOf(await call('PATCH', `/api/keys/${keyId}`, { status: 'revoked' }))).toBe(
       faults('status: given "revoked"; allowed: active or deprecated (to revoke a key, DELETE it)'),
@@ -303,6 +307,7 @@ describe('POST /api/keys/import', () => {
     expect([again.status, again.json]).toEqual([200, { added: 0, replaced: 1 }]);
     const alike = { name: 'Legacy', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], lastUsedAt: null };
     expect((await call('GET', '/api/keys')).json).toEqual({
+      nextCursor: null,
       keys: [
         {
           ...alike,

@@ -1,5 +1,7 @@
 /** What orchestrators and operators are told of a gateway: /livez, /readyz, /api/config, /api/audit, and the page at /. */
+import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
 import { configFile, logOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
@@ -171,7 +173,7 @@ describe('/readyz', () => {
       status: 'degraded',
       since: START,
       detail:
-        'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections) as may be',
+        'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be',
     });
     expect(await samplesOf(gateway, 'evalgate_http_requests_shed_total')).toEqual({
       evalgate_http_requests_shed_total: 1,
@@ -247,15 +249,19 @@ describe('the page at /', () => {
     }
   });
 
-  test('lets in scripts and styles of this listener only, none inline, and loads all of its files', async () => {
+  test('lets in scripts and styles of this listener only, none inline but the import map, and loads all of its files', async () => {
     await start();
     const answer = await gateway.admin('GET', '/');
+    const [, importMap = ''] = /<script type="importmap">(.*?)<\/script>/.exec(answer.text) ?? [];
+    const hash = createHash('sha256').update(importMap).digest('base64');
     expect(answer.headers['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      `default-src 'none'; script-src 'self' 'sha256-${hash}'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     );
     expect(answer.text).not.toMatch(/<style| style=|<script>| on[a-z]+=|https?:\/\/(?!www\.w3\.org\/2000\/svg)/);
     // Relative addresses, so that the page works behind a prefix.
     const files = [...answer.text.matchAll(/(?:src|href)="(?!#|data:)([^"]+)"/g)].map(([, path = '']) => path);
+    const { imports } = z.object({ imports: z.record(z.string(), z.string()) }).parse(JSON.parse(importMap));
+    expect(files.map((path) => `./${path}`)).toEqual(expect.arrayContaining(Object.values(imports)));
     expect(files.length).toBeGreaterThan(3);
     for (const path of files) {
       const file = await gateway.admin('GET', `/${path}`);

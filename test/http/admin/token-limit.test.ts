@@ -1,6 +1,7 @@
-/** Wrong admin tokens: 60 a minute per address. */
+/** Wrong admin tokens: 60 a minute per address; tokens that can be guessed: a warning. */
 import { afterEach, expect, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { GatewayProcess } from '../../support/process.ts';
 
 const LIMIT = 60;
 const TOKEN = 'correct-horse';
@@ -70,4 +71,16 @@ test('behind a trusted proxy each client has its own limit', async () => {
   const first = await ask({ ...UNKNOWN, 'x-forwarded-for': '192.0.2.1' });
   const second = await ask({ ...UNKNOWN, 'x-forwarded-for': '192.0.2.2' });
   expect([first.headers.has('retry-after'), second.headers.has('retry-after')]).toEqual([true, false]);
+});
+
+/** How often it is warned of at the start. */
+async function warned(env: Readonly<Record<string, string>>): Promise<number> {
+  const running = await GatewayProcess.start({ env: { DRAIN_DELAY: '0s', ...env } });
+  await running.stop();
+  return running.log.filter((line) => line.includes('tokens of fewer than 16 characters can be guessed: admin')).length;
+}
+
+test('a token that can be guessed is warned of at the start if other machines reach the listener', async () => {
+  expect(await warned({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: TOKEN })).toBe(1);
+  expect(await warned({ ADMIN_TOKEN: TOKEN })).toBe(0);
 });

@@ -177,6 +177,7 @@ describe('when the store cannot be asked', () => {
     expect([reply.status, reply.text]).toEqual([500, CANNOT_CHECK]);
     gateway.clock.advance(61_000);
     expect(await use(known)).toBe(200);
+    for (const key of [known, unknown]) expect(gateway.logLines.join('')).not.toContain(hashToken(key));
   });
 
   test('C8: a key that was confirmed stays good for the grace, and no longer', async () => {

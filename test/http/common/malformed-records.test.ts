@@ -139,21 +139,56 @@ describe('in a list', () => {
     expect(reply.text).toBe('{"reports":[],"page":1,"total_count":1}');
   });
 
-  test('C4: records of another workspace, or not completed, that the store sends all the same are left out and logged', async () => {
-    const foreign = putSubject(gateway.store);
+  test('a record that is not completed, which the store sends all the same, is left out and logged', async () => {
     const open = putSubject(gateway.store, newSubject(subject.workspaceId), { state: 'SCORING' });
-    const items = [foreign.id, open.id, subject.id].map((id) => gateway.store.evaluations.get(id));
+    const items = [open.id, subject.id].map((id) => gateway.store.evaluations.get(id));
     const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 3 }));
+      response.end(JSON.stringify({ items, total: 2 }));
     });
     const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ calls: [{ id: subject.id }] });
-    expect(leftOutFor(reply)).toEqual([
-      [foreign.id, 'workspaceId'],
-      [open.id, 'state'],
-    ]);
+    expect(leftOutFor(reply)).toEqual([[open.id, 'state']]);
   });
+
+  test.each([
+    ['a whole record', {}],
+    ['a malformed one', { title: 7 }],
+  ])('C4: a list with %s of another workspace is a 500, logged with its id', async (_what, difference) => {
+    const foreign = newSubject();
+    const { id, workspaceId } = foreign;
+    const items = [
+      gateway.store.evaluations.get(subject.id),
+      { ...anEvaluation({ _id: id, workspaceId }), ...difference },
+    ];
+    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
+      response.end(JSON.stringify({ items, total: 2 }));
+    });
+    const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
+    end();
+    expect([reply.status, reply.text.includes(subject.id), reply.text.includes(id)]).toEqual([500, false, false]);
+    expect(leftOutFor(reply)).toEqual([]);
+    await gateway.admin('GET', '/livez');
+    expect(gateway.logLines.find((line) => line.includes(String(reply.headers['x-request-id'])))).toContain(
+      `the store ignored the workspaces asked for: its list holds ${id} of another workspace`,
+    );
+  });
+});
+
+test('C4: while lists hold records of another workspace, a copy that is usable on error is served', async () => {
+  const key = await keyFor(gateway, subject);
+  const first = await gateway.get(LIST_REPORTS.path(subject), { key });
+  gateway.clock.advance(30 * 60_000);
+  const foreign = putSubject(gateway.store);
+  const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
+    response.end(JSON.stringify({ items: [gateway.store.evaluations.get(foreign.id)], total: 99 }));
+  });
+  const reply = await gateway.get(LIST_REPORTS.path(subject), { key });
+  const other = await gateway.get(`${LIST_REPORTS.path(subject)}?page=2`, { key });
+  end();
+  expect([reply.status, reply.text]).toEqual([200, first.text]);
+  expect(reply.headers['cache-status']).toMatch(/detail=stale-if-error$/);
+  expect([other.status, other.json]).toMatchObject([500, { reports: [] }]);
 });
 
 describe('in a single read', () => {

@@ -15,7 +15,7 @@ import {
   type Limits,
   MINUTE_MICROS,
   QuotaOracle,
-  type Standing,
+  type Usage,
 } from '../../support/quota-oracle.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
 import { rateLimitOf } from './headers.ts';
@@ -110,7 +110,7 @@ export async function expectDecision(
   expect([early.admitted, late.admitted]).toContain(admitted);
   // When a request was admitted is known to the microsecond.
   const possible = admitted
-    ? [oracle.take(await door.lastAdmitted(key), limits)]
+    ? [oracle.consume(await door.lastAdmitted(key), limits)]
     : [early, late].filter((decision) => !decision.admitted);
   const [first, last] = [possible[0], possible.at(-1)].map((one) => (one === undefined ? {} : headersByTheBook(one)));
   expect(possible[0]?.admitted).toBe(admitted);
@@ -127,9 +127,9 @@ export async function expectLook(
   door: QuotaDoor,
   { key, oracle, limits, at }: { key: SettableKey; oracle: QuotaOracle; limits: Limits; at?: TestGateway },
 ): Promise<void> {
-  const early: Standing = oracle.peek(await door.nowMicros(), limits);
+  const early: Usage = oracle.usage(await door.nowMicros(), limits);
   const reply = await key.look(at);
-  const late: Standing = oracle.peek(await door.nowMicros(), limits);
+  const late: Usage = oracle.usage(await door.nowMicros(), limits);
   expect(reply.status).toBe(200);
   expectHeaders(reply, headersByTheBook(early), headersByTheBook(late));
   const told = (name: 'minute' | 'hour') => ({

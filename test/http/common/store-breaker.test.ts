@@ -111,7 +111,7 @@ describe('when it opens', () => {
   });
 
   test('calls that wait are refused at once', async () => {
-    const gateway = await start({ maxConnections: 10, maxQueue: 20, queueTimeout: '60s' });
+    const gateway = await start({ maxConnections: 10, reservePercent: 0, maxQueue: 20, queueTimeout: '60s' });
     gateway.store.fail(503);
     const gate = gateway.store.gate();
     const replies = Array.from({ length: 25 }, () => readNew(gateway));

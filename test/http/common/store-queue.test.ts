@@ -1,5 +1,6 @@
 /** What waits for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import type { Reply } from '../../support/gateway.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const SHIELDED =
@@ -90,6 +91,61 @@ test('C3: reads that somebody waits for go before refreshes, and take their plac
   expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
   await gateway.store.waitForCalls(3);
   expect(askedIds(gateway)).toEqual([busy, read, newer]);
+});
+
+/** Two keys at a store that bears ten calls, of which one key may have eight. */
+async function startWithTwoKeys() {
+  const limits = { maxConnections: 10, maxQueue: 10, queueTimeout: '60s', timeout: '60s' };
+  const gateway = await startUpstreamGateway(limits);
+  const keys = { busy: await gateway.issueKey(), quiet: await gateway.issueKey() };
+  const readMany = (who: 'busy' | 'quiet', count: number): readonly Promise<Reply>[] =>
+    putCalls(gateway, count, who).map((id) => gateway.get(`/v2/calls/${id}`, { key: keys[who] }));
+  /** How many calls each key has sent. */
+  const sent = (): readonly number[] =>
+    ['busy', 'quiet'].map((who) => gateway.store.requests.filter(({ id }) => id?.startsWith(who) === true).length);
+  return { gateway, readMany, sent };
+}
+
+describe('one busy key and another', () => {
+  test('find connections, their share of the queue, and turns until both have as many calls in flight', async () => {
+    const { gateway, readMany, sent } = await startWithTwoKeys();
+    const { store } = gateway;
+    const hold = store.hold();
+    const busy = readMany('busy', 18);
+    await store.waitForCalls(8);
+    await waitForQueued(gateway, 10);
+    expect(sent()).toEqual([8, 0]);
+    const quiet = readMany('quiet', 6);
+    await store.waitForCalls(10);
+    const dropped = 'evalgate_store_calls_refused_total{reason="queue-full"}';
+    await vi.waitFor(async () => expect(await gateway.metric(dropped)).toBe(4));
+    expect(sent()).toEqual([8, 2]);
+    for (const [ended, ...expected] of [
+      ['busy', 8, 3],
+      ['busy', 8, 4],
+      ['busy', 8, 5],
+      // Each has five in flight now, so whoever has one less is next.
+      ['busy', 9, 5],
+      ['quiet', 9, 6],
+    ] as const) {
+      hold.answers.find(({ path }) => path.includes(`/${ended}_`))?.send();
+      await store.waitForCalls(expected[0] + expected[1]);
+      expect(sent()).toEqual(expected);
+    }
+    hold.release();
+    expect((await Promise.all(quiet)).map(({ status }) => status)).toEqual(quiet.map(() => 200));
+    const statuses = (await Promise.all(busy)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(14);
+  });
+
+  test('upstream.reservePercent 0 gives all connections to the one that comes first', async () => {
+    const gateway = await startUpstreamGateway({ maxConnections: 10, reservePercent: 0 });
+    const hold = gateway.store.hold();
+    const replies = putCalls(gateway, 10).map((id) => gateway.read(id));
+    await gateway.store.waitForCalls(10);
+    hold.release();
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(replies.map(() => 200));
+  });
 });
 
 test('a reader who leaves while the call waits costs the store nothing', async () => {

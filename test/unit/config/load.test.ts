@@ -247,6 +247,18 @@ describe('values that are each allowed, and not together', () => {
     ]);
   });
 
+  test.each([
+    ['0.0.0.0', 'alice=correct-horse,bob=0123456789abcdef,eve=x', 'alice, eve'],
+    ['admin.internal', '0123456789abcde', 'admin'],
+    ['0.0.0.0', '0123456789abcdef', null],
+    ['127.0.0.1', 'x', null],
+    ['::1', 'x', null],
+  ])('an admin token that can be guessed is a warning if other machines reach the listener: %s %s', (...row) => {
+    const [ADMIN_HOST, ADMIN_TOKEN, weak] = row;
+    const warning = `ADMIN_TOKEN: other machines can reach the admin listener, and tokens of fewer than 16 characters can be guessed: ${weak}. Make new ones: openssl rand -base64 24`;
+    expect(loadConfig({ env: { ADMIN_HOST, ADMIN_TOKEN } }).warnings).toEqual(weak === null ? [] : [warning]);
+  });
+
   test.each<[Env, readonly string[]]>([
     [
       { UPSTREAM_URl: 'http://store' },

@@ -1,145 +1,115 @@
-/** Calls to the gateway's admin interface: with the token where one is needed, with a deadline, and errors in plain words. */
-import { readFailure } from './shapes.js';
+/** Calls to the admin interface: the token of this tab, a deadline, and errors in plain words. */
+import { readFailure } from './answers.js';
+import { Store } from './store.js';
 
 const TOKEN_KEY = 'evalgate.admin-token';
-const DEADLINE_MS = 8000;
+const DEADLINE_MS = 5000;
 
-/** A call that failed; its message is for the person in front of the page. */
-export class CallError extends Error {
-  /**
-   * @param {string} message
-   * @param {number} status 0 where no answer came.
-   */
-  constructor(message, status) {
-    super(message);
-    this.name = 'CallError';
-    this.status = status;
-  }
+/**
+ * Whether calls make sense now: not while the gateway waits for a token. `refusal` says why it asks again.
+ * @type {Store<{ readonly isOpen: boolean, readonly refusal: string }>}
+ */
+export const session = new Store({ isOpen: true, refusal: '' });
+
+/** The token is kept in this tab only, until it is closed. */
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN_KEY) !== null;
+}
+
+/** @param {string} token */
+export function signIn(token) {
+  sessionStorage.setItem(TOKEN_KEY, token);
+  session.set({ isOpen: true, refusal: '' });
+}
+
+/** Reloads the page, so that nothing that was read with the token stays behind. */
+export function signOut() {
+  sessionStorage.removeItem(TOKEN_KEY);
+  location.reload();
 }
 
 /**
- * @typedef {object} Call
+ * @typedef {object} Request
  * @property {'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} [method]
  * @property {object} [body]
  */
 
-export class Api {
-  /** Whether calls make sense: not while the gateway waits for a token. */
-  isOpen = true;
-  /** @type {(reason: string) => void} */
-  #refused;
+/**
+ * Rejects with an Error whose message is for the person in front of the page.
+ * @template T
+ * @param {string} path Relative to the page.
+ * @param {import('./read.js').Reader<T>} read
+ * @param {Request} [request]
+ * @returns {Promise<T>}
+ */
+export async function call(path, read, request = {}) {
+  const response = await send(path, request);
+  /** @type {unknown} */
+  const content = await response.json().catch(() => null);
+  return read(content, path);
+}
 
-  /** @param {(reason: string) => void} refused Told when the gateway wants a token, or another one. */
-  constructor(refused) {
-    this.#refused = refused;
+/**
+ * The same for an answer that is not JSON.
+ * @param {string} path
+ */
+export async function callText(path) {
+  return (await send(path, {})).text();
+}
+
+/**
+ * @param {string} path
+ * @param {Request} request
+ */
+async function send(path, { method = 'GET', body }) {
+  const headers = new Headers();
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  if (token !== null) headers.set('Authorization', `Bearer ${bytesOf(token)}`);
+  if (body !== undefined) headers.set('Content-Type', 'application/json');
+  const content = body === undefined ? {} : { body: JSON.stringify(body) };
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  let response;
+  try {
+    response = await fetch(path, { method, headers, ...content, cache: 'no-store', redirect: 'error', signal });
+  } catch (error) {
+    const reason = signal.aborted ? `did not answer within ${DEADLINE_MS / 1000} s` : 'can’t be reached';
+    const doubt = method === 'GET' ? '' : ' It is not known whether the change was made: look before you repeat it.';
+    throw new Error(`The gateway ${reason}.${doubt}`, { cause: error });
   }
+  // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
+  if (response.ok || (response.status === 503 && path === 'readyz')) return response;
+  if (response.status === 401) askForToken(token);
+  throw new Error(await reasonOf(response));
+}
 
-  /** Whether a token is kept; only for as long as the tab is open. */
-  get hasToken() {
-    return sessionStorage.getItem(TOKEN_KEY) !== null;
-  }
+/** @param {string | null} refused The token of the call; another one may have been entered meanwhile. */
+function askForToken(refused) {
+  if (refused !== sessionStorage.getItem(TOKEN_KEY)) return;
+  sessionStorage.removeItem(TOKEN_KEY);
+  session.set({ isOpen: false, refusal: refused === null ? '' : 'The gateway does not accept this token.' });
+}
 
-  /** @param {string} token */
-  signIn(token) {
-    sessionStorage.setItem(TOKEN_KEY, token);
-    this.isOpen = true;
-  }
-
-  signOut() {
-    sessionStorage.removeItem(TOKEN_KEY);
-  }
-
-  /**
-   * @template T
-   * @param {string} path Relative to the page.
-   * @param {import('./read.js').Reader<T>} read
-   * @param {Call} [call]
-   * @returns {Promise<T>} Rejects with CallError or ShapeError.
-   */
-  async call(path, read, { method = 'GET', body } = {}) {
-    const answer = await this.#send(path, method, body);
-    const content = await contentOf(answer);
-    // Readiness tells by 503 that it isn't; its body is the answer all the same.
-    if (answer.ok || (answer.status === 503 && path === 'readyz')) return read(content, path);
-    const message = messageOf(content, answer.status);
-    if (answer.status === 401) {
-      const given = this.hasToken;
-      this.isOpen = false;
-      this.signOut();
-      this.#refused(given ? 'The gateway does not take this token.' : '');
-    }
-    throw new CallError(message, answer.status);
-  }
-
-  /**
-   * @param {string} path
-   * @param {string} method
-   * @param {object | undefined} body
-   * @returns {Promise<Response>}
-   */
-  async #send(path, method, body) {
-    const token = sessionStorage.getItem(TOKEN_KEY);
-    const headers = new Headers();
-    if (token !== null) headers.set('Authorization', `Bearer ${latin1(token)}`);
-    if (body !== undefined) headers.set('Content-Type', 'application/json');
-    try {
-      return await fetch(path, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        cache: 'no-store',
-        redirect: 'error',
-        signal: AbortSignal.timeout(DEADLINE_MS),
-      });
-    } catch (error) {
-      const isLate = error instanceof DOMException && error.name === 'TimeoutError';
-      const change = method === 'GET' ? '' : ' Whether the change was made is not known: look before you repeat it.';
-      throw new CallError(
-        (isLate
-          ? `The gateway gave no answer within ${DEADLINE_MS / 1000} s.`
-          : 'The gateway can’t be reached from here: it is down, or the connection to it is.') + change,
-        0,
-      );
-    }
+/** @param {Response} response */
+async function reasonOf(response) {
+  try {
+    return readFailure(await response.json(), 'error').error.message;
+  } catch {
+    return `The answer was status ${response.status} without a reason. See the gateway’s log.`;
   }
 }
 
 /**
- * A header's characters are bytes: a token with other letters than ASCII's goes out as its UTF-8, as other clients send it.
+ * Header values are bytes: a token with letters outside ASCII is sent as UTF-8, as other clients do.
  * @param {string} token
  */
-function latin1(token) {
+function bytesOf(token) {
   return Array.from(new TextEncoder().encode(token), (byte) => String.fromCharCode(byte)).join('');
 }
 
 /**
- * @param {Response} answer
- * @returns {Promise<unknown>}
- */
-async function contentOf(answer) {
-  try {
-    return await answer.json();
-  } catch {
-    return null;
-  }
-}
-
-/**
- * @param {unknown} content
- * @param {number} status
- */
-function messageOf(content, status) {
-  try {
-    return readFailure(content, 'error').error.message;
-  } catch {
-    return `The answer was status ${status} without a reason. The gateway’s log tells more.`;
-  }
-}
-
-/**
- * What to show of anything that was thrown.
+ * The message to show for anything that was thrown.
  * @param {unknown} error
  */
-export function wordsOf(error) {
+export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }

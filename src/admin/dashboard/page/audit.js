@@ -1,81 +1,88 @@
-/** Who changed what, newest first. */
-import { actionWords, differenceWords } from './audit-words.js';
-import { h, keep, say } from './dom.js';
+/** The audit: who changed what, when, and how it differs. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
-import { panel } from './panel.js';
+import { live } from './live.js';
+import { button, Panel, table } from './ui.js';
 
-/** @typedef {import('./shapes.js').AuditEntry} AuditEntry */
+/** @typedef {import('./answers.js').AuditEntry} AuditEntry */
 
-const SHOWN_FIRST = 12;
+const SHOWN_FIRST = 20;
 
-/** @param {import('./resource.js').Resource<{ readonly entries: readonly AuditEntry[] }>} audit */
-export function auditPanel(audit) {
-  let isWhole = false;
-  const body = h('tbody');
-  const empty = h('p', { class: 'empty', hidden: true }, 'Nothing was changed yet.');
-  const more = h('button', { type: 'button', class: 'small', hidden: true });
-  const draw = () => {
-    const entries = audit.value?.entries ?? [];
-    empty.hidden = entries.length > 0;
-    const shown = isWhole ? entries : entries.slice(0, SHOWN_FIRST);
-    keep(body, shown, { key: keyOf(shown), make: rowOf, version: () => '' });
-    more.hidden = entries.length <= SHOWN_FIRST;
-    say(more, isWhole ? 'Show the newest only' : `Show all ${count(entries.length)}`);
-  };
-  more.addEventListener('click', () => {
-    isWhole = !isWhole;
-    draw();
+export function AuditPanel() {
+  return html`<${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />`;
+}
+
+/** @param {{ readonly data: readonly AuditEntry[] }} props */
+function Audit({ data }) {
+  const [isAll, setAll] = useState(false);
+  const rows = data.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
+    const what = html`${ACTIONS.get(action) ?? action} <code>${target}</code>`;
+    return { key: String(data.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
   });
-  return panel(
-    { id: 'audit', title: 'Audit', sources: [audit], draw, actions: [more] },
-    h(
-      'div',
-      { class: 'scroll tall', tabindex: 0, role: 'group', 'aria-label': 'Audit' },
-      h(
-        'table',
-        { class: 'dense' },
-        h(
-          'thead',
-          {},
-          h('tr', {}, ...['When', 'Who', 'What', 'Change'].map((name) => h('th', { scope: 'col' }, name))),
-        ),
-        body,
-      ),
-    ),
-    empty,
-  );
+  const label = isAll ? 'Show the newest only' : `Show all ${count(data.length)}`;
+  return html`${table('Audit', ['When', 'Who', 'What', 'Change'], rows, 'Nothing was changed yet.')}
+  ${data.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
+}
+
+const ACTIONS = new Map([
+  ['key.create', 'created the key'],
+  ['key.activate', 'activated the key'],
+  ['key.deprecate', 'deprecated the key'],
+  ['key.revoke', 'revoked the key'],
+  ['key.rotate', 'rotated the key'],
+  ['key.import', 'imported'],
+  ['cache.ttl.set', 'set the TTLs of'],
+  ['cache.ttl.reset', 'reset the TTLs of'],
+  ['cache.ttl.end', 'the TTLs set for a while ended of'],
+  ['cache.purge', 'purged'],
+  ['cache.maintenance.on', 'began maintenance of'],
+  ['cache.maintenance.move', 'moved the end of maintenance of'],
+  ['cache.maintenance.off', 'ended maintenance of'],
+]);
+
+const MOST_MEMBERS = 8;
+const LONGEST_VALUE = 80;
+
+/**
+ * What differs, member by member: `fresh 30s → 45s`.
+ * @param {unknown} from
+ * @param {unknown} to
+ */
+function differenceText(from, to) {
+  const [before, after] = [membersOf(from), membersOf(to)];
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  const changes = names.flatMap((name) => {
+    const [was = '', is = ''] = [before.get(name), after.get(name)];
+    if (was === is) return [];
+    return [was === '' ? `${name} ${is}` : `${name} ${was} → ${is === '' ? 'none' : is}`];
+  });
+  return changes.slice(0, MOST_MEMBERS).join(', ') + (changes.length > MOST_MEMBERS ? ', …' : '');
 }
 
 /**
- * Entries have no id; alike ones of one moment are told apart by their place among each other.
- * @param {readonly AuditEntry[]} entries
+ * The members of an audited value as texts.
+ * @param {unknown} value
+ * @returns {ReadonlyMap<string, string>}
  */
-function keyOf(entries) {
-  /** @type {Map<string, number>} */
-  const seen = new Map();
-  /** @type {Map<AuditEntry, string>} */
-  const keys = new Map();
-  for (const entry of entries.toReversed()) {
-    const name = `${entry.at} ${entry.who} ${entry.action} ${entry.target}`;
-    const number = seen.get(name) ?? 0;
-    seen.set(name, number + 1);
-    keys.set(entry, `${name} ${number}`);
-  }
-  return (/** @type {AuditEntry} */ entry) => keys.get(entry) ?? '';
+function membersOf(value) {
+  if (typeof value !== 'object' || value === null) return new Map();
+  return new Map(Object.entries(value).map(([name, member]) => [name, valueText(member)]));
 }
 
-/** @param {AuditEntry} entry */
-function rowOf({ at, who, action, target, from, to }) {
-  return h(
-    'tr',
-    {},
-    h(
-      'td',
-      { class: 'when' },
-      h('time', { datetime: new Date(at).toISOString(), title: new Date(at).toISOString() }, moment(at, Date.now())),
-    ),
-    h('td', {}, who),
-    h('td', {}, `${actionWords(action)} `, h('code', {}, target)),
-    h('td', { class: 'wrap faint' }, differenceWords(from, to)),
-  );
+/**
+ * @param {unknown} value
+ * @returns {string}
+ */
+function valueText(value) {
+  if (value === null || value === undefined) return '';
+  if (Array.isArray(value)) return cut(value.map(valueText).join(' + '));
+  if (typeof value !== 'object') return cut(typeof value === 'string' ? value : JSON.stringify(value));
+  const parts = [...membersOf(value)].filter(([, text]) => text !== '');
+  return parts.map(([name, text]) => `${name} ${text}`).join(' ');
+}
+
+/** @param {string} text */
+function cut(text) {
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
 }

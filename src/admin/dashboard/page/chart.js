@@ -1,77 +1,114 @@
-/** Charts over uPlot: its colours from the style sheet, its width from the page. */
-import { THEME_CHANGED } from './theme.js';
+/** Line charts in SVG. Their colours come from the style sheet, so that they follow the theme. */
+import { html } from 'htm/preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 /**
- * A colour of the style sheet, as it is in the theme of this moment.
- * @param {string} name Of a custom property: `--ink`.
+ * @typedef {object} Line
+ * @property {string} id For the style sheet.
+ * @property {readonly (readonly [number, number | null])[]} points Null is a gap.
  */
-export function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-/** @param {string} cacheClass */
-export function classColour(cacheClass) {
-  return colour(`--class-${cacheClass}`);
-}
-
-/** Lines of the rarer classes are broken too: colour alone would not tell seven apart for everybody. */
-const DASHES = new Map([
-  ['rubric', [8, 3]],
-  ['dealInsights', [3, 3]],
-  ['notFound', [1, 3]],
-]);
-
-/** @param {string} cacheClass */
-export function classDash(cacheClass) {
-  return DASHES.get(cacheClass) ?? [];
-}
-
-const FONT = '11px system-ui, sans-serif';
-
-/** @type {() => string} */
-const axisInk = () => colour('--ink-2');
-/** @type {uPlot.Axis.Grid} */
-const grid = { stroke: () => colour('--grid'), width: 1 };
 
 /**
- * An axis in the page's colours.
- * @param {uPlot.Axis} options
- * @returns {uPlot.Axis}
+ * @typedef {object} ChartProps
+ * @property {string} title The numbers stand in a table beside it, for those who can't see the lines.
+ * @property {readonly Line[]} lines
+ * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[] }} x
+ * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
+ * @property {readonly { readonly at: number, readonly kind: string }[]} marks Vertical lines.
+ * @property {(x: number | null) => void} [onPoint] Called with the place under the pointer; null when it leaves.
+ * @property {(x: number) => void} [onPick] Called with the place that was clicked.
  */
-export function axis(options) {
-  return { stroke: axisInk, font: FONT, grid, ticks: { show: false }, gap: 6, ...options };
-}
 
-/**
- * A chart as wide as the element that holds it.
- * @param {HTMLElement} holder Its height in the style sheet is the chart's.
- * @param {Omit<uPlot.Options, 'width' | 'height'>} options
- * @param {uPlot.AlignedData} data
- */
-export function chart(holder, options, data) {
-  const size = () => ({ width: Math.max(120, holder.clientWidth), height: Math.max(60, holder.clientHeight) });
-  const plot = new uPlot({ legend: { show: false }, padding: [8, 8, 0, 0], ...options, ...size() }, data, holder);
-  // The canvas holds nothing for those who can't see it; its holder has a name that says what it shows.
-  plot.root.setAttribute('aria-hidden', 'true');
-  let frame = 0;
-  new ResizeObserver(() => {
-    cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => {
-      const wanted = size();
-      if (wanted.width !== plot.width || wanted.height !== plot.height) plot.setSize(wanted);
-    });
-  }).observe(holder);
-  document.addEventListener(THEME_CHANGED, () => plot.redraw(false, true));
-  return plot;
+/** In pixels; the drawing lies within these margins. */
+const HEIGHT = 170;
+const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 24];
+
+/** @param {ChartProps} props */
+export function LineChart({ title, lines, x, y, marks, onPoint, onPick }) {
+  const [ref, width] = useWidth();
+  const perX = (width - LEFT - RIGHT) / (x.to - x.from || 1);
+  const atX = (/** @type {number} */ value) => LEFT + (value - x.from) * perX;
+  const atY = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / y.top) * (HEIGHT - TOP - BOTTOM);
+  const under = (/** @type {MouseEvent} */ event) => x.from + (event.clientX - left() - LEFT) / perX;
+  const left = () => ref.current?.getBoundingClientRect().left ?? 0;
+  const upright = (/** @type {number} */ at) => `M${atX(at)} ${atY(0)}V${atY(y.top)}`;
+  const pathOf = (/** @type {Line} */ { points }) =>
+    path(points.map(([at, value]) => [atX(at), value === null ? null : atY(value)]));
+  return html`<figure ref=${ref}>
+    <figcaption>${title}</figcaption>
+    <svg
+      class="chart"
+      role="img"
+      aria-label=${title}
+      width=${width}
+      height=${HEIGHT}
+      onPointerMove=${(/** @type {PointerEvent} */ event) => onPoint?.(under(event))}
+      onPointerLeave=${() => onPoint?.(null)}
+      onClick=${(/** @type {MouseEvent} */ event) => onPick?.(under(event))}
+    >
+      ${[0, y.top / 2, y.top].map(
+        (value) =>
+          html`<path class="grid" d="M${LEFT} ${atY(value)}H${width - RIGHT}" />
+            <text text-anchor="end" x=${LEFT - 6} y=${atY(value) + 4}>${y.format(value)}</text>`,
+      )}
+      ${x.ticks.map(
+        ({ at, text }) =>
+          html`<path class="grid" d=${upright(at)} /><text text-anchor="middle" x=${atX(at)} y=${HEIGHT - 6}
+              >${text}</text
+            >`,
+      )}
+      ${marks.map(({ at, kind }) => html`<path class="mark mark-${kind}" d=${upright(at)} />`)}
+      ${lines.map((line) => html`<path key=${line.id} class="line line-${line.id}" d=${pathOf(line)} />`)}
+    </svg>
+  </figure>`;
 }
 
 /**
- * The top of a scale that shows the highest value with some room, on a round number.
- * @param {number} highest
+ * A line without axes.
+ * @param {{ readonly values: readonly (number | null)[] }} props
  */
-export function niceTop(highest) {
-  if (highest <= 0) return 1;
+export function Sparkline({ values }) {
+  const top = Math.max(0, ...values.map((value) => value ?? 0)) || 1;
+  const step = 100 / Math.max(1, values.length - 1);
+  const d = path(values.map((value, index) => [index * step, value === null ? null : 29 - (value / top) * 28]));
+  return html`<svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
+    <path class="line" d=${d} vector-effect="non-scaling-stroke" />
+  </svg>`;
+}
+
+/**
+ * Moves to each point that follows a gap, and draws to all others. A point alone becomes a short line.
+ * @param {readonly (readonly [number, number | null])[]} spots
+ */
+function path(spots) {
+  let d = '';
+  for (const [index, [x, y]] of spots.entries()) {
+    if (y === null) continue;
+    const isFirst = (spots[index - 1]?.[1] ?? null) === null;
+    d += `${isFirst ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}${isFirst ? 'h1' : ''}`;
+  }
+  return d;
+}
+
+/** The width of an element in pixels, also after it has changed. */
+function useWidth() {
+  const ref = useRef(/** @type {HTMLElement | null} */ (null));
+  const [width, setWidth] = useState(300);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(160, entry?.contentRect.width ?? 0)));
+    if (ref.current !== null) observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, []);
+  return /** @type {const} */ ([ref, width]);
+}
+
+/**
+ * A round number above the highest value of some lines.
+ * @param {readonly Line[]} lines
+ */
+export function roundTop(lines) {
+  const highest = Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value ?? 0)));
+  if (highest === 0) return 1;
   const magnitude = 10 ** Math.floor(Math.log10(highest));
-  const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((factor) => factor * magnitude >= highest * 1.05) ?? 15;
-  return step * magnitude;
+  return ([1, 2, 4, 5, 8].find((factor) => factor * magnitude >= highest) ?? 10) * magnitude;
 }

@@ -1,128 +1,78 @@
 /** What the cache would do with the next read of a path, and what it holds for it. */
-import { wordsOf } from './api.js';
-import { fill, h, keep } from './dom.js';
-import { ago, bytes, duration, moment } from './format.js';
-import { act, outcome, panel } from './panel.js';
-import { readExplanation } from './shapes.js';
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { readExplanation } from './answers.js';
+import { call } from './api.js';
+import { bytes, duration, moment } from './format.js';
+import { live } from './live.js';
+import { Form, Panel, SelectField, table, useTexts } from './ui.js';
 
-/** @typedef {import('./shapes.js').Explanation} Explanation */
-/** @typedef {import('./shapes.js').Copy} Copy */
-/** @typedef {import('./shapes.js').Key} Key */
+/** @typedef {import('./answers.js').Explanation} Explanation */
 
-/**
- * @param {import('./api.js').Api} api
- * @param {import('./resource.js').Resource<{ readonly keys: readonly Key[] }>} keys
- */
-export function explainPanel(api, keys) {
-  const told = outcome();
-  const path = h('input', {
-    type: 'text',
-    class: 'mono',
-    autocomplete: 'off',
-    spellcheck: 'false',
-    placeholder: '/v2/calls?page=2',
-    required: true,
-  });
-  const none = h('option', { value: '' }, 'nobody in particular');
-  const whose = h('select', {}, none);
-  const submit = h('button', { type: 'submit' }, 'Explain');
-  const answer = h('div', { class: 'explained', 'aria-live': 'polite' });
-  const explain = async () => {
-    const asked = path.value.trim();
-    const query = new URLSearchParams({
-      path: asked,
-      ...(whose.value === '' ? {} : { keyId: whose.value }),
-    });
-    try {
-      if (!asked.startsWith('/')) throw new Error('A path begins with a slash, such as /v2/calls?page=2.');
-      const explanation = await api.call(`api/cache/explain?${query.toString()}`, readExplanation);
-      fill(answer, ...viewOf(explanation));
-    } catch (error) {
-      fill(answer);
-      throw inOwnWords(error);
-    }
-  };
-  const draw = () => {
-    const usable = (keys.value?.keys ?? []).filter(({ status }) => status === 'active');
-    const chosen = whose.value;
-    keep(whose, [null, ...usable], {
-      key: (key) => key?.keyId ?? '',
-      make: (key) =>
-        key === null ? h('option', { value: '' }, 'nobody in particular') : h('option', { value: key.keyId }, key.name),
-      version: (key) => key?.name ?? '',
-    });
-    whose.value = chosen;
-  };
-  return panel(
-    { id: 'explain', title: 'Explain a path', sources: [keys], draw },
-    h(
-      'form',
-      {
-        class: 'fields',
-        onsubmit: (event) => {
-          event.preventDefault();
-          void act(submit, told, explain);
-        },
-      },
-      h('label', { class: 'field grow' }, h('span', {}, 'Path of the public API, with its query'), path),
-      h('label', { class: 'field' }, h('span', {}, 'As the key'), whose),
-      submit,
-    ),
-    told.element,
-    answer,
-  );
+export function ExplainPanel() {
+  return html`<${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />`;
 }
 
-/**
- * The gateway names its query parameters; here there is a field.
- * @param {unknown} error
- */
-function inOwnWords(error) {
-  const beginning = 'What this path shows depends on who asks.';
-  return wordsOf(error).startsWith(beginning) ? new Error(`${beginning} Choose a key in “As the key”.`) : error;
+/** @param {{ readonly data: readonly import('./answers.js').Key[] }} props */
+function Explain({ data }) {
+  const { typed, field } = useTexts({ path: '' });
+  const [keyId, setKeyId] = useState('');
+  const [answer, setAnswer] = useState(/** @type {Explanation | null} */ (null));
+  const path = typed.path.trim();
+  const run = async () => {
+    setAnswer(null);
+    const query = new URLSearchParams({ path, ...(keyId === '' ? {} : { keyId }) });
+    setAnswer(await call(`api/cache/explain?${query.toString()}`, readExplanation));
+  };
+  const active = data.filter(({ status }) => status === 'active');
+  const options = [['', 'no key'], ...active.map((key) => [key.keyId, key.name])];
+  return html`<${Form} submit="Explain" run=${run} isOff=${path === ''}>
+      <div class="fields">
+        ${field('path', 'Path of the public API, with its query', 'such as /v2/calls?page=2')}
+        <${SelectField} label="As the key" value=${keyId} options=${options} onChoice=${setKeyId} />
+      </div>
+    <//>
+    <div aria-live="polite">${answer !== null && explanation(answer)}</div>`;
 }
 
 /** @param {Explanation} explanation */
-function viewOf({ at, key, route, class: cacheClass, next, memory, redis, flight, lastMiss, times }) {
-  const rows = [
+function explanation({ at, key, route, class: cacheClass, next, memory, redis, flight, lastMiss, times }) {
+  const tags = (memory ?? redis.entry)?.tags ?? [];
+  const facts = [
     ['Class', `${cacheClass}: fresh ${times.fresh}, stale ${times.stale}, on error ${times.error}`],
     ['Route', route],
-    ['Memory', memory === null ? 'no copy' : copyWords(memory, at)],
-    ['Redis', redisWords(redis, at)],
-    [
-      'Last miss',
-      lastMiss === null ? 'none known' : `${lastMiss.reason}, ${ago(lastMiss.at, at)} (${moment(lastMiss.at, at)})`,
-    ],
-    [
-      'Store',
-      flight.since !== null
-        ? `being asked for ${duration(at - flight.since)}`
-        : flight.justFailed
-          ? 'the last call has just failed'
-          : 'not being asked',
-    ],
+    ['Key', key],
+    ['Memory', memory === null ? 'no copy' : copyText(memory, at)],
+    ['Redis', redis.entry === null ? (REDIS_TEXTS.get(redis.state) ?? 'no copy') : copyText(redis.entry, at)],
+    ['Last miss', lastMiss === null ? 'none known' : `${lastMiss.reason}, ${moment(lastMiss.at)}`],
+    ['Store', storeText(flight, at)],
+    ['Tags', tags.join(' ')],
   ];
-  const tags = (memory ?? redis.entry)?.tags ?? [];
-  return [
-    h('p', { class: 'next' }, next.text),
-    h(
-      'dl',
-      { class: 'facts' },
-      ...rows.flatMap(([name = '', value = '']) => [h('dt', {}, name), h('dd', {}, value)]),
-      h('dt', {}, 'Key'),
-      h('dd', {}, h('code', {}, key)),
-      ...(tags.length === 0
-        ? []
-        : [h('dt', {}, 'Tags'), h('dd', {}, ...tags.flatMap((tag) => [h('code', {}, tag), ' ']))]),
-    ),
-  ];
+  const rows = facts.map(([name = '', fact]) => ({ key: name, cells: [name, fact] }));
+  return html`<p><strong>${next.text}</strong></p>
+    ${table('Explanation', ['About', 'What is known'], rows)}`;
+}
+
+const REDIS_TEXTS = new Map([
+  ['alone', 'not configured'],
+  ['unreachable', 'does not answer now'],
+  ['unreadable', 'not an entry; it is ignored'],
+]);
+
+/**
+ * @param {Explanation['flight']} flight
+ * @param {number} nowMs
+ */
+function storeText({ since, justFailed }, nowMs) {
+  if (since !== null) return `being called for ${duration(nowMs - since)}`;
+  return justFailed ? 'the last call has just failed' : 'not being called';
 }
 
 /**
- * @param {Copy} copy
+ * @param {import('./answers.js').Copy} copy
  * @param {number} nowMs
  */
-function copyWords(
+function copyText(
   { state, answer, visible, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size },
   nowMs,
 ) {
@@ -133,18 +83,7 @@ function copyWords(
     ...until('fresh', freshUntil),
     ...until('served stale', staleUntil),
     ...until('kept for errors', errorUntil),
-    ...(softPurged ? ['softly purged: refreshed by the next read'] : []),
-    ...(visible === false ? ['not to be seen by this key'] : []),
+    ...(softPurged ? ['softly purged: the next read refreshes it'] : []),
+    ...(visible === false ? ['not visible to this key'] : []),
   ].join('; ');
-}
-
-/**
- * @param {Explanation['redis']} redis
- * @param {number} nowMs
- */
-function redisWords({ state, entry }, nowMs) {
-  if (entry !== null) return copyWords(entry, nowMs);
-  if (state === 'alone') return 'not configured';
-  if (state === 'unreachable') return 'can’t be asked now';
-  return state === 'unreadable' ? 'something that is no entry; it counts as nothing' : 'no copy';
 }

@@ -1,190 +1,126 @@
-/** The API keys: who may call, what they may see; creating, deprecating and revoking them. */
-import { ask } from './dialogs.js';
-import { announce, h, keep } from './dom.js';
+/** The Keys view: the keys, who uses them, and the audit. */
+import { html } from 'htm/preact';
+import { readKey } from './answers.js';
+import { call } from './api.js';
+import { AuditPanel } from './audit.js';
 import { count, moment } from './format.js';
-import { icon } from './icons.js';
-import { createKey } from './key-create.js';
-import { outcome, panel } from './panel.js';
-import { readKey } from './shapes.js';
+import { CreateKey, RotateKey } from './key-secret.js';
+import { live, refreshAll } from './live.js';
+import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts } from './ui.js';
 
-/** @typedef {import('./shapes.js').Key} Key */
-/** @typedef {import('./times-change.js').Means} Means */
+/** @typedef {import('./answers.js').Key} Key */
+/** @typedef {ReturnType<typeof useDialog>['open']} Open */
+/** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
 
-/**
- * @param {Means} means
- * @param {import('./resource.js').Resource<{ readonly keys: readonly Key[] }>} keys
- */
-export function keysPanel(means, keys) {
-  const body = h('tbody');
-  const empty = h('p', { class: 'empty', hidden: true }, 'No keys were issued yet: nobody can call.');
-  const told = outcome();
-  const draw = () => {
-    const all = keys.value?.keys ?? [];
-    empty.hidden = all.length > 0;
-    keep(body, sorted(all), { key: ({ keyId }) => keyId, make: (key) => rowOf(means, key) });
-  };
-  const create = h(
-    'button',
-    { type: 'button', class: 'small', onclick: () => createKey(means, keys.value?.keys ?? []) },
-    'Create a key …',
-  );
-  return panel(
-    { id: 'keys', title: 'Keys', sources: [keys], draw, actions: [create] },
-    h(
-      'div',
-      { class: 'scroll tall', tabindex: 0, role: 'group', 'aria-label': 'Keys' },
-      h(
-        'table',
-        { class: 'dense' },
-        h(
-          'thead',
-          {},
-          h(
-            'tr',
-            {},
-            ...['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires', 'Last used', ''].map((name) =>
-              h('th', { scope: 'col' }, name === '' ? h('span', { class: 'hidden' }, 'Actions') : name),
-            ),
-          ),
-        ),
-        body,
-      ),
-    ),
-    empty,
-    told.element,
-  );
+export function KeysView() {
+  return html`<div class="view">
+    <${Panel} id="keys" title="Keys" of=${live.keys} show=${Keys} />
+    <${AuditPanel} />
+  </div>`;
 }
 
 const ORDER = ['active', 'deprecated', 'revoked'];
+/** Keys beyond this are found by the filter. */
+const MOST_ROWS = 100;
 
-/**
- * Those that can still be used first, then the newest first.
- * @param {readonly Key[]} keys
- */
-function sorted(keys) {
-  return keys.toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt - a.createdAt);
+/** @param {{ readonly data: readonly Key[] }} props */
+function Keys({ data }) {
+  const { typed, field } = useTexts({ filter: '' });
+  const { dialog, open } = useDialog();
+  const sought = typed.filter.trim().toLowerCase();
+  const found = data
+    .filter((key) => [key.name, key.keyId, ...key.workspaceIds].some((text) => text.toLowerCase().includes(sought)))
+    .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt - a.createdAt);
+  const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires', 'Last used', ''];
+  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, open));
+  const create = () => open((close) => html`<${CreateKey} known=${data} close=${close} />`);
+  return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
+    ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
+    ${table('Keys', columns, rows, data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.')}
+    ${found.length > MOST_ROWS && html`<p class="hint">The first ${MOST_ROWS} of ${count(found.length)} keys.</p>`}
+    ${dialog}`;
 }
 
-const KINDS = new Map([
-  ['active', /** @type {const} */ ('good')],
-  ['deprecated', /** @type {const} */ ('warn')],
-]);
-const ICONS = /** @type {const} */ ({ good: 'done', warn: 'warning', bad: 'bad' });
-
 /**
- * @param {Means} means
  * @param {Key} key
+ * @param {Open} open
  */
-function rowOf(means, key) {
-  const { keyId, name, status, scopes, workspaceIds, limits, expiresAt, lastUsedAt } = key;
-  const kind = KINDS.get(status) ?? 'bad';
-  const nowMs = Date.now();
+function rowOf(key, open) {
+  const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt } = key;
   const [first = '', ...others] = workspaceIds;
-  const isExpired = expiresAt !== null && expiresAt <= nowMs;
-  return h(
-    'tr',
-    { 'data-status': status },
-    h('th', { scope: 'row' }, name, h('code', { class: 'sub' }, keyId)),
-    h('td', { class: 'member-status', 'data-kind': kind }, icon(ICONS[kind]), status),
-    h('td', { class: 'wrap' }, scopes.join(', ')),
-    h(
-      'td',
-      {},
-      h('code', { title: workspaceIds.join('\n') }, first),
-      others.length > 0 ? ` and ${others.length} more` : '',
-    ),
-    h('td', {}, limitsWords(limits)),
-    h('td', {}, expiresAt === null ? 'never' : `${isExpired ? 'expired ' : ''}${moment(expiresAt, nowMs)}`),
-    h('td', {}, lastUsedAt === null ? 'never' : moment(lastUsedAt, nowMs)),
-    h('td', { class: 'row-actions' }, ...actionsOf(means, key)),
-  );
+  const isExpired = expiresAt !== null && expiresAt <= Date.now();
+  const kind = status === 'active' ? 'good' : status === 'deprecated' ? 'warn' : 'bad';
+  return {
+    key: keyId,
+    cells: [
+      html`${name} <code class="sub">${keyId}</code>`,
+      html`<${Sign} kind=${kind} /> ${status}`,
+      scopes.join(', '),
+      html`<code title=${workspaceIds.join(' ')}>${first.slice(0, 8)}…</code
+        >${others.length > 0 && ` and ${others.length} more`}`,
+      limitsText(key.limits),
+      expiresAt === null ? 'never' : `${isExpired ? 'expired ' : ''}${moment(expiresAt)}`,
+      lastUsedAt === null ? 'never' : moment(lastUsedAt),
+      status === 'revoked' ? null : actionsOf(key, open),
+    ],
+  };
 }
 
 /** @param {Key['limits']} limits */
-function limitsWords({ perMinute, perHour }) {
-  if (perMinute === null && perHour === null) return 'the gateway’s';
-  return [perMinute === null ? '' : `${count(perMinute)}/min`, perHour === null ? '' : `${count(perHour)}/h`]
-    .filter((text) => text !== '')
-    .join(', ');
+function limitsText({ perMinute, perHour }) {
+  const parts = [
+    ...(perMinute === null ? [] : [`${count(perMinute)}/min`]),
+    ...(perHour === null ? [] : [`${count(perHour)}/h`]),
+  ];
+  return parts.length === 0 ? 'default' : parts.join(', ');
 }
 
 /**
- * @param {Means} means
- * @param {Key} key
+ * @param {Key} target
+ * @param {Open} open
  */
-function actionsOf(means, key) {
-  if (key.status === 'revoked') return [];
-  const isActive = key.status === 'active';
-  const status = isActive ? 'deprecated' : 'active';
+function actionsOf(target, open) {
+  const action = (/** @type {string} */ name, /** @type {KeyDialog} */ dialog, kind = '') => {
+    const ask = () => open((close) => html`<${dialog} target=${target} close=${close} />`);
+    return button(`${name} …`, ask, { kind: `small ${kind}`, name: `${name} ${target.name}` });
+  };
+  const isActive = target.status === 'active';
   return [
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'small',
-        'data-focus': 'status',
-        'aria-label': `${isActive ? 'Deprecate' : 'Activate'} ${key.name}`,
-        onclick: () => void changeStatus(means, key, status),
-      },
-      isActive ? 'Deprecate …' : 'Activate …',
-    ),
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'small danger',
-        'data-focus': 'revoke',
-        'aria-label': `Revoke ${key.name}`,
-        onclick: () => void revoke(means, key),
-      },
-      'Revoke …',
-    ),
+    isActive && action('Rotate', RotateKey),
+    action(isActive ? 'Deprecate' : 'Activate', ChangeStatus),
+    action('Revoke', Revoke, 'danger'),
   ];
 }
 
-/**
- * @param {Means} means
- * @param {Key} key
- * @param {'active' | 'deprecated'} status
- */
-function changeStatus({ api, changed }, key, status) {
-  const isEnding = status === 'deprecated';
-  return ask({
-    title: isEnding ? `Deprecate ${key.name}?` : `Make ${key.name} active again?`,
-    body: [
-      h(
-        'p',
-        {},
-        isEnding ? 'Its holder gets 403 from now on. It can be made active again.' : 'Its holder can call again.',
-      ),
-      h('p', {}, h('code', {}, key.keyId)),
-    ],
-    yes: isEnding ? 'Deprecate' : 'Activate',
-    run: async () => {
-      await api.call(`api/keys/${encodeURIComponent(key.keyId)}`, readKey, { method: 'PATCH', body: { status } });
-      announce(`${key.name} is ${status}.`);
-      await changed();
-    },
-  });
+/** @param {{ readonly target: Key, readonly close: () => void }} props */
+function ChangeStatus({ target: { keyId, name, status }, close }) {
+  const isEnding = status === 'active';
+  const run = async () => {
+    const body = { status: isEnding ? 'deprecated' : 'active' };
+    await call(`api/keys/${encodeURIComponent(keyId)}`, readKey, { method: 'PATCH', body });
+    announce(`${name} is ${body.status}.`);
+    await refreshAll();
+  };
+  return html`<${Ask}
+    title=${isEnding ? `Deprecate ${name}?` : `Activate ${name} again?`}
+    submit=${isEnding ? 'Deprecate' : 'Activate'}
+    run=${run}
+    close=${close}
+  >
+    <p>${isEnding ? 'Its holder gets 403 from now on. It can be activated again.' : 'Its holder can call again.'}</p>
+    <p><code>${keyId}</code></p>
+  <//>`;
 }
 
-/**
- * @param {Means} means
- * @param {Key} key
- */
-function revoke({ api, changed }, key) {
-  return ask({
-    title: `Revoke ${key.name}?`,
-    body: [
-      h('p', {}, 'Its holder gets 403 from now on, for good: a revoked key can’t be made active again.'),
-      h('p', {}, h('code', {}, key.keyId)),
-    ],
-    yes: 'Revoke for good',
-    isGrave: true,
-    run: async () => {
-      await api.call(`api/keys/${encodeURIComponent(key.keyId)}`, readKey, { method: 'DELETE' });
-      announce(`${key.name} is revoked.`);
-      await changed();
-    },
-  });
+/** @param {{ readonly target: Key, readonly close: () => void }} props */
+function Revoke({ target: { keyId, name }, close }) {
+  const run = async () => {
+    await call(`api/keys/${encodeURIComponent(keyId)}`, readKey, { method: 'DELETE' });
+    announce(`${name} is revoked.`);
+    await refreshAll();
+  };
+  return html`<${Ask} title="Revoke ${name}?" submit="Revoke for good" kind="danger" run=${run} close=${close}>
+    <p>Its holder gets 403 from now on, for good: a revoked key can’t be activated again.</p>
+    <p><code>${keyId}</code></p>
+  <//>`;
 }

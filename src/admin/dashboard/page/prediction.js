@@ -1,161 +1,96 @@
-/** What is predicted for a time, at the times that were tried and between them, and how it differs from now. Pure. */
-import { duration, NONE, percent, rate } from './format.js';
+/** What the curve of a class says of a TTL: of one that was simulated, and between two of them. Pure. */
+import { decimal, duration, NONE, percent, rate } from './format.js';
 
-/** @typedef {import('./shapes.js').CurvePoint} CurvePoint */
-
-/**
- * @typedef {object} Prediction
- * @property {CurvePoint} point
- * @property {readonly [number, number] | null} between The two tried times that it lies between; null where it was tried itself.
- */
+/** @typedef {import('./answers.js').CurvePoint} CurvePoint */
 
 /**
- * What is predicted for a time: of the curve where it was tried, else between its neighbours, linear over the logarithm
- * of the time. Null outside of what was tried: there nothing is known.
- * @param {readonly CurvePoint[]} curve Shortest time first.
+ * The place of a TTL in the curve, such as 2.5 for half way between the third and the fourth by its logarithm; null
+ * outside of the curve.
+ * @param {readonly CurvePoint[]} curve Shortest TTL first.
  * @param {number} freshMs
- * @returns {Prediction | null}
+ */
+export function positionOf(curve, freshMs) {
+  const at = curve.findIndex((point) => point.freshMs >= freshMs);
+  const [last, next] = [curve[at - 1], curve[at]];
+  if (next?.freshMs === freshMs) return at;
+  if (last === undefined || next === undefined || last.freshMs <= 0) return null;
+  return at - 1 + Math.log(freshMs / last.freshMs) / Math.log(next.freshMs / last.freshMs);
+}
+
+/**
+ * The prediction for a TTL, interpolated between its neighbours; null outside of the curve, where nothing is known.
+ * @param {readonly CurvePoint[]} curve
+ * @param {number} freshMs
+ * @returns {CurvePoint | null}
  */
 export function predict(curve, freshMs) {
-  const tried = curve.find((point) => point.freshMs === freshMs);
-  if (tried !== undefined) return { point: tried, between: null };
-  const above = curve.findIndex((point) => point.freshMs > freshMs);
-  const next = curve[above];
-  const last = curve[above - 1];
-  if (next === undefined || last === undefined || last.freshMs <= 0) return null;
-  const weight = Math.log(freshMs / last.freshMs) / Math.log(next.freshMs / last.freshMs);
-  const mix = (/** @type {number} */ from, /** @type {number} */ to) => from + (to - from) * weight;
+  const place = positionOf(curve, freshMs) ?? -1;
+  const [last, next] = [curve[Math.floor(place)], curve[Math.ceil(place)]];
+  if (last === undefined || next === undefined) return null;
+  const mix = (/** @type {number} */ from, /** @type {number} */ to) => from + (to - from) * (place % 1);
+  const isKnown = last.outdatedRatio !== null && next.outdatedRatio !== null;
   return {
-    between: [last.freshMs, next.freshMs],
-    point: {
-      freshMs,
-      hitRatio: mix(last.hitRatio, next.hitRatio),
-      upstreamRps: mix(last.upstreamRps, next.upstreamRps),
-      ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
-      outdatedRatio:
-        last.outdatedRatio === null || next.outdatedRatio === null ? null : mix(last.outdatedRatio, next.outdatedRatio),
-      extrapolated: last.extrapolated || next.extrapolated,
-    },
+    freshMs,
+    hitRatio: mix(last.hitRatio, next.hitRatio),
+    upstreamRps: mix(last.upstreamRps, next.upstreamRps),
+    ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
+    outdatedRatio: isKnown ? mix(last.outdatedRatio ?? 0, next.outdatedRatio ?? 0) : null,
+    extrapolated: last.extrapolated || next.extrapolated,
   };
 }
 
 /**
- * The place in the curve that is nearest to a time, over its logarithm.
+ * The numbers of a prediction. `hitRatio` of the interface is 1 less the store calls per read.
+ * @type {readonly { readonly name: string, readonly valueOf: (point: CurvePoint) => number | null, readonly show: (value: number) => string }[]}
+ */
+export const MEASURES = [
+  { name: 'Store calls per read', valueOf: ({ hitRatio }) => 1 - hitRatio, show: decimal },
+  { name: 'Store calls', valueOf: ({ upstreamRps }) => upstreamRps, show: rate },
+  { name: 'Age p90', valueOf: ({ ageP90Ms }) => ageP90Ms, show: duration },
+  { name: 'Outdated', valueOf: ({ outdatedRatio }) => outdatedRatio, show: percent },
+];
+
+/**
+ * A text for each measure.
+ * @param {CurvePoint | null} point
+ */
+export function texts(point) {
+  return MEASURES.map(({ valueOf, show }) => {
+    const value = point === null ? null : valueOf(point);
+    return value === null ? 'not known' : show(value);
+  });
+}
+
+/**
+ * How each measure differs.
+ * @param {CurvePoint | null} from
+ * @param {CurvePoint | null} to
+ */
+export function differences(from, to) {
+  return MEASURES.map(({ valueOf, show }) => {
+    const [before, after] = [from, to].map((point) => (point === null ? null : valueOf(point)));
+    if (typeof before !== 'number' || typeof after !== 'number') return NONE;
+    if (show(before) === show(after)) return 'the same';
+    return `${after < before ? '−' : '+'}${show(Math.abs(after - before))}`;
+  });
+}
+
+/**
+ * One row for each distinct prediction: neighbours that read the same are one row for all of their TTLs.
  * @param {readonly CurvePoint[]} curve
- * @param {number} freshMs
  */
-export function nearest(curve, freshMs) {
-  const distance = (/** @type {CurvePoint | undefined} */ point) =>
-    Math.abs(Math.log(Math.max(1, point?.freshMs ?? 1)) - Math.log(Math.max(1, freshMs)));
-  return curve.reduce((best, point, index) => (distance(point) < distance(curve[best]) ? index : best), 0);
-}
-
-/**
- * @typedef {object} Row
- * @property {string} id
- * @property {string} name
- * @property {string} now
- * @property {string} predicted
- * @property {string} difference
- * @property {'better' | 'worse' | 'same'} kind
- */
-
-/**
- * The numbers of the present beside those predicted, and the difference in words.
- * @param {CurvePoint} now
- * @param {CurvePoint} then
- * @returns {readonly Row[]}
- */
-export function compare(now, then) {
-  return [
-    row(
-      { id: 'hits', name: 'Hit ratio', now: percent(now.hitRatio), predicted: percent(then.hitRatio) },
-      points(now.hitRatio, then.hitRatio),
-      1,
-    ),
-    row(
-      { id: 'store', name: 'Store calls', now: rate(now.upstreamRps), predicted: rate(then.upstreamRps) },
-      share(now.upstreamRps, then.upstreamRps),
-      -1,
-    ),
-    row(
-      { id: 'age', name: 'Age p90', now: duration(now.ageP90Ms), predicted: duration(then.ageP90Ms) },
-      longer(now.ageP90Ms, then.ageP90Ms),
-      -1,
-    ),
-    row(
-      {
-        id: 'outdated',
-        name: 'Outdated',
-        now: outdated(now.outdatedRatio),
-        predicted: outdated(then.outdatedRatio),
-      },
-      now.outdatedRatio === null || then.outdatedRatio === null
-        ? { text: NONE, sign: 0 }
-        : points(now.outdatedRatio, then.outdatedRatio),
-      -1,
-    ),
-  ];
-}
-
-/** @param {number | null} ratio */
-export function outdated(ratio) {
-  return ratio === null ? 'not known yet' : percent(ratio);
-}
-
-/** @typedef {{ readonly text: string, readonly sign: number }} Difference */
-
-/**
- * @param {Pick<Row, 'id' | 'name' | 'now' | 'predicted'>} texts
- * @param {Difference} difference
- * @param {1 | -1} good The sign that is to be wished for.
- * @returns {Row}
- */
-function row(texts, { text, sign }, good) {
-  return { ...texts, difference: text, kind: sign === 0 ? 'same' : sign === good ? 'better' : 'worse' };
-}
-
-/**
- * Of two shares.
- * @param {number} from
- * @param {number} to
- * @returns {Difference}
- */
-function points(from, to) {
-  const rounded = Math.round((to - from) * 1000) / 10;
-  if (rounded === 0) return { text: 'the same', sign: 0 };
-  return { text: `${signed(rounded, Math.abs(rounded).toFixed(1))}\u00a0points`, sign: Math.sign(rounded) };
-}
-
-/**
- * Of two amounts, as a share of the first.
- * @param {number} from
- * @param {number} to
- * @returns {Difference}
- */
-function share(from, to) {
-  if (from === 0) return to === 0 ? { text: 'the same', sign: 0 } : { text: 'from none', sign: 1 };
-  const rounded = Math.round((to / from - 1) * 100);
-  if (rounded === 0) return { text: 'the same', sign: 0 };
-  return { text: `${signed(rounded, String(Math.abs(rounded)))}\u00a0%`, sign: Math.sign(rounded) };
-}
-
-/**
- * Of two lengths of time.
- * @param {number} fromMs
- * @param {number} toMs
- * @returns {Difference}
- */
-function longer(fromMs, toMs) {
-  const difference = toMs - fromMs;
-  if (Math.abs(difference) < 50) return { text: 'the same', sign: 0 };
-  return { text: signed(difference, duration(Math.abs(difference))), sign: Math.sign(difference) };
-}
-
-/**
- * @param {number} value
- * @param {string} amount
- */
-function signed(value, amount) {
-  return `${value < 0 ? '−' : '+'}${amount}`;
+export function distinct(curve) {
+  /** @type {{ first: string, last: string, shown: readonly string[] }[]} */
+  const rows = [];
+  for (const point of curve) {
+    const ttl = duration(point.freshMs);
+    const shown = [point.extrapolated ? 'extrapolated' : 'observed', ...texts(point)];
+    const before = rows.at(-1);
+    if (before?.shown.join() === shown.join()) before.last = ttl;
+    else rows.push({ first: ttl, last: ttl, shown });
+  }
+  return rows.map(({ first, last, shown }) => ({
+    key: first,
+    cells: [first === last ? first : `${first} to ${last}`, ...shown],
+  }));
 }

@@ -1,139 +1,105 @@
-/** Purging by tag: what would go is always shown first. */
-import { ask } from './dialogs.js';
-import { announce, h, say, set } from './dom.js';
-import { bytes, count } from './format.js';
-import { act, outcome, panel } from './panel.js';
-import { tagPicker } from './purge-tags.js';
-import { readPurge } from './shapes.js';
+/** Purging by tag: a dry run always shows first what would go. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { readPurge } from './answers.js';
+import { call } from './api.js';
+import { bytes, counted } from './format.js';
+import { live, refreshAll } from './live.js';
+import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, useDialog } from './ui.js';
 
-/** @typedef {import('./shapes.js').PurgeResult} PurgeResult */
+/** @typedef {ReturnType<typeof readPurge>} Purged */
+/** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
 
-const PATH = 'api/cache/purge';
+const MODES = [
+  ['soft', 'Soft: stale, served while it is refreshed'],
+  ['hard', 'Hard: gone at once'],
+];
+const TAGS = 'evaluation:ID, workspace:UUID, scorecard:ID, class:list or all; several with spaces between';
+
+/** It shows nothing that is fetched, but with the others whether the gateway is there. */
+export function PurgePanel() {
+  return html`<${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />`;
+}
+
+function PurgeForm() {
+  const [typed, setTyped] = useState('');
+  const [mode, setMode] = useState('soft');
+  const [isExact, setExact] = useState(false);
+  const [said, setSaid] = useState('A dry run shows what would go; only then can it be purged.');
+  /** The dry run, and what it was of: only exactly that can be purged. */
+  const [shown, setShown] = useState(/** @type {{ readonly purge: Purge, readonly result: Purged } | null} */ (null));
+  const { dialog, open } = useDialog();
+  const tags = typed.split(/[\s,]+/).filter((tag) => tag !== '');
+  const purge = { tags, mode, ...(isExact ? { exact: /** @type {const} */ (true) } : {}) };
+  const isShown = shown !== null && JSON.stringify(shown.purge) === JSON.stringify(purge);
+  const dryRun = async () => {
+    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: { ...purge, dryRun: true } });
+    setShown({ purge, result });
+    setSaid(`Would purge ${sizeOf(result)}. Nothing has been purged yet.`);
+  };
+  const done = (/** @type {Purged} */ result) => {
+    setShown(null);
+    setSaid(`Purged ${sizeOf(result)}.`);
+  };
+  const ask = () => open((close) => html`<${Confirm} ...${shown} done=${done} close=${close} />`);
+  const label = isShown ? `Purge ${entriesOf(shown.result)} …` : 'Purge …';
+  const real = button(label, ask, { kind: 'danger', isOff: !isShown });
+  return html`<${Form} submit="Dry run" run=${dryRun} isOff=${tags.length === 0} buttons=${real}>
+      <${TextField} label="Tags" help=${TAGS} value=${typed} onText=${setTyped} />
+      <${SelectField} label="Mode" value=${mode} options=${MODES} onChoice=${setMode} />
+      <${Checkbox}
+        label="Exactly these tags, without the lists that may hold them"
+        isChecked=${isExact}
+        toggle=${() => setExact(!isExact)}
+      />
+    <//>
+    <p role="status">${said}</p>
+    ${dialog}`;
+}
+
+/** @param {{ readonly purge: Purge, readonly result: Purged, readonly done: (result: Purged) => void, readonly close: () => void }} props */
+function Confirm({ purge, result: expected, done, close }) {
+  const run = async () => {
+    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: purge });
+    done(result);
+    announce(`Purged ${sizeOf(result)}.`);
+    await refreshAll();
+  };
+  const isSoft = purge.mode === 'soft';
+  const effect = isSoft
+    ? 'stale: still served while each is refreshed once'
+    : 'gone at once: the next read waits for the store';
+  return html`<${Ask}
+    title="Purge ${entriesOf(expected)}?"
+    submit=${isSoft ? 'Purge softly' : 'Purge'}
+    kind="danger"
+    word=${wordToType(purge.tags)}
+    run=${run}
+    close=${close}
+  >
+    <p><code>${purge.tags.join(' ')}</code></p>
+    <p>${sizeOf(expected)} will be ${effect}.</p>
+  <//>`;
+}
 
 /**
- * What a purge has to be confirmed with: the name of the class, or `all`; undefined where the button is enough. Pure.
+ * What has to be typed before a purge: `all`, or the name of the first class; nothing for single ids.
  * @param {readonly string[]} tags
  */
-export function wordToType(tags) {
+function wordToType(tags) {
   if (tags.includes('all')) return 'all';
-  return tags.find((tag) => tag.startsWith('class:'))?.slice('class:'.length);
+  return tags.find((tag) => tag.startsWith('class:'))?.slice('class:'.length) ?? '';
 }
 
-/** @param {import('./times-change.js').Means} means */
-export function purgePanel({ api, changed }) {
-  const told = outcome();
-  /** @type {PurgeResult | null} Of exactly what is chosen now: only that may be purged. */
-  let shown = null;
-  const show = (/** @type {PurgeResult | null} */ result) => {
-    shown = result;
-    buttons.show({ isEmpty: picker.tags().length === 0, shown });
-  };
-  const forget = () => {
-    told.clear();
-    show(null);
-  };
-  const dryRun = async () => {
-    if (!picker.commit()) return;
-    const wanted = { tags: picker.tags(), mode: mode.chosen() };
-    const result = await api.call(PATH, readPurge, { method: 'POST', body: { ...wanted, dryRun: true } });
-    // What was chosen, not what it came to: the answer names tags that only the gateway itself may give.
-    show({ ...result, ...wanted });
-    const words = `Would purge ${entriesOf(result)}, ${bytes(result.bytes)}.`;
-    told.done(h('p', {}, h('strong', {}, words)), h('p', {}, wouldWords(result)));
-    announce(words);
-  };
-  const purge = async () => {
-    if (shown === null) return;
-    const { tags, mode: how } = shown;
-    await ask(
-      questionOf(shown, async () => {
-        const result = await api.call(PATH, readPurge, { method: 'POST', body: { tags, mode: how } });
-        show(null);
-        const words = `Purged ${entriesOf(result)}, ${bytes(result.bytes)}.`;
-        told.done(h('p', {}, h('strong', {}, words)));
-        announce(words);
-        await changed();
-      }),
-    );
-  };
-  const mode = modeChoice(forget);
-  const buttons = purgeButtons(() => void purge());
-  const picker = tagPicker(forget);
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    void act(buttons.dry, told, dryRun);
-  };
-  const form = h('form', { onsubmit: submit }, picker.element, mode.element, buttons.element, told.element);
-  show(null);
-  return panel({ id: 'purge', title: 'Purge', sources: [], draw: () => {} }, form);
+/** @param {Purged} purged */
+function entriesOf({ entries, complete }) {
+  return `${complete === false ? 'at least ' : ''}${counted(entries, 'entry', 'entries')}`;
 }
 
-/** @param {() => void} changed */
-function modeChoice(changed) {
-  const soft = h('input', { type: 'radio', name: 'purge-mode', value: 'soft', checked: true, onchange: changed });
-  const hard = h('input', { type: 'radio', name: 'purge-mode', value: 'hard', onchange: changed });
-  const element = h(
-    'fieldset',
-    { class: 'modes' },
-    h('legend', { class: 'hidden' }, 'How'),
-    h('label', {}, soft, h('span', {}, h('strong', {}, 'Soft'), ' stale, served while refreshed')),
-    h('label', {}, hard, h('span', {}, h('strong', {}, 'Hard'), ' gone at once')),
-  );
-  return { element, chosen: () => (hard.checked ? 'hard' : 'soft') };
-}
-
-/** @param {() => void} purge */
-function purgeButtons(purge) {
-  const dry = h('button', { type: 'submit' }, 'Dry run');
-  const real = h(
-    'button',
-    { type: 'button', class: 'danger', 'aria-describedby': 'purge-why', onclick: purge },
-    'Purge …',
-  );
-  const why = h('p', { class: 'hint', id: 'purge-why' });
-  return {
-    element: h('div', {}, h('div', { class: 'buttons' }, dry, real), why),
-    dry,
-    /** @param {{ readonly isEmpty: boolean, readonly shown: PurgeResult | null }} state */
-    show: ({ isEmpty, shown }) => {
-      set(real, 'aria-disabled', shown === null ? 'true' : null);
-      say(real, shown === null ? 'Purge …' : `Purge ${entriesOf(shown)} …`);
-      const next = isEmpty ? 'Say what to purge; several can be added.' : 'A dry run shows what would go.';
-      say(why, shown === null ? `${next} Only then can it be purged.` : 'Nothing has been purged yet.');
-    },
-  };
-}
-
-/** @param {PurgeResult} result */
-function entriesOf({ entries }) {
-  return `${count(entries)} ${entries === 1 ? 'entry' : 'entries'}`;
-}
-
-/** @param {PurgeResult} result */
-function wouldWords({ mode }) {
-  return mode === 'soft'
-    ? 'They would be stale: still served, and refreshed as they are read.'
-    : 'They would be gone: the next read of each asks the store.';
-}
-
-/**
- * @param {PurgeResult} before
- * @param {() => Promise<void>} run
- * @returns {import('./dialogs.js').Question}
- */
-function questionOf(before, run) {
-  const { tags, mode, bytes: size } = before;
-  const typed = wordToType(tags);
-  const effect =
-    mode === 'soft'
-      ? `${bytes(size)} become stale: still served while each is refreshed once.`
-      : `${bytes(size)} are gone at once: the next read of each asks the store.`;
-  return {
-    title: `Purge ${entriesOf(before)}?`,
-    body: [h('ul', { class: 'tag-list' }, ...tags.map((tag) => h('li', {}, h('code', {}, tag)))), h('p', {}, effect)],
-    yes: mode === 'soft' ? 'Purge softly' : 'Purge',
-    isGrave: true,
-    ...(typed === undefined ? {} : { typed }),
-    run,
-  };
+/** @param {Purged} purged */
+function sizeOf(purged) {
+  const { lists } = purged;
+  const from = lists?.workspaces === null ? 'all workspaces' : counted(lists?.workspaces ?? 0, 'workspace');
+  const among = lists === null ? '' : `, among them ${counted(lists.entries, 'list')} of ${from}`;
+  return `${entriesOf(purged)}, ${bytes(purged.bytes)}${among}`;
 }

@@ -1,49 +1,34 @@
-/** Reading of what the gateway answers: of unknown shape until it has passed here. Pure. */
+/** Readers: an answer of the gateway has an unknown shape until it has passed one of these. Pure. */
 
 /**
  * @template T
  * @typedef {(value: unknown, at: string) => T} Reader
  */
 
-/** The answer is not what this page knows: its gateway is of another version, or something in between answered. */
-export class ShapeError extends Error {
-  /**
-   * @param {string} at Where in the answer.
-   * @param {string} expected
-   */
-  constructor(at, expected) {
-    super(
-      `The answer is not as this page expects it: ${at} is not ${expected}. Load the page again; the gateway may have been updated.`,
-    );
-    this.name = 'ShapeError';
-  }
+/**
+ * The answer is not what this page knows: the gateway has another version, or something in between answered.
+ * @param {string} at The place in the answer.
+ */
+function mismatch(at) {
+  return new Error(`The answer is not as this page expects at ${at}. Reload the page.`);
 }
 
 /** @type {Reader<string>} */
 export function text(value, at) {
-  if (typeof value !== 'string') throw new ShapeError(at, 'a text');
-  return value;
+  if (typeof value === 'string') return value;
+  throw mismatch(at);
 }
 
 /** @type {Reader<number>} */
 export function number(value, at) {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new ShapeError(at, 'a number');
-  return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw mismatch(at);
 }
 
 /** @type {Reader<boolean>} */
 export function flag(value, at) {
-  if (typeof value !== 'boolean') throw new ShapeError(at, 'true or false');
-  return value;
-}
-
-/** A time in ISO 8601, as Unix milliseconds.
- * @type {Reader<number>}
- */
-export function time(value, at) {
-  const ms = Date.parse(text(value, at));
-  if (Number.isNaN(ms)) throw new ShapeError(at, 'a time');
-  return ms;
+  if (typeof value === 'boolean') return value;
+  throw mismatch(at);
 }
 
 /** @type {Reader<unknown>} */
@@ -51,10 +36,18 @@ export function anything(value) {
   return value;
 }
 
+/** A time in ISO 8601, as Unix milliseconds.
+ * @type {Reader<number>}
+ */
+export function time(value, at) {
+  return number(Date.parse(text(value, at)), at);
+}
+
 /**
+ * Null also if the member is missing: a gateway of another version may not have it.
  * @template T
  * @param {Reader<T>} read
- * @returns {Reader<T | null>} Null also where the member is missing: a gateway that is older may not have it yet.
+ * @returns {Reader<T | null>}
  */
 export function optional(read) {
   return (value, at) => (value === null || value === undefined ? null : read(value, at));
@@ -67,7 +60,7 @@ export function optional(read) {
  */
 export function list(read) {
   return (value, at) => {
-    if (!Array.isArray(value)) throw new ShapeError(at, 'a list');
+    if (!Array.isArray(value)) throw mismatch(at);
     return value.map((element, index) => read(element, `${at}[${index}]`));
   };
 }
@@ -84,6 +77,7 @@ export function mapOf(read) {
 }
 
 /**
+ * An object with these members; others are left out.
  * @template {Readonly<Record<string, Reader<unknown>>>} M
  * @param {M} readers
  * @returns {Reader<{ readonly [K in keyof M]: ReturnType<M[K]> }>}
@@ -91,22 +85,22 @@ export function mapOf(read) {
 export function shape(readers) {
   return (value, at) => {
     const given = members(value, at);
-    const shaped = Object.fromEntries(
-      Object.entries(readers).map(([name, read]) => [name, read(given[name], `${at}.${name}`)]),
-    );
-    if (!isRead(readers, shaped)) throw new ShapeError(at, 'whole');
+    /** @type {Record<string, unknown>} */
+    const shaped = {};
+    for (const [name, read] of Object.entries(readers)) shaped[name] = read(given[name], `${at}.${name}`);
+    if (!isShaped(readers, shaped)) throw mismatch(at);
     return shaped;
   };
 }
 
 /**
- * Whether each member is what its reader returned: there is one a reader, and nothing else put any there.
+ * Whether there is a member for each reader; the readers have checked what is in them.
  * @template {Readonly<Record<string, Reader<unknown>>>} M
  * @param {M} readers
- * @param {object} shaped
+ * @param {Record<string, unknown>} shaped
  * @returns {shaped is { readonly [K in keyof M]: ReturnType<M[K]> }}
  */
-function isRead(readers, shaped) {
+function isShaped(readers, shaped) {
   return Object.keys(readers).every((name) => Object.hasOwn(shaped, name));
 }
 
@@ -116,6 +110,6 @@ function isRead(readers, shaped) {
  * @returns {Readonly<Record<string, unknown>>}
  */
 function members(value, at) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ShapeError(at, 'an object');
-  return Object.fromEntries(Object.entries(value));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw mismatch(at);
+  return { ...value };
 }

@@ -1,103 +1,188 @@
-/** What if answers of a class stayed fresh for another time: what is predicted for it, beside what is now, and setting it. */
-import { h } from './dom.js';
-import { duration, percent, rate } from './format.js';
-import { panel } from './panel.js';
-import { predict } from './prediction.js';
-import { CLASSES } from './shapes.js';
-import { applyFresh, resetTimes } from './times-change.js';
-import { whatIfView } from './what-if-view.js';
+/** What another TTL would bring, predicted from live reads, beside what is in force; and setting it. */
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { CLASSES } from './answers.js';
+import { LineChart, roundTop } from './chart.js';
+import { count, decimal, duration, moment, parseDuration, percent, rate, written } from './format.js';
+import { live } from './live.js';
+import { differences, distinct, MEASURES, positionOf, predict, texts } from './prediction.js';
+import { useStore } from './store.js';
+import { ChangeTtl } from './ttl.js';
+import { button, Panel, SelectField, table, TextField, useDialog } from './ui.js';
 
-/** @typedef {import('./shapes.js').ClassAdvice} ClassAdvice */
-/** @typedef {import('./shapes.js').ClassTimes} ClassTimes */
+/** @typedef {import('./answers.js').ClassAdvice} ClassAdvice */
+/** @typedef {import('./answers.js').CurvePoint} CurvePoint */
+/** @typedef {(index: number) => void} Choose Called with a place in the curve. */
 
-/**
- * @typedef {object} Sources
- * @property {import('./resource.js').Resource<ReturnType<typeof import('./shapes.js').readAdvice>>} advice
- * @property {import('./resource.js').Resource<{ readonly classes: readonly ClassTimes[] }>} times
- */
+export function WhatIfPanel() {
+  return html`<${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} />`;
+}
 
-/**
- * @param {import('./times-change.js').Means} means
- * @param {Sources} sources
- */
-export function whatIfPanel(means, { advice, times }) {
-  /** @type {{ chosenClass: string | null, chosenMs: number | null }} Null: what has most reads; the time in force. */
-  const state = { chosenClass: null, chosenMs: null };
-  const view = whatIfView({
-    chooseClass: (cacheClass) => change({ chosenClass: cacheClass, chosenMs: null }),
-    chooseMs: (ms) => change({ ...state, chosenMs: ms }),
-    chooseIndex: (index) => change({ ...state, chosenMs: adviceOf()?.curve[index]?.freshMs ?? null }),
-    apply: () =>
-      void withChoice(async ({ timesNow, chosenMs, one }) => {
-        const isDone = await applyFresh(means, {
-          times: timesNow,
-          freshMs: chosenMs,
-          expected: expectedOf(one, chosenMs),
-        });
-        if (isDone) change({ ...state, chosenMs: null });
-      }),
-    reset: () =>
-      void withChoice(async ({ timesNow }) => {
-        const isDone = await resetTimes(means, timesNow);
-        if (isDone) change({ ...state, chosenMs: null });
-      }),
-  });
-  const adviceOf = () => advice.value?.classes.find((one) => one.class === classNow()) ?? null;
-  const classNow = () => state.chosenClass ?? busiest(advice.value?.classes ?? []);
-  const timesOf = () => times.value?.classes.find((one) => one.class === classNow()) ?? null;
-  const change = (/** @type {typeof state} */ to) => {
-    Object.assign(state, to);
-    draw();
+/** @param {{ readonly data: readonly ClassAdvice[] }} props */
+function WhatIf({ data }) {
+  // The class with most reads comes first, and stays chosen when another one is read more.
+  const [name, setName] = useState(() => data.toSorted((a, b) => b.reads - a.reads)[0]?.class ?? '');
+  const advice = data.find((one) => one.class === name);
+  const options = CLASSES.map((one) => [one, one]);
+  return html`<p class="hint">What another fresh TTL would bring, predicted from the reads of the last day.</p>
+    <${SelectField} label="Class" value=${name} options=${options} onChoice=${setName} />
+    ${
+      advice === undefined || advice.curve.length < 2
+        ? html`<p class="empty">No predictions for ${name} yet. ${advice?.recommendation.why}</p>`
+        : html`<${Prediction} key=${name} advice=${advice} />`
+    }`;
+}
+
+/** @param {{ readonly advice: ClassAdvice }} props */
+function Prediction({ advice }) {
+  const { curve, current, recommendation } = advice;
+  const ttl = useStore(live.ttls).data?.find((one) => one.class === advice.class) ?? null;
+  const inForce = ttl?.fresh ?? written(current?.freshMs ?? 0);
+  // Null: the TTL in force, also when that changes.
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  const { dialog, open } = useDialog();
+  const chosenMs = parseDuration(typed ?? inForce);
+  const point = chosenMs === null ? null : predict(curve, chosenMs);
+  const place = chosenMs === null ? null : positionOf(curve, chosenMs);
+  const choose = (/** @type {number} */ index) => {
+    const nearest = curve[Math.min(curve.length - 1, Math.max(0, Math.round(index)))];
+    if (nearest !== undefined) setTyped(written(nearest.freshMs));
   };
-  const withChoice = async (
-    /** @type {(choice: { timesNow: ClassTimes, chosenMs: number, one: ClassAdvice }) => Promise<void>} */ run,
-  ) => {
-    const [one, timesNow] = [adviceOf(), timesOf()];
-    if (one !== null && timesNow !== null) await run({ one, timesNow, chosenMs: state.chosenMs ?? timesNow.freshMs });
+  const isChange = ttl !== null && chosenMs !== null && chosenMs !== ttl.freshMs;
+  const ask = () => {
+    const proposed = { ttl, fresh: typed, note: noteOf(current, point) };
+    open((close) => html`<${ChangeTtl} ...${proposed} close=${close} />`);
   };
-  const draw = () => {
-    const [one, timesNow] = [adviceOf(), timesOf()];
-    if (one === null || timesNow === null) return;
-    view.draw({ one, timesNow, chosenMs: state.chosenMs ?? timesNow.freshMs });
-  };
-  return panel(
-    {
-      id: 'what-if',
-      title: 'What if',
-      hint: 'What hit ratio, store load and age would be if answers stayed fresh for another time, worked out from the reads of this moment.',
-      sources: [advice, times],
-      draw,
-    },
-    view.element,
-  );
+  const label = isChange ? `Set to ${written(chosenMs)} …` : 'In force';
+  return html`<${Charts} advice=${advice} place=${place} choose=${choose} />
+    <${Slider} curve=${curve} place=${place} point=${point} choose=${choose} />
+    <div class="halves">
+      <div class="view">
+        <${TextField} label="Fresh for" value=${typed ?? inForce} onText=${setTyped} help=${placeText(curve, place)} />
+        <${Advice} recommendation=${recommendation} chosenMs=${chosenMs} choose=${setTyped} />
+        <div>${button(label, ask, { kind: 'primary', isOff: !isChange })}</div>
+      </div>
+      ${comparison(current, point, chosenMs)}
+    </div>
+    <p class="hint">${basisOf(advice)}</p>
+    <details>
+      <summary>All predictions as a table</summary>
+      ${table('Predictions', ['Fresh for', 'Basis', ...MEASURES.map(({ name }) => `#${name}`)], distinct(curve))}
+    </details>
+    ${dialog}`;
+}
+
+/** @param {{ readonly recommendation: ClassAdvice['recommendation'], readonly chosenMs: number | null, readonly choose: (typed: string) => void }} props */
+function Advice({ recommendation: { freshMs, why }, chosenMs, choose }) {
+  if (freshMs === null) return html`<p>No recommendation. ${why}</p>`;
+  const advised = written(freshMs);
+  return html`<div>
+    <p>Recommended: <strong>${advised}</strong>. ${why}</p>
+    ${freshMs !== chosenMs && button(`Try ${advised}`, () => choose(advised), { kind: 'small' })}
+  </div>`;
 }
 
 /**
- * What is read most: there a time matters most.
- * @param {readonly ClassAdvice[]} classes
+ * Two charts over the TTLs of the curve, which stand at equal distances as on the slider.
+ * @param {{ readonly advice: ClassAdvice, readonly place: number | null, readonly choose: Choose }} props
  */
-function busiest(classes) {
-  const most = classes.reduce(
-    (/** @type {ClassAdvice | null} */ best, one) => (best === null || one.reads > best.reads ? one : best),
-    null,
-  );
-  return most === null || most.reads === 0 ? CLASSES[0] : most.class;
+function Charts({ advice: { curve, current, recommendation }, place, choose }) {
+  const ticks = curve.flatMap(({ freshMs }, at) => (at % 2 === 0 ? [{ at, text: duration(freshMs) }] : []));
+  const marks = [
+    { kind: 'in-force', at: positionOf(curve, current?.freshMs ?? 0) },
+    { kind: 'advised', at: positionOf(curve, recommendation.freshMs ?? 0) },
+    { kind: 'chosen', at: place },
+  ].flatMap(({ kind, at }) => (at === null ? [] : [{ kind, at }]));
+  const common = { x: { from: 0, to: curve.length - 1, ticks }, marks, onPick: choose };
+  const calls = linesOf(curve, 'calls', ({ upstreamRps }) => upstreamRps);
+  const outdated = linesOf(curve, 'outdated', ({ outdatedRatio }) => outdatedRatio);
+  const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
+  const title = isKnown ? 'Outdated answers' : 'Outdated answers: not known until more refreshes have been seen';
+  return html`<div class="charts">
+      <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} ...${common} />
+      <${LineChart}
+        title=${title}
+        lines=${outdated}
+        y=${{ top: Math.min(1, roundTop(outdated)), format: percent }}
+        ...${common}
+      />
+    </div>
+    <p class="hint">Thick line: chosen; thin: in force; dotted: recommended; broken curve: extrapolated.</p>`;
 }
 
 /**
- * @param {ClassAdvice} one
- * @param {number} chosenMs
+ * What was observed, and what lies beyond as a broken line; they meet in the last point that was observed.
+ * @param {readonly CurvePoint[]} curve
+ * @param {string} id
+ * @param {(point: CurvePoint) => number | null} valueOf
  */
-function expectedOf(one, chosenMs) {
-  const prediction = predict(one.curve, chosenMs);
-  if (one.current === null || prediction === null)
-    return [h('p', {}, 'What it would change is not known: nothing near this time was tried.')];
-  const { point } = prediction;
+function linesOf(curve, id, valueOf) {
+  const pointsOf = (/** @type {(index: number) => boolean} */ isIn) =>
+    curve.map((point, at) => /** @type {const} */ ([at, isIn(at) ? valueOf(point) : null]));
+  const isGuess = (/** @type {number} */ at) => curve[at]?.extrapolated === true;
   return [
-    h(
-      'p',
-      {},
-      `Predicted: hit ratio ${percent(one.current.hitRatio)} → ${percent(point.hitRatio)}, store calls ${rate(one.current.upstreamRps)} → ${rate(point.upstreamRps)}, age p90 ${duration(one.current.ageP90Ms)} → ${duration(point.ageP90Ms)}.`,
-    ),
+    { id, points: pointsOf((at) => !isGuess(at)) },
+    { id: `${id} guess`, points: pointsOf((at) => isGuess(at) || isGuess(at + 1)) },
   ];
+}
+
+/** @param {{ readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: Choose }} props */
+function Slider({ curve, place, point, choose }) {
+  const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
+    choose(Number(event.currentTarget.value));
+  const said = point === null ? 'not known' : `${duration(point.freshMs)}: ${named(texts(point))}`;
+  const range = { type: 'range', min: 0, max: curve.length - 1, step: 1, value: Math.round(place ?? 0) };
+  return html`<input class="slider" aria-label="Fresh TTL" aria-valuetext=${said} ...${range} onInput=${onInput} />`;
+}
+
+/**
+ * @param {CurvePoint | null} current
+ * @param {CurvePoint | null} point
+ * @param {number | null} chosenMs
+ */
+function comparison(current, point, chosenMs) {
+  const [now, then] = [texts(current), texts(point)];
+  const difference = differences(current, point);
+  const rows = MEASURES.map(({ name }, at) => ({
+    key: name,
+    cells: [name, now[at], html`<strong>${then[at]}</strong>`, difference[at]],
+  }));
+  return table('In force and predicted', ['Measure', '#In force', `#At ${duration(chosenMs)}`, '#Difference'], rows);
+}
+
+/**
+ * @param {readonly CurvePoint[]} curve
+ * @param {number | null} place
+ */
+function placeText(curve, place) {
+  const [first, last] = [curve[Math.floor(place ?? 0)], curve[Math.ceil(place ?? curve.length - 1)]];
+  const between = `${duration(first?.freshMs ?? 0)} and ${duration(last?.freshMs ?? 0)}`;
+  if (place === null) return `Predictions are for durations between ${between}.`;
+  const origin = first === last ? '' : `Interpolated between ${between}.`;
+  return last?.extrapolated === true ? `Extrapolated. ${origin}` : origin;
+}
+
+/** @param {ClassAdvice} advice */
+function basisOf({ reads, since, measured, outdatedLimit }) {
+  const watched = since === null ? 'No reads were observed yet.' : `From ${count(reads)} reads since ${moment(since)}.`;
+  const limit = `Recommended TTLs keep outdated answers under ${percent(outdatedLimit)}.`;
+  if (measured === null) return `${watched} ${limit}`;
+  const perRead = decimal(1 - measured.hitRatio);
+  const real = `Measured: ${perRead} store calls per read, ${rate(measured.upstreamRps)}.`;
+  return `${watched} ${real} Copies from list pages are not simulated, so go by the differences. ${limit}`;
+}
+
+/** @param {readonly string[]} shown One text for each measure. */
+function named(shown) {
+  return MEASURES.map(({ name }, at) => `${name} ${shown[at] ?? ''}`).join(', ');
+}
+
+/**
+ * @param {CurvePoint | null} current
+ * @param {CurvePoint | null} point
+ */
+function noteOf(current, point) {
+  if (point === null) return 'The effect of this TTL is not known.';
+  const [now, then] = [texts(current), texts(point)];
+  return `Predicted: ${named(then.map((text, at) => `${now[at] ?? ''} → ${text}`))}.`;
 }

@@ -170,19 +170,6 @@ describe('which reports, in which order', () => {
     expect(letters).toEqual([['a', 'd', 'c', 'b', 'e'], ['a', 'd'], ['c', 'b'], ['e']]);
     expect(pages.map(({ json }) => json)).toMatchObject([1, 1, 2, 3].map((page) => ({ page, total_count: 5 })));
   });
-
-  test("C4: a record of another workspace in the store's answer is not served", async () => {
-    const subject = putSubject(gateway.store);
-    const foreign = putSubject(gateway.store);
-    const restore = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      const items = [gateway.store.evaluations.get(foreign.id), gateway.store.evaluations.get(subject.id)];
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ items, total: 2 }));
-    });
-    const reply = await list(subject);
-    restore();
-    expect(idsOf(reply)).toEqual([subject.id]);
-  });
 });
 
 describe('Q2: page and limit never fail', () => {

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { CACHE_CLASSES } from '../../../../src/cache/times.ts';
+import { CACHE_CLASSES, overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
-import { WhatIfModel } from '../../../../src/cache/what-if/model.ts';
-import { hash32 } from '../../../../src/cache/hash.ts';
 import { zipfTrace } from '../../../support/read-traces.ts';
-import { adviceFor, OUTDATED_LIMITS, Watched } from '../../../support/watched.ts';
+import { adviceFor, MAX_STALE_RATIO, Watched } from '../../../support/watched.ts';
 
 const HOUR_MS = 3_600_000;
 const TRACE = zipfTrace({ seed: 5, reads: 6000, hours: 10, keys: 300, exponent: 1 });
@@ -13,13 +11,13 @@ const TRACE = zipfTrace({ seed: 5, reads: 6000, hours: 10, keys: 300, exponent: 
 function watch(refreshes: number, changed: number): Watched {
   const watched = new Watched();
   watched.feed(TRACE, 'list');
-  for (let refresh = 0; refresh < refreshes; refresh++) watched.model.refreshed('list', refresh < changed, 30_000);
+  for (let refresh = 0; refresh < refreshes; refresh++) watched.refreshed('list', refresh < changed, 30_000);
   return watched;
 }
 
 test('all classes have advice, also those that nobody reads', () => {
-  const { times, clock } = new Watched();
-  const all = adviceOf([], { times, outdatedLimits: OUTDATED_LIMITS, nowMs: clock.nowMs() });
+  const { ttl, clock } = new Watched();
+  const all = adviceOf([], { ttl, maxStaleRatio: MAX_STALE_RATIO, nowMs: clock.nowMs() });
   expect(all.map((each) => each.class)).toEqual(CACHE_CLASSES);
   expect(all[0]).toEqual({
     class: 'list',
@@ -27,6 +25,7 @@ test('all classes have advice, also those that nobody reads', () => {
     since: null,
     outdatedLimit: 0.02,
     current: null,
+    measured: null,
     curve: [],
     recommendation: { freshMs: null, why: 'No reads were seen yet.' },
   });
@@ -34,18 +33,18 @@ test('all classes have advice, also those that nobody reads', () => {
 
 test('the models of several processes, each with its own keys, say together what one of all keys says', () => {
   const one = new Watched();
-  const several = Array.from({ length: 4 }, () => new WhatIfModel(one));
+  const several = Array.from({ length: 4 }, () => new Watched(one.clock, one.ttl));
   for (const [index, afterMs] of TRACE.atMs.entries()) {
     const key = TRACE.keys[index] ?? 0;
     one.readAt(afterMs, `ev_${key}`);
-    several[key % 4]?.read('evaluation', hash32(`ev_${key}`), one.clock.nowMs());
+    several[key % 4]?.read(`ev_${key}`);
     if (index % 10 > 0) continue;
-    one.model.refreshed('evaluation', index % 100 === 0, 300_000);
+    one.refreshed('evaluation', index % 100 === 0, 300_000);
     several[index % 3]?.refreshed('evaluation', index % 100 === 0, 300_000);
   }
   const whole = one.advice();
   const merged = adviceFor(
-    several.map((model) => model.snapshot()),
+    several.map(({ whatIf }) => whatIf.report()),
     one,
   );
   expect(merged.reads).toBe(6000);
@@ -84,7 +83,7 @@ describe('the time in force', () => {
     [300_000, 120_000, 360_000],
   ])('that was set a moment ago (%i ms) has figures between those next to it', (freshMs, below, above) => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs });
+    watched.ttl.override('list', overridesFor({ freshMs }, null));
     const { curve, current } = watched.advice('list');
     const [low, high] = [below, above].map((each) => curve.find((point) => point.freshMs === each));
     expect(current).toMatchObject({ freshMs, extrapolated: false });
@@ -95,13 +94,13 @@ describe('the time in force', () => {
 
   test('of nothing is a call a read, also before the first one', () => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs: 0 });
+    watched.ttl.override('list', overridesFor({ freshMs: 0 }, null));
     expect(watched.advice('list').current).toMatchObject({ freshMs: 0, hitRatio: 0, outdatedRatio: 0 });
   });
 
   test('beyond all candidates is told by the last one, and extrapolated', () => {
     const watched = watch(1000, 10);
-    watched.times.set('list', { freshMs: 200_000_000 });
+    watched.ttl.override('list', overridesFor({ freshMs: 200_000_000 }, null));
     const { current, curve } = watched.advice('list');
     expect(current).toEqual(curve.at(-1));
     expect(current).toMatchObject({ freshMs: 200_000_000, hitRatio: curve.at(-2)?.hitRatio, extrapolated: true });
@@ -155,14 +154,25 @@ describe('the recommendation', () => {
   test('never is a time that was not watched for as long as it lasts', () => {
     const watched = new Watched();
     for (let read = 0; read < 2000; read++) watched.readAt(read * 100, `${read % 5}`);
-    for (let refresh = 0; refresh < 100_000; refresh++) watched.model.refreshed('evaluation', false, HOUR_MS);
+    for (let refresh = 0; refresh < 100_000; refresh++) watched.refreshed('evaluation', false, HOUR_MS);
     const { freshMs } = watched.advice().recommendation;
     expect(freshMs).toBeLessThanOrEqual(200_000);
   });
 
+  test('is the time in force while another would gain no more than chance may explain', () => {
+    const watched = new Watched();
+    // Two calls in three hours or one: with so few, anything may be chance.
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 7_200_000 }, null));
+    for (let read = 0; read < 1100; read++) watched.readAt(read * 20_000, 'a');
+    for (let refresh = 0; refresh < 100_000; refresh++) watched.refreshed('evaluation', false, HOUR_MS);
+    const { freshMs, why } = watched.advice().recommendation;
+    expect(freshMs).toBe(7_200_000);
+    expect(why).toMatch(/^2 h, the time in force, is as good as 3 h as far as can be told/);
+  });
+
   test('says so where the time in force is the best', () => {
     const watched = watch(100_000, 10);
-    watched.times.set('list', { freshMs: watched.advice('list').recommendation.freshMs ?? 0 });
+    watched.ttl.override('list', overridesFor({ freshMs: watched.advice('list').recommendation.freshMs ?? 0 }, null));
     const { why } = watched.advice('list').recommendation;
     expect(why).toMatch(
       /^[\d.]+ (min|h), the time in force, is the shortest that comes within 10 % of the lowest store load/,

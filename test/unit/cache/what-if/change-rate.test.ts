@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Comparisons, learnChanges } from '../../../../src/cache/what-if/change-rate.ts';
-import { ChangeTally } from '../../../../src/cache/what-if/change-tally.ts';
-import { middleOf } from '../../../../src/cache/what-if/log-scale.ts';
+import { ChangeTally, type Comparisons, learnChanges } from '../../../../src/cache/what-if/change-rate.ts';
+import { middleOf } from '../../../../src/cache/what-if/tally.ts';
 import { SeededRandom } from '../../../support/random.ts';
 
 const MINUTE_MS = 60_000;

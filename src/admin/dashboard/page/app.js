@@ -1,0 +1,157 @@
+/** The page: who is signed in, whether all is well, and the three views. */
+import { html } from 'htm/preact';
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { hasToken, session, signIn, signOut } from './api.js';
+import { CacheView } from './cache.js';
+import { moment, roughly } from './format.js';
+import { HealthView } from './health.js';
+import { KeysView } from './keys.js';
+import { live, refreshAll, startPolling } from './live.js';
+import { useStore } from './store.js';
+import { announce, button, Form, Sign, TextField } from './ui.js';
+
+const VIEWS = /** @type {const} */ ([
+  ['health', 'Health', HealthView],
+  ['cache', 'Cache', CacheView],
+  ['keys', 'Keys', KeysView],
+]);
+
+function App() {
+  const { isOpen } = useStore(session);
+  const [, , View] = useView();
+  return html`<${Header} />
+    <main>
+      <${StatusBar} />
+      ${isOpen ? html`<${View} />` : html`<${SignIn} />`}
+    </main>`;
+}
+
+/** The view that the address names; Health if it names none. */
+function useView() {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const follow = () => setHash(location.hash);
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return VIEWS.find(([id]) => hash === `#${id}`) ?? VIEWS[0];
+}
+
+function Header() {
+  const [current] = useView();
+  const { isOpen } = useStore(session);
+  return html`<header class="top">
+    <h1>evalgate</h1>
+    <nav aria-label="Views">
+      ${VIEWS.map(
+        ([id, name]) => html`<a href="#${id}" aria-current=${id === current ? 'page' : undefined}>${name}</a>`,
+      )}
+    </nav>
+    <div class="tools">
+      ${isOpen && html`<${Who} />`}
+      <${ThemeSwitch} />
+      ${isOpen && hasToken() && button('Sign out', signOut)}
+    </div>
+  </header>`;
+}
+
+function Who() {
+  const { data } = useStore(live.who);
+  return html`<span>${data !== null && (hasToken() ? `Signed in as ${data}` : 'Not signed in')}</span>`;
+}
+
+/** Asks for the token; the rest of the page is away until the gateway accepts one. */
+function SignIn() {
+  const { refusal } = useStore(session);
+  const [token, setToken] = useState('');
+  const run = async () => {
+    signIn(token.trim());
+    await refreshAll();
+  };
+  return html`<section class="panel sign-in" aria-labelledby="sign-in">
+    <h2 id="sign-in">Sign in</h2>
+    <p>This gateway asks for one of the tokens of its ADMIN_TOKEN. It is kept until this tab is closed.</p>
+    <${Form} submit="Sign in" kind="primary" run=${run} isOff=${!/^\S+$/.test(token.trim())}>
+      <${TextField}
+        label="Admin token"
+        rest=${{ type: 'password', autofocus: true }}
+        value=${token}
+        onText=${setToken}
+        fault=${refusal}
+      />
+    <//>
+  </section>`;
+}
+
+/** Listed by readiness as a dependency, but it is somebody's will and no trouble. */
+const MAINTENANCE = 'maintenance';
+
+/**
+ * What an operator should know first.
+ * @param {import('./answers.js').Readiness} readiness
+ * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
+ */
+function overall({ status, dependencies }) {
+  if (status === 'starting') return { kind: 'bad', word: 'Starting', sentence: 'This process serves no requests yet.' };
+  if (status === 'draining') {
+    return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
+  }
+  const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
+  const troubled = degraded.filter((name) => name !== MAINTENANCE);
+  if (troubled.length > 0) {
+    return { kind: 'warn', word: 'Degraded', sentence: `Requests are served. In trouble: ${troubled.join(', ')}.` };
+  }
+  if (degraded.length > 0) {
+    return { kind: 'warn', word: 'Maintenance', sentence: 'The store is not called; only copies are served.' };
+  }
+  return { kind: 'good', word: 'Ready', sentence: 'Requests are served, and nothing is known to be in trouble.' };
+}
+
+function StatusBar() {
+  const { data, atMs, error } = useStore(live.readiness);
+  const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
+  const { kind, word, sentence } =
+    error !== null
+      ? { kind: 'bad', word: 'No answer', sentence: `${error}${asOf}` }
+      : data === null
+        ? { kind: 'unknown', word: 'Loading …', sentence: '' }
+        : overall(data);
+  useEffect(() => {
+    document.title = kind === 'good' ? 'evalgate' : `${word} · evalgate`;
+    announce(`${word}. ${sentence}`);
+    // The gateway is back, or has changed: everything on the screen is fetched at once.
+    if (error === null) void refreshAll();
+  }, [kind, word]);
+  return html`<div class="status">
+    <${Sign} kind=${kind} />
+    <p><strong>${word}</strong> ${sentence} <${MaintenanceEnd} /></p>
+  </div>`;
+}
+
+function MaintenanceEnd() {
+  const { data } = useStore(live.maintenance);
+  const isOn = data?.active === true && data.until !== null && data.until > Date.now();
+  if (!isOn || !session.value.isOpen) return null;
+  return html`Maintenance ends in ${roughly(data.until - Date.now())}, at ${moment(data.until)};
+    <a href="#cache">change it</a>.`;
+}
+
+const THEMES = ['system', 'light', 'dark'];
+
+/** As the system has it, light, dark; the choice is kept in the browser. */
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(document.documentElement.dataset['theme'] ?? 'system');
+  const choose = () => {
+    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
+    if (next === 'system') delete document.documentElement.dataset['theme'];
+    else document.documentElement.dataset['theme'] = next;
+    localStorage.setItem('evalgate.theme', next);
+    setTheme(next);
+  };
+  return button(`Theme: ${theme}`, choose);
+}
+
+const root = document.getElementById('app');
+if (root !== null) render(html`<${App} />`, root);
+startPolling();

@@ -1,0 +1,68 @@
+/** The Cache view: what it holds, why reads miss, what costs the store most, and everything that can be changed. */
+import { html } from 'htm/preact';
+import { ExplainPanel } from './explain.js';
+import { bytes, count, duration, moment, NONE, percent } from './format.js';
+import { live } from './live.js';
+import { MaintenancePanel } from './maintenance.js';
+import { PurgePanel } from './purge.js';
+import { TtlPanel } from './ttl.js';
+import { Panel, table } from './ui.js';
+import { WhatIfPanel } from './what-if.js';
+
+export function CacheView() {
+  return html`<div class="view">
+    <${TtlPanel} />
+    <${WhatIfPanel} />
+    <${Panel} id="misses" title="Why reads miss" of=${live.stats} show=${Misses} />
+    <${Panel} id="top" title="Top by store load" of=${live.top} show=${Top} />
+    <div class="halves">
+      <${PurgePanel} />
+      <${MaintenancePanel} />
+    </div>
+    <${ExplainPanel} />
+  </div>`;
+}
+
+const REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'];
+
+/** @param {{ readonly data: import('./answers.js').Stats }} props */
+function Misses({ data: { since, memory, classes } }) {
+  const rows = classes.map(({ class: name, reads, misses, memory: own }) => {
+    const missed = [...misses.values()].reduce((total, amount) => total + amount, 0);
+    const shares = REASONS.map((reason) => (missed === 0 ? NONE : percent((misses.get(reason) ?? 0) / missed)));
+    const held = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
+    return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, held] };
+  });
+  const reasons = REASONS.map((reason) => `#${reason.replace('-', ' ')}`);
+  return html`${table('Misses', ['Class', '#Reads', '#Missed', ...reasons, '#In memory'], rows)}
+    <p class="hint">
+      Since ${moment(since)}; reasons as shares of the misses. Expired: a longer TTL would help. Evicted: more memory
+      would help. Memory holds ${count(memory.entries)} entries, ${bytes(memory.bytes)} of ${bytes(memory.maxBytes)}.
+    </p>`;
+}
+
+/** @param {{ readonly data: import('./answers.js').Top }} props */
+function Top({ data: { since, keys, routes } }) {
+  const keyRows = keys.map(({ key, class: name, storeCalls, storeMs }) => {
+    const shown = html`<code title=${key}>${shortened(key)}</code>`;
+    return { key: `${name} ${key}`, cells: [shown, name, count(storeCalls), duration(storeMs)] };
+  });
+  const routeRows = routes.map(({ route, storeCalls, storeMs }) => ({
+    key: route,
+    cells: [html`<code>${route}</code>`, count(storeCalls), duration(storeMs)],
+  }));
+  const none = 'The store was not called yet.';
+  return html`<div class="halves">
+      ${table('Keys by store load', ['Key', 'Class', '#Calls', '#Store time'], keyRows, none)}
+      ${table('Routes by store load', ['Route', '#Calls', '#Store time'], routeRows, none)}
+    </div>
+    <p class="hint">Calls to the store since ${moment(since)}, and the time they took.</p>`;
+}
+
+/**
+ * Keys hold UUIDs, and what tells them apart often comes after these. The whole key is in the title.
+ * @param {string} key
+ */
+function shortened(key) {
+  return key.replaceAll(/([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi, '$1…');
+}

@@ -1,0 +1,152 @@
+/** What the page shows of the gateway, fetched again and again while it is on the screen. */
+import {
+  readAdvice,
+  readAudit,
+  readFleet,
+  readHistory,
+  readKeys,
+  readMaintenance,
+  readPulse,
+  readReadiness,
+  readStats,
+  readTop,
+  readTtls,
+  readWhoAmI,
+} from './answers.js';
+import { call, callText, messageOf, session } from './api.js';
+import { mergePulses, requestRates, requestsByStatus } from './health-data.js';
+import { Store } from './store.js';
+
+const OFTEN_MS = 2000;
+/** For what changes slowly or by hand. It is fetched at once after each change made on this page. */
+const SELDOM_MS = 10_000;
+const TICK_MS = 250;
+
+/**
+ * The last answer, when it was asked for (Unix milliseconds), and why the last call failed, if it did.
+ * @template T
+ * @typedef {{ readonly data: T | null, readonly atMs: number, readonly error: string | null }} Answer
+ */
+
+/**
+ * @template T
+ * @extends {Store<Answer<T>>}
+ */
+export class Live extends Store {
+  #everyMs;
+  #load;
+  #startedMs = 0;
+  /** @type {Promise<void> | null} */
+  #flight = null;
+
+  /**
+   * @param {number} everyMs
+   * @param {() => Promise<T>} load
+   */
+  constructor(everyMs, load) {
+    super({ data: null, atMs: 0, error: null });
+    this.#everyMs = everyMs;
+    this.#load = load;
+  }
+
+  /**
+   * Fetches if it is watched and due. After a failure it is due more often, so that the page recovers with the gateway.
+   * @param {number} nowMs
+   */
+  tick(nowMs) {
+    const everyMs = this.value.error === null ? this.#everyMs : OFTEN_MS;
+    if (this.isWatched && this.#flight === null && nowMs - this.#startedMs >= everyMs) void this.refresh();
+  }
+
+  /** Fetches now. A call in flight may be older than what was just changed, so it is waited for first. */
+  async refresh() {
+    while (this.#flight !== null) await this.#flight;
+    if (!session.value.isOpen) return;
+    this.#flight = this.#fetch();
+    await this.#flight;
+    this.#flight = null;
+  }
+
+  async #fetch() {
+    const atMs = Date.now();
+    this.#startedMs = atMs;
+    try {
+      this.set({ data: await this.#load(), atMs, error: null });
+    } catch (error) {
+      // While the page asks for a token this is no news, and due again as soon as there is one.
+      if (session.value.isOpen) this.set({ ...this.value, error: messageOf(error) });
+      else this.#startedMs = 0;
+    }
+  }
+}
+
+/** @type {Map<string, { readonly pulse: import('./answers.js').Pulse, readonly heardMs: number }>} */
+const pulses = new Map();
+const FORGET_PROCESS_MS = 60_000;
+
+/** With several processes behind one address another one may answer each time: all that answered lately count. */
+async function loadPulse() {
+  const pulse = await call('api/cache/pulse', readPulse);
+  const nowMs = Date.now();
+  pulses.set(pulse.process, { pulse, heardMs: nowMs });
+  for (const [process, { heardMs }] of pulses) if (nowMs - heardMs > FORGET_PROCESS_MS) pulses.delete(process);
+  return mergePulses([...pulses.values()].map((one) => one.pulse));
+}
+
+/** @type {{ readonly atMs: number, readonly counts: ReadonlyMap<string, number> } | null} */
+let lastRequests = null;
+
+async function loadRequests() {
+  const counts = requestsByStatus(await callText('metrics'));
+  const now = { atMs: Date.now(), counts };
+  const rates = requestRates(lastRequests, now);
+  lastRequests = now;
+  return rates;
+}
+
+/** Walks the pages, if there is more than one. */
+async function loadKeys() {
+  /** @type {import('./answers.js').Key[]} */
+  const keys = [];
+  let path = 'api/keys?limit=1000';
+  for (;;) {
+    const { keys: page, nextCursor } = await call(path, readKeys);
+    keys.push(...page);
+    // An empty page ends the walk too, whatever it says of a next one.
+    if (nextCursor === null || page.length === 0) return keys;
+    path = `api/keys?limit=1000&cursor=${encodeURIComponent(nextCursor)}`;
+  }
+}
+
+export const live = {
+  readiness: new Live(OFTEN_MS, () => call('readyz', readReadiness)),
+  maintenance: new Live(OFTEN_MS, () => call('api/cache/maintenance', readMaintenance)),
+  fleet: new Live(OFTEN_MS, async () => (await call('api/fleet', readFleet)).members),
+  who: new Live(60_000, async () => (await call('api/whoami', readWhoAmI)).who),
+  history: new Live(OFTEN_MS, () => call('api/cache/history', readHistory)),
+  pulse: new Live(OFTEN_MS, loadPulse),
+  requests: new Live(SELDOM_MS, loadRequests),
+  stats: new Live(SELDOM_MS, () => call('api/cache', readStats)),
+  advice: new Live(OFTEN_MS, async () => (await call('api/cache/advice', readAdvice)).classes),
+  ttls: new Live(SELDOM_MS, async () => (await call('api/cache/ttl', readTtls)).classes),
+  top: new Live(SELDOM_MS, () => call('api/cache/top?limit=10', readTop)),
+  keys: new Live(SELDOM_MS, loadKeys),
+  audit: new Live(SELDOM_MS, async () => (await call('api/audit', readAudit)).entries),
+};
+
+/** Fetches everything on the screen now: after a change made here, and after signing in. */
+export async function refreshAll() {
+  const watched = Object.values(live).filter((one) => one.isWatched);
+  await Promise.all(watched.map((one) => one.refresh()));
+}
+
+function tick() {
+  if (document.hidden || !session.value.isOpen) return;
+  for (const one of Object.values(live)) one.tick(Date.now());
+}
+
+/** Nothing is fetched while the tab is hidden, and all that is due when it is seen again. */
+export function startPolling() {
+  setInterval(tick, TICK_MS);
+  document.addEventListener('visibilitychange', tick);
+}

@@ -1,0 +1,93 @@
+/** The TTLs in force of each class, and changing them: until they are reset, or for a while. */
+import { html } from 'htm/preact';
+import { readTtl } from './answers.js';
+import { call } from './api.js';
+import { duration, moment, NONE, parseDuration, written } from './format.js';
+import { live, refreshAll } from './live.js';
+import { announce, Ask, button, Panel, table, useDialog, useTexts } from './ui.js';
+
+/** @typedef {import('./answers.js').Ttl} Ttl */
+
+const NAMES = /** @type {const} */ (['fresh', 'stale', 'error']);
+const MEANINGS = {
+  fresh: 'served as it is',
+  stale: 'after that, served at once while one call refreshes it',
+  error: 'from the end of fresh, served if the store fails',
+};
+
+export function TtlPanel() {
+  return html`<${Panel} id="ttls" title="TTLs" of=${live.ttls} show=${Ttls} />`;
+}
+
+/** @param {{ readonly data: readonly Ttl[] }} props */
+function Ttls({ data }) {
+  const { dialog, open } = useDialog();
+  const rows = data.map((ttl) => {
+    const { class: name, setAt, setBy } = ttl;
+    const isSet = NAMES.some((one) => ttl.source[one] === 'set');
+    const by = setAt === null ? 'unknown when' : `${moment(setAt)} by ${setBy ?? 'unknown'}`;
+    const change = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
+    const reset = () => open((close) => html`<${ResetTtl} ttl=${ttl} close=${close} />`);
+    const buttons = [
+      button('Change …', change, { kind: 'small', name: `Change TTLs of ${name}` }),
+      button('Reset …', reset, { kind: 'small', name: `Reset TTLs of ${name}`, isOff: !isSet }),
+    ];
+    return { key: name, cells: [name, ...NAMES.map((one) => ttlCell(ttl, one)), isSet ? by : NONE, buttons] };
+  });
+  return html`${table('TTLs', ['Class', 'Fresh', 'Stale', 'On error', 'Last set', ''], rows)} ${dialog}`;
+}
+
+/**
+ * @param {Ttl} ttl
+ * @param {typeof NAMES[number]} name
+ */
+function ttlCell(ttl, name) {
+  const [ms, source, until] = [ttl[`${name}Ms`], ttl.source[name], ttl.until?.[name] ?? null];
+  const end = until === null ? '' : ` until ${moment(until)}`;
+  return html`${ms === 0 ? 'none' : duration(ms)} <span class="source">${source}${end}</span>`;
+}
+
+/**
+ * Sets those of the three TTLs that differ from what is in force. `fresh`: proposed; `note`: what is known of it.
+ * @param {{ readonly ttl: Ttl, readonly fresh?: string, readonly note?: string, readonly close: () => void }} props
+ */
+export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', close }) {
+  const { typed, field } = useTexts({ fresh, stale: ttl.stale, error: ttl.error, length: '' });
+  const run = async () => {
+    const wanted = NAMES.filter((name) => durationOf(typed[name]) !== ttl[`${name}Ms`]);
+    if (wanted.length === 0) throw new Error('Nothing differs from what is in force.');
+    const times = Object.fromEntries(wanted.map((name) => [name, written(durationOf(typed[name]))]));
+    const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length)) };
+    await call(`api/cache/ttl/${ttl.class}`, readTtl, { method: 'PUT', body: { ...times, ...end } });
+    announce(`The TTLs of ${ttl.class} were set.`);
+    await refreshAll();
+  };
+  return html`<${Ask} title="TTLs of ${ttl.class}" submit="Set" run=${run} close=${close}>
+    ${note !== '' && html`<p>${note}</p>`} ${NAMES.map((name) => field(name, name, MEANINGS[name]))}
+    ${field('length', 'for', 'such as 1h: it then ends by itself; empty: until it is reset')}
+    <p class="hint">In force in every process within a second, for stored answers too. The audit records who set it.</p>
+  <//>`;
+}
+
+/**
+ * Milliseconds of what was typed. Throws if it is no duration.
+ * @param {string} typed
+ */
+export function durationOf(typed) {
+  const ms = parseDuration(typed);
+  if (ms !== null) return ms;
+  throw new Error(`“${typed}” is no duration. Write a whole number and a unit, such as 500ms, 45s, 2m, 1h or 7d.`);
+}
+
+/** @param {{ readonly ttl: Ttl, readonly close: () => void }} props */
+function ResetTtl({ ttl, close }) {
+  const set = NAMES.filter((name) => ttl.source[name] === 'set').map((name) => `${name} ${ttl[name]}`);
+  const run = async () => {
+    await call(`api/cache/ttl/${ttl.class}`, readTtl, { method: 'DELETE' });
+    announce(`The TTLs of ${ttl.class} are as configured.`);
+    await refreshAll();
+  };
+  return html`<${Ask} title="Reset the TTLs of ${ttl.class}?" submit="Reset" run=${run} close=${close}>
+    <p>Set here: ${set.join(', ')}. The configuration holds again, in every process within a second.</p>
+  <//>`;
+}

@@ -1,0 +1,243 @@
+/** The parts that all views are made of: panel, table, form, dialog. */
+import { html } from 'htm/preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { messageOf } from './api.js';
+import { moment } from './format.js';
+import { live } from './live.js';
+import { useStore } from './store.js';
+
+/** @typedef {import('preact').ComponentChildren} Children */
+/** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
+
+/**
+ * Tells states apart by form, not only by colour. Words that say the same stand beside it.
+ * @param {{ readonly kind: Kind }} props
+ */
+export function Sign({ kind }) {
+  return html`<span class="sign sign-${kind}" aria-hidden="true"></span>`;
+}
+
+/**
+ * Says something to a screen reader without moving the focus.
+ * @param {string} message
+ */
+export function announce(message) {
+  const region = document.getElementById('announcements');
+  if (region !== null) region.textContent = message;
+}
+
+/**
+ * `kind`: how it looks; `name`: what it does, where the text says too little without the row that it stands in; `isOff`:
+ * it does nothing now, but stays focusable.
+ * @param {string} text
+ * @param {() => void} onPress
+ * @param {{ readonly kind?: string, readonly name?: string, readonly isOff?: boolean }} [options]
+ */
+export function button(text, onPress, { kind = '', name, isOff = false } = {}) {
+  const state = { 'aria-label': name, 'aria-disabled': isOff ? 'true' : undefined };
+  return html`<button type="button" class=${kind} onClick=${() => isOff || onPress()} ...${state}>${text}</button>`;
+}
+
+/**
+ * The dialog of a component: `open` takes what draws it, given what closes it.
+ */
+export function useDialog() {
+  const [dialog, setDialog] = useState(/** @type {Children} */ (null));
+  const close = () => setDialog(null);
+  const open = (/** @type {(close: () => void) => Children} */ draw) => setDialog(draw(close));
+  return { dialog, open };
+}
+
+/**
+ * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
+ * the reason; while the gateway is away, the top of the page gives the reason.
+ * @template T
+ * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children }} props
+ */
+export function Panel({ id, title, of, show }) {
+  const { data, atMs, error } = useStore(of);
+  const isAway = useStore(live.readiness).error !== null;
+  const state = data === null ? 'waiting' : error === null ? 'current' : 'old';
+  return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
+    <h2 id="${id}-title">${title}</h2>
+    ${
+      error !== null &&
+      html`<div class="trouble" role="status">
+        <${Sign} kind="warn" />
+        <p>${isAway ? '' : error} ${data === null ? '' : `As of ${moment(atMs)}.`}</p>
+        ${button('Try again', () => void of.refresh(), { kind: 'small' })}
+      </div>`
+    }
+    <div class="panel-body">
+      ${data === null ? html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
+    </div>
+  </section>`;
+}
+
+/**
+ * @typedef {object} Row
+ * @property {string} key
+ * @property {readonly Children[]} cells The first one names the row.
+ */
+
+/**
+ * A table; on a phone each row becomes a block, with the column's name before each cell. Columns whose name begins with
+ * `#` hold numbers; one without a name holds the row's buttons.
+ * @param {string} label
+ * @param {readonly string[]} columns
+ * @param {readonly Row[]} rows
+ * @param {string} [empty] Said if there are no rows.
+ */
+export function table(label, columns, rows, empty = 'Nothing yet.') {
+  if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
+  const names = columns.map((column) => column.replace('#', ''));
+  const kinds = columns.map((column) => (column === '' ? 'actions' : column.startsWith('#') ? 'number' : ''));
+  const hiddenName = html`<span class="hidden">Actions</span>`;
+  const cellOf = (/** @type {Children} */ cell, /** @type {number} */ index) =>
+    index === 0
+      ? html`<th scope="row">${cell}</th>`
+      : html`<td class=${kinds[index]} data-label=${names[index]}>${cell}</td>`;
+  return html`<table aria-label=${label}>
+    <thead>
+      <tr>
+        ${names.map((name, index) => html`<th scope="col" class=${kinds[index]}>${name || hiddenName}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        ({ key, cells }) =>
+          html`<tr key=${key}>
+            ${cells.map(cellOf)}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/**
+ * A label and its control, which gets the attributes that tie label, help and fault to it.
+ * @param {{ readonly label: string, readonly help?: string, readonly fault?: string, readonly children: (attributes: object) => Children }} props
+ */
+export function Field({ label, help = '', fault = '', children }) {
+  const id = useId();
+  const validity = fault === '' ? {} : { 'aria-invalid': 'true' };
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    ${children({ id, 'aria-describedby': `${id}-help`, ...validity })}
+    <span id="${id}-help" class=${fault === '' ? 'hint' : 'fault'}>${fault === '' ? help : fault}</span>
+  </div>`;
+}
+
+/**
+ * A field for one line of text. `rest`: attributes of the input.
+ * @param {{ readonly label: string, readonly help?: string, readonly fault?: string, readonly value: string, readonly onText: (text: string) => void, readonly rest?: object }} props
+ */
+export function TextField({ label, help, fault, value, onText, rest = {} }) {
+  const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) => onText(event.currentTarget.value);
+  const fixed = { type: 'text', autocomplete: 'off', spellcheck: false, ...rest, value, onInput };
+  return html`<${Field} label=${label} help=${help} fault=${fault}>
+    ${(/** @type {object} */ attributes) => html`<input ...${fixed} ...${attributes} />`}
+  <//>`;
+}
+
+/**
+ * The texts of a form: `typed` has them by name, `field` draws the field of one.
+ * @template {Readonly<Record<string, string>>} T
+ * @param {T} initial
+ */
+export function useTexts(initial) {
+  const [typed, setTyped] = useState(initial);
+  const set = (/** @type {keyof T} */ name, /** @type {string} */ text) =>
+    setTyped((all) => ({ ...all, [name]: text }));
+  const field = (/** @type {keyof T} */ name, /** @type {string} */ label, help = '', rest = {}) =>
+    html`<${TextField}
+      ...${{ label, help, rest, value: typed[name], onText: (/** @type {string} */ text) => set(name, text) }}
+    />`;
+  return { typed, set, field };
+}
+
+/**
+ * A field to choose one of a few.
+ * @param {{ readonly label: string, readonly value: string, readonly options: readonly (readonly string[])[], readonly onChoice: (value: string) => void }} props
+ */
+export function SelectField({ label, value, options, onChoice }) {
+  const onChange = (/** @type {{ currentTarget: HTMLSelectElement }} */ event) => onChoice(event.currentTarget.value);
+  return html`<${Field} label=${label}>
+    ${(/** @type {object} */ attributes) =>
+      html`<select onChange=${onChange} ...${attributes}>
+        ${options.map(([option, name]) => html`<option value=${option} selected=${option === value}>${name}</option>`)}
+      </select>`}
+  <//>`;
+}
+
+/** @param {{ readonly label: Children, readonly isChecked: boolean, readonly toggle: () => void }} props */
+export function Checkbox({ label, isChecked, toggle }) {
+  return html`<label class="check"
+    ><input type="checkbox" checked=${isChecked} onChange=${toggle} /><span>${label}</span></label
+  >`;
+}
+
+/**
+ * A form with one action: it runs once at a time, and its failure is shown in place. `kind`: how the button looks.
+ * `isOff`: there is nothing to submit now; the button stays focusable.
+ * @param {{ readonly submit: string, readonly run: () => Promise<void>, readonly kind?: string, readonly isOff?: boolean, readonly buttons?: Children, readonly children?: Children }} props
+ */
+export function Form({ submit, run, kind = '', isOff = false, buttons, children }) {
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState('');
+  const start = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (isBusy || isOff) return;
+    setBusy(true);
+    setFailure('');
+    try {
+      await run();
+    } catch (error) {
+      setFailure(messageOf(error));
+    }
+    setBusy(false);
+  };
+  return html`<form onSubmit=${start}>
+    ${children} ${failure !== '' && html`<p class="failure" role="alert">${failure}</p>`}
+    <div class="buttons">
+      <button type="submit" class=${kind} aria-disabled=${isBusy || isOff ? 'true' : undefined}>${submit}</button>
+      ${buttons}
+    </div>
+  </form>`;
+}
+
+/**
+ * A modal dialog; when it closes, the focus returns to where it was.
+ * @param {{ readonly title: string, readonly close: () => void, readonly children?: Children }} props
+ */
+export function Dialog({ title, close, children }) {
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const headingId = useId();
+  useEffect(() => {
+    const opener = document.activeElement;
+    ref.current?.showModal();
+    return () => opener instanceof HTMLElement && opener.focus();
+  }, []);
+  return html`<dialog ref=${ref} aria-labelledby=${headingId} onClose=${close}>
+    <h2 id=${headingId}>${title}</h2>
+    ${children}
+  </dialog>`;
+}
+
+/**
+ * A dialog that asks before a change, and closes when it is made. `word`: what has to be typed first.
+ * @param {{ readonly title: string, readonly submit: string, readonly kind?: string, readonly word?: string, readonly run: () => Promise<void>, readonly close: () => void, readonly children?: Children }} props
+ */
+export function Ask({ title, submit, kind = 'primary', word = '', run, close, children }) {
+  const { typed, field } = useTexts({ word: '' });
+  const runAndClose = async () => {
+    await run();
+    close();
+  };
+  const cancel = button('Cancel', close);
+  return html`<${Dialog} title=${title} close=${close}>
+    <${Form} submit=${submit} kind=${kind} run=${runAndClose} isOff=${typed.word.trim() !== word} buttons=${cancel}>
+      ${children} ${word !== '' && field('word', `Type ${word} to go on`)}
+    <//>
+  <//>`;
+}

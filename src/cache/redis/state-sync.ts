@@ -1,0 +1,359 @@
+/**
+ * One process's copy of what all processes share in the state Redis: purges, TTLs set by operators, maintenance. Reads
+ * go by the copy and ask nobody. Messages keep it true, and a look at Redis a few times a second finds what messages
+ * left out; looks go on as heartbeats, so a lost message counts for a quarter of a second.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Clock } from '../../clock.ts';
+import { afterChange, type RedisCommands, type RedisLink } from '../../redis/connection.ts';
+import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
+import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable } from '../purge-log.ts';
+import { tagSchema } from './entry-format.ts';
+import type { Tag } from '../tags.ts';
+import {
+  CACHE_CLASSES,
+  type CacheClass,
+  type CacheTtl,
+  isTtl,
+  mergeOverrides,
+  overridesFor,
+  TTL_NAMES,
+  type TtlChange,
+  type TtlControl,
+  type TtlEnd,
+  type TtlName,
+  type TtlOverride,
+  type TtlPolicy,
+  ttlState,
+  withoutEnded,
+} from '../ttl-policy.ts';
+import {
+  appendPurge,
+  changeMaintenance,
+  changeTtls,
+  endTtls,
+  type KnownPurges,
+  readState,
+  stateChannel,
+  type StateReply,
+  type TtlFields,
+} from './state-scripts.ts';
+
+export interface StateSyncOptions {
+  /** This process's, which are kept up to date. */
+  readonly times: TtlPolicy;
+  readonly maintenance: MaintenanceState;
+  readonly clock: Clock;
+  /** Called in one process of all for each class whose TTLs have ended by themselves. */
+  readonly onTtlEnd: (end: TtlEnd) => void;
+}
+
+/** A message of a purge: history, sequence and the purge. Any other message only says that something has changed. */
+const PURGE_MESSAGE = /^purge (\S+) ([0-9]{1,15}) (.+)$/s;
+
+export class StateSync {
+  readonly purges: SharedPurgeLog;
+  readonly ttl: SharedTtl;
+  readonly maintenance: SharedMaintenance;
+  readonly #link: RedisLink;
+  readonly #unlisten: () => void;
+  #looking: Promise<void> | null = null;
+  #lookingNext: Promise<void> | null = null;
+
+  /** `link` is to the state Redis. */
+  constructor(link: RedisLink, options: StateSyncOptions) {
+    const look = (): Promise<void> => this.look();
+    this.#link = link;
+    this.purges = new SharedPurgeLog(link, look);
+    this.ttl = new SharedTtl(link, look, options);
+    this.maintenance = new SharedMaintenance(link, look, options.maintenance);
+    this.#unlisten = link.subscriber.listen(stateChannel(link), (message) => this.#onMessage(message));
+  }
+
+  /**
+   * Adopts all changes; once it resolves, those that were made before it was called. One look at a time, so that no reply
+   * is adopted after a later one. Rejects if Redis does not answer.
+   */
+  look(): Promise<void> {
+    if (this.#looking === null) {
+      this.#looking = this.#lookNow().finally(() => {
+        this.#looking = null;
+      });
+      return this.#looking;
+    }
+    // The one under way may have asked too early.
+    this.#lookingNext ??= this.#looking
+      .catch(() => undefined)
+      .then(() => {
+        this.#lookingNext = null;
+        return this.look();
+      });
+    return this.#lookingNext;
+  }
+
+  close(): void {
+    this.#unlisten();
+  }
+
+  async #lookNow(): Promise<void> {
+    const known = { ...this.purges.known, ttlVersion: this.ttl.version };
+    const reply = await readState(this.#link, known, randomUUID());
+    this.purges.adopt(reply);
+    if (reply.ttls !== null) this.ttl.adopt(reply.ttlVersion, reply.ttls);
+    this.maintenance.adopt(reply.maintenance);
+    // If it fails, the next heartbeat tries again; the TTLs have ended all the same.
+    await this.ttl.takeEnded().catch(() => undefined);
+  }
+
+  #onMessage(message: string): void {
+    const [, history, sequence, purge] = PURGE_MESSAGE.exec(message) ?? [];
+    const isPurge = history !== undefined && sequence !== undefined && purge !== undefined;
+    if (isPurge && this.purges.append(history, Number(sequence), purge)) return;
+    // If it fails, the next heartbeat tries again.
+    this.look().catch(() => undefined);
+  }
+}
+
+const ID_BYTES = 9;
+const purgeSchema = z.tuple([z.enum(['soft', 'hard']), z.array(tagSchema)]);
+/** What can't be read may purge anything: another release may know tags that this one doesn't. */
+const ANY_PURGE = { mode: 'hard', tags: ['all'] } as const;
+
+/** The purge log in Redis; each process has a table of it in memory. */
+class SharedPurgeLog implements PurgeLog {
+  readonly #redis: RedisCommands;
+  readonly #look: () => Promise<void>;
+  /** Until Redis was reached this process has a history of its own, which nobody else trusts. */
+  #table = new PurgeTable(`alone-${randomUUID()}`);
+  #lastId = '';
+  #isKnown = false;
+
+  constructor(redis: RedisCommands, look: () => Promise<void>) {
+    this.#redis = redis;
+    this.#look = look;
+  }
+
+  /** Whether Redis's log was ever read. Before that, no shared copy can be judged and none added. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  get known(): KnownPurges {
+    return { ...this.#table.position, lastId: this.#lastId };
+  }
+
+  position(): PurgeEpoch {
+    return this.#table.position;
+  }
+
+  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
+    return this.#table.since(position, tags);
+  }
+
+  snapshot(): Pick<PurgeLog, 'since'> {
+    return this.#table.copy();
+  }
+
+  /** After a rejection other than NotSentError it may have been purged or not. */
+  async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
+    const purge = writePurge(tags, mode);
+    const { history, sequence } = await appendPurge(this.#redis, this.known, { newHistory: randomUUID(), purge });
+    if (!this.append(history, sequence, purge)) await afterChange(this.#look);
+  }
+
+  /** Adds one purge to the table; false if those before it are missing. */
+  append(history: string, sequence: number, purge: string): boolean {
+    const position = this.#table.position;
+    if (history !== position.history || sequence > position.sequence + 1) return false;
+    if (sequence <= position.sequence) return true;
+    const { mode, tags } = readPurge(purge);
+    this.#table.apply(tags, mode, sequence);
+    this.#lastId = idOf(purge);
+    return true;
+  }
+
+  /** In another history, and after too many purges were missed, everything filled before counts as purged. */
+  adopt({ history, sequence, floor, purges }: StateReply): void {
+    if (history !== this.#table.history || floor > this.#table.position.sequence) {
+      this.#table = new PurgeTable(history, floor);
+      this.#lastId = '';
+    }
+    this.#isKnown = true;
+    const before = sequence - purges.length;
+    for (const [i, purge] of purges.entries()) this.append(history, before + i + 1, purge);
+  }
+}
+
+/** The id tells two purges apart that come to have the same place after Redis has lost one. */
+function writePurge(tags: readonly Tag[], mode: PurgeMode): string {
+  return `${randomBytes(ID_BYTES).toString('base64url')} ${JSON.stringify([mode, tags])}`;
+}
+
+function idOf(purge: string): string {
+  return purge.slice(0, purge.indexOf(' ') + 1);
+}
+
+function readPurge(purge: string): { readonly mode: PurgeMode; readonly tags: readonly Tag[] } {
+  try {
+    const [mode, tags] = purgeSchema.parse(JSON.parse(purge.slice(purge.indexOf(' ') + 1)));
+    return { mode, tags };
+  } catch {
+    return ANY_PURGE;
+  }
+}
+
+/** TTLs set for all processes. Each ends them by its own clock; the first to notice takes them out of Redis. */
+class SharedTtl implements TtlControl {
+  readonly #redis: RedisCommands;
+  readonly #look: () => Promise<void>;
+  readonly #options: Omit<StateSyncOptions, 'maintenance'>;
+  #version = '';
+  #fields: TtlFields = new Map();
+
+  constructor(redis: RedisCommands, look: () => Promise<void>, options: Omit<StateSyncOptions, 'maintenance'>) {
+    this.#redis = redis;
+    this.#look = look;
+    this.#options = options;
+  }
+
+  /** Names what is in force here; empty if nothing was ever set. */
+  get version(): string {
+    return this.#version;
+  }
+
+  async set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange> {
+    const added = overridesFor(ttl, untilMs);
+    const fields = new Map<string, string | null>();
+    for (const override of added) {
+      // One without an end also ends the one that covers it.
+      if (untilMs === null) fields.set(temporaryField(cacheClass, override.name), null);
+      fields.set(...writeOverride(cacheClass, override));
+    }
+    return this.#change(cacheClass, fields, (before) => mergeOverrides(before, added));
+  }
+
+  async reset(cacheClass: CacheClass): Promise<TtlChange> {
+    const names = TTL_NAMES.flatMap((name) => [lastingField(cacheClass, name), temporaryField(cacheClass, name)]);
+    return this.#change(cacheClass, new Map(names.map((name) => [name, null])), () => []);
+  }
+
+  adopt(version: string, fields: TtlFields): void {
+    this.#version = version;
+    this.#fields = fields;
+    for (const cacheClass of CACHE_CLASSES) this.#options.times.override(cacheClass, readOverrides(cacheClass, fields));
+  }
+
+  /** Takes what has ended out of Redis. Only the process that does so reports it, also if another had set it. */
+  async takeEnded(): Promise<void> {
+    const { clock, times, onTtlEnd } = this.#options;
+    const nowMs = clock.nowMs();
+    const ended = CACHE_CLASSES.flatMap((cacheClass) => {
+      const overrides = readOverrides(cacheClass, this.#fields);
+      const left = withoutEnded(overrides, nowMs);
+      return overrides.filter((one) => !left.includes(one)).map((one) => writeOverride(cacheClass, one));
+    });
+    if (ended.length === 0) return;
+    const taken = await endTtls(this.#redis, randomUUID(), new Map(ended));
+    const leftFields = new Map([...taken.before].filter(([field]) => !taken.ended.includes(field)));
+    for (const cacheClass of CACHE_CLASSES) {
+      const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
+      if (left.length === before.length) continue;
+      const configured = times.configuredOf(cacheClass);
+      onTtlEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
+    }
+  }
+
+  async #change(
+    cacheClass: CacheClass,
+    fields: ReadonlyMap<string, string | null>,
+    apply: (before: readonly TtlOverride[]) => readonly TtlOverride[],
+  ): Promise<TtlChange> {
+    const before = readOverrides(cacheClass, await changeTtls(this.#redis, randomUUID(), fields));
+    await afterChange(this.#look);
+    const configured = this.#options.times.configuredOf(cacheClass);
+    const nowMs = this.#options.clock.nowMs();
+    const [from, to] = [before, apply(before)].map((overrides) => withoutEnded(overrides, nowMs));
+    return { from: ttlState(configured, from ?? []), to: ttlState(configured, to ?? []) };
+  }
+}
+
+function lastingField(cacheClass: CacheClass, name: TtlName): string {
+  return `${cacheClass}.${name}`;
+}
+
+/** Beside the other, so that it covers it; releases before 0.2 read only the other. */
+function temporaryField(cacheClass: CacheClass, name: TtlName): string {
+  return `${cacheClass}.${name}.temporary`;
+}
+
+function writeOverride(cacheClass: CacheClass, { name, ms, untilMs }: TtlOverride): [field: string, value: string] {
+  if (untilMs === null) return [lastingField(cacheClass, name), String(ms)];
+  return [temporaryField(cacheClass, name), `${ms} ${untilMs}`];
+}
+
+/** A value that can't be read counts as not set. */
+function readOverrides(cacheClass: CacheClass, fields: TtlFields): readonly TtlOverride[] {
+  return TTL_NAMES.flatMap((name): readonly TtlOverride[] => {
+    const [, lastingMs] = /^([0-9]+)$/.exec(fields.get(lastingField(cacheClass, name)) ?? '') ?? [];
+    const [, ms, untilMs] = /^([0-9]+) ([0-9]{1,15})$/.exec(fields.get(temporaryField(cacheClass, name)) ?? '') ?? [];
+    return [
+      ...(lastingMs === undefined ? [] : [{ name, ms: Number(lastingMs), untilMs: null }]),
+      ...(ms === undefined ? [] : [{ name, ms: Number(ms), untilMs: Number(untilMs) }]),
+    ].filter((override) => isTtl(override.ms));
+  });
+}
+
+/** What JavaScript can write as a date. */
+const timeMs = z.int().min(0).max(8.64e15);
+const maintenanceSchema = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
+
+class SharedMaintenance implements MaintenanceControl {
+  readonly #redis: RedisCommands;
+  readonly #look: () => Promise<void>;
+  readonly #state: MaintenanceState;
+  #adopted = '';
+
+  constructor(redis: RedisCommands, look: () => Promise<void>, state: MaintenanceState) {
+    this.#redis = redis;
+    this.#look = look;
+    this.#state = state;
+  }
+
+  /** Goes on until its end while Redis does not answer. */
+  current(): Maintenance | null {
+    return this.#state.current();
+  }
+
+  /** After a rejection other than NotSentError it may have been done or not. */
+  begin(untilMs: number, by: string): Promise<MaintenanceChange> {
+    return this.#change(this.#state.until(untilMs, by));
+  }
+
+  /** Rejects as `begin` does. */
+  end(): Promise<MaintenanceChange> {
+    return this.#change(null);
+  }
+
+  adopt(text: string): void {
+    if (text === this.#adopted) return;
+    this.#adopted = text;
+    this.#state.set(readMaintenance(text));
+  }
+
+  async #change(to: Maintenance | null): Promise<MaintenanceChange> {
+    const before = await changeMaintenance(this.#redis, to === null ? '' : JSON.stringify(to));
+    await afterChange(this.#look);
+    return { from: this.#state.ifOn(readMaintenance(before)), to };
+  }
+}
+
+/** Text that can't be read counts as none. */
+function readMaintenance(text: string): Maintenance | null {
+  if (text === '') return null;
+  try {
+    return maintenanceSchema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

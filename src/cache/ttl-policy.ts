@@ -1,0 +1,254 @@
+/**
+ * How long each class of answers may be served (C1, C2): the configured TTLs, and what operators set over them while the
+ * gateway runs, for good or for a while. What was set for a while ends by itself, by the clock of each process; then the
+ * value that was set for good is in force again, else the configured one.
+ */
+import type { Clock } from '../clock.ts';
+import type { Timers } from '../timers.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+
+/** What has TTLs of its own: each kind of resource, and negative entries. */
+export type CacheClass = ResourceKind | 'notFound';
+
+export const CACHE_CLASSES = [
+  'list',
+  'evaluation',
+  'transcript',
+  'scorecard',
+  'rubric',
+  'dealInsights',
+  'notFound',
+] as const satisfies readonly CacheClass[];
+
+/** `staleMs` and `errorMs` both count from the end of freshness. */
+export interface CacheTtl {
+  /** Served as it is. */
+  readonly freshMs: number;
+  /** Served at once, while one refresh runs behind. */
+  readonly staleMs: number;
+  /** Served when the store fails. */
+  readonly errorMs: number;
+}
+
+export type TtlName = keyof CacheTtl;
+export type TtlByClass = Readonly<Record<CacheClass, CacheTtl>>;
+
+export const TTL_NAMES = ['freshMs', 'staleMs', 'errorMs'] as const satisfies readonly TtlName[];
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+export const DEFAULT_TTLS: TtlByClass = {
+  list: { freshMs: 30 * SECOND_MS, staleMs: 5 * MINUTE_MS, errorMs: HOUR_MS },
+  evaluation: { freshMs: 5 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
+  transcript: { freshMs: HOUR_MS, staleMs: DAY_MS, errorMs: 7 * DAY_MS },
+  scorecard: { freshMs: 15 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
+  rubric: { freshMs: 10 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
+  dealInsights: { freshMs: 5 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
+  notFound: { freshMs: 15 * SECOND_MS, staleMs: 0, errorMs: 0 },
+};
+
+/** Whether an answer of the class is ever of use after it was given. */
+export function isCacheable({ freshMs, staleMs, errorMs }: CacheTtl): boolean {
+  return freshMs > 0 || staleMs > 0 || errorMs > 0;
+}
+
+/** A TTL that an operator set over the configured one. One with an end covers one of the same name without. */
+export interface TtlOverride {
+  readonly name: TtlName;
+  readonly ms: number;
+  /** In force until then, in Unix milliseconds; null for no end. */
+  readonly untilMs: number | null;
+}
+
+/** Some thirty years: what is longer is a mistake. */
+const MAX_TTL_MS = 1e12;
+
+export function isTtl(ms: number): boolean {
+  return Number.isSafeInteger(ms) && ms >= 0 && ms <= MAX_TTL_MS;
+}
+
+/** Throws a RangeError for a TTL that is no whole number of milliseconds. */
+export function overridesFor(ttl: Partial<CacheTtl>, untilMs: number | null): readonly TtlOverride[] {
+  return TTL_NAMES.flatMap((name) => {
+    const ms = ttl[name];
+    if (ms === undefined) return [];
+    if (!isTtl(ms)) throw new RangeError(`${name} must be a whole number of milliseconds from 0 to ${MAX_TTL_MS}`);
+    return [{ name, ms, untilMs }];
+  });
+}
+
+/** What `added` leaves of `present`, and `added`: one without an end also ends the one that covers it. */
+export function mergeOverrides(present: readonly TtlOverride[], added: readonly TtlOverride[]): readonly TtlOverride[] {
+  const isReplaced = (old: TtlOverride): boolean =>
+    added.some(({ name, untilMs }) => name === old.name && (untilMs === null || old.untilMs !== null));
+  return [...present.filter((old) => !isReplaced(old)), ...added];
+}
+
+export function withoutEnded(overrides: readonly TtlOverride[], nowMs: number): readonly TtlOverride[] {
+  return overrides.filter(({ untilMs }) => untilMs === null || nowMs < untilMs);
+}
+
+/** The TTLs of a class at one moment, for operators. */
+export interface TtlState {
+  /** In force. */
+  readonly ttl: CacheTtl;
+  /** Which of them are set, each with its end in Unix milliseconds; null for one without. */
+  readonly set: Partial<Readonly<Record<TtlName, number | null>>>;
+  /** In force once all that have an end have ended. */
+  readonly afterwards: CacheTtl;
+}
+
+/** `overrides` are those in force. */
+export function ttlState(configured: CacheTtl, overrides: readonly TtlOverride[]): TtlState {
+  const lasting = overrides.filter(({ untilMs }) => untilMs === null);
+  const temporary = overrides.filter(({ untilMs }) => untilMs !== null);
+  const values = (some: readonly TtlOverride[]) => Object.fromEntries(some.map(({ name, ms }) => [name, ms]));
+  const afterwards = { ...configured, ...values(lasting) };
+  return {
+    ttl: { ...afterwards, ...values(temporary) },
+    set: Object.fromEntries([...lasting, ...temporary].map(({ name, untilMs }) => [name, untilMs])),
+    afterwards,
+  };
+}
+
+/** The TTLs in force in one process. Read at every request, so that a change rules stored copies too (C2). */
+export class TtlPolicy {
+  readonly #clock: Clock;
+  #configured: TtlByClass;
+  readonly #overrides = new Map<CacheClass, readonly TtlOverride[]>();
+  /** What is in force, until the first of its TTLs ends. */
+  readonly #current = new Map<CacheClass, { readonly ttl: CacheTtl; readonly untilMs: number }>();
+
+  constructor(clock: Clock, configured: TtlByClass = DEFAULT_TTLS) {
+    this.#clock = clock;
+    this.#configured = configured;
+  }
+
+  of(cacheClass: CacheClass): CacheTtl {
+    const current = this.#current.get(cacheClass);
+    if (current === undefined) return this.#configured[cacheClass];
+    if (current.untilMs === Infinity || this.#clock.nowMs() < current.untilMs) return current.ttl;
+    return this.#compute(cacheClass);
+  }
+
+  /** What is in force if nothing is set. */
+  configuredOf(cacheClass: CacheClass): CacheTtl {
+    return this.#configured[cacheClass];
+  }
+
+  /** What is set, also what has ended and was not taken away yet. */
+  overridesOf(cacheClass: CacheClass): readonly TtlOverride[] {
+    return this.#overrides.get(cacheClass) ?? [];
+  }
+
+  stateOf(cacheClass: CacheClass): TtlState {
+    return ttlState(this.#configured[cacheClass], withoutEnded(this.overridesOf(cacheClass), this.#clock.nowMs()));
+  }
+
+  /** Puts these overrides in the place of all earlier ones of the class. */
+  override(cacheClass: CacheClass, overrides: readonly TtlOverride[]): void {
+    this.#overrides.set(cacheClass, overrides);
+    this.#compute(cacheClass);
+  }
+
+  /** Another configuration; overrides stay. */
+  configure(configured: TtlByClass): void {
+    this.#configured = configured;
+    for (const cacheClass of CACHE_CLASSES) this.#compute(cacheClass);
+  }
+
+  #compute(cacheClass: CacheClass): CacheTtl {
+    const { ttl, set } = this.stateOf(cacheClass);
+    this.#current.set(cacheClass, { ttl, untilMs: Math.min(...Object.values(set).map((endMs) => endMs ?? Infinity)) });
+    return ttl;
+  }
+}
+
+/** The TTLs of a class before and after a change. */
+export interface TtlChange {
+  readonly from: TtlState;
+  readonly to: TtlState;
+}
+
+/** TTLs of a class that have ended by themselves. */
+export interface TtlEnd extends TtlChange {
+  readonly cacheClass: CacheClass;
+}
+
+/** Changes TTLs while the gateway runs. Once a change resolves it is in force here; elsewhere within a second. */
+export interface TtlControl {
+  /**
+   * Sets some TTLs of a class until then (Unix milliseconds), or for good if that is null; those left out stay as they
+   * are, their ends included. A TTL that ends goes back to the one that was set for good, else to the configured one.
+   * Rejects with a RangeError for a TTL that is no whole number of milliseconds.
+   */
+  set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange>;
+  /** Back to the configuration. */
+  reset(cacheClass: CacheClass): Promise<TtlChange>;
+}
+
+export interface MemoryTtlControlOptions {
+  readonly policy: TtlPolicy;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Called once for each class whose TTLs have ended by themselves. */
+  readonly onEnd: (end: TtlEnd) => void;
+}
+
+/** The machine's clock may be set meanwhile, so an end is looked for this often. */
+const LOOK_EVERY_MS = 250;
+
+/** For a gateway without Redis: overrides are forgotten when it stops. */
+export class MemoryTtlControl implements TtlControl {
+  readonly #options: MemoryTtlControlOptions;
+  #cancelLook: () => void = () => undefined;
+
+  constructor(options: MemoryTtlControlOptions) {
+    this.#options = options;
+  }
+
+  async set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange> {
+    const added = overridesFor(ttl, untilMs);
+    return this.#change(cacheClass, (present) => mergeOverrides(present, added));
+  }
+
+  async reset(cacheClass: CacheClass): Promise<TtlChange> {
+    return this.#change(cacheClass, () => []);
+  }
+
+  #change(cacheClass: CacheClass, change: (present: readonly TtlOverride[]) => readonly TtlOverride[]): TtlChange {
+    const { policy } = this.#options;
+    this.#takeEnded();
+    const from = policy.stateOf(cacheClass);
+    policy.override(cacheClass, change(policy.overridesOf(cacheClass)));
+    this.#lookAgain();
+    return { from, to: policy.stateOf(cacheClass) };
+  }
+
+  #takeEnded(): void {
+    const { policy, clock, onEnd } = this.#options;
+    for (const cacheClass of CACHE_CLASSES) {
+      const before = policy.overridesOf(cacheClass);
+      const left = withoutEnded(before, clock.nowMs());
+      if (left.length === before.length) continue;
+      policy.override(cacheClass, left);
+      const configured = policy.configuredOf(cacheClass);
+      onEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
+    }
+  }
+
+  /** While something is set that has an end. */
+  #lookAgain(): void {
+    const { policy, timers } = this.#options;
+    this.#cancelLook();
+    const isAnyToEnd = CACHE_CLASSES.some((each) => policy.overridesOf(each).some(({ untilMs }) => untilMs !== null));
+    if (!isAnyToEnd) return;
+    this.#cancelLook = timers.after(LOOK_EVERY_MS, () => {
+      this.#takeEnded();
+      this.#lookAgain();
+    });
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Keys in Redis itself, by the rules of the admin listener; no gateway need run. Those that do hear of every change at
+ * once, and show it in their audit.
+ */
+import { userInfo } from 'node:os';
+import { type Audit, AUDIT_CAPACITY, type AuditedChange } from '../../admin/audit.ts';
+import { AdminError } from '../../admin/errors.ts';
+import { mustBe } from '../../admin/faults.ts';
+import { keyCreated, keyEdited, keyRotated, keysImported } from '../../admin/key-changes.ts';
+import { keyEditRules, newKeyRules } from '../../admin/key-rules.ts';
+import { keyView } from '../../admin/key-view.ts';
+import { createRedisAudit } from '../../admin/redis-audit.ts';
+import { systemClock } from '../../clock.ts';
+import {
+  type ApiKey,
+  type IssuedKey,
+  type KeyDirectory,
+  type KeyEdit,
+  KeyStateError,
+  RegistryUnavailableError,
+} from '../../keys/key.ts';
+import { RedisKeyTable } from '../../keys/redis-table.ts';
+import { TableRegistry } from '../../keys/registry.ts';
+import { InvalidKeyError } from '../../keys/schema.ts';
+import { replyCode } from '../../redis/connection.ts';
+import { CliError } from '../errors.ts';
+import { openAnsweringRedis } from '../redis.ts';
+import type { ExportedKey, IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
+
+const FULL_ADVICE =
+  'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
+
+export interface RedisKeyAdminOptions {
+  readonly url: string;
+  /** Called for each record that `list` leaves out, with a whole sentence. */
+  readonly warn: (warning: string) => void;
+}
+
+/** Rejects with CliError if Redis can't be used. */
+export async function openRedisKeyAdmin({ url, warn }: RedisKeyAdminOptions): Promise<KeyAdmin> {
+  const link = await openAnsweringRedis({ role: 'state', url });
+  const table = new RedisKeyTable({
+    redis: link,
+    onBrokenRecord: ({ message }) => warn(`${message}. It is left out here.`),
+  });
+  const registry = new TableRegistry(table, systemClock);
+  const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
+  return { ...keyAdminOf(registry, audit), close: () => link.close() };
+}
+
+function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close'> {
+  const who = caller();
+  // It never rejects, and an entry that can't be written is lost: the change stands, and a new key is shown.
+  const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
+  const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
+  const edit = (keyId: string, parse: () => KeyEdit): Promise<KeyView> =>
+    changing(async () => {
+      const wanted = parse();
+      const edited = (await registry.edit(keyId, wanted)) ?? noKey(keyId);
+      await note(keyEdited(who, wanted, edited));
+      return keyView(edited.after);
+    });
+  return {
+    create: (wanted) =>
+      changing(async () => {
+        const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
+        await note(keyCreated(who, issued.key));
+        return issuedView(issued);
+      }),
+    list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
+    show: (keyId) => reading(async () => keyView(await existing(keyId))),
+    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditRules(systemClock.nowMs()), wanted)),
+    revoke: (keyId) => edit(keyId, () => ({ status: 'revoked' })),
+    rotate: (keyId, overlapMs) =>
+      changing(async () => {
+        const before = await existing(keyId);
+        const issued = (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId);
+        // The successor is shown even if this fails.
+        const after = await registry.get(keyId).catch(() => null);
+        await note(keyRotated(who, { before, after: after ?? before, successor: issued.key }));
+        return issuedView(issued);
+      }),
+    exportKeys: () => reading(async () => (await registry.list()).map(exportedKey)),
+    importKeys: (lines) =>
+      changing(async () => {
+        const keys = lines.map(({ key }) => key);
+        const result = await registry.importKeys(keys);
+        await note(keysImported(who, keys, result));
+        return result;
+      }),
+  };
+}
+
+/** As the audit names who runs this: by the account at this machine. */
+function caller(): string {
+  try {
+    return `cli:${userInfo().username}`;
+  } catch {
+    // In a container the number of a user may have no name.
+    return `cli:${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+function issuedView({ key, token }: IssuedKey): IssuedKeyView {
+  return { key: keyView(key), token };
+}
+
+function exportedKey(key: ApiKey): ExportedKey {
+  const { keyId, lastUsedAt: _, ...rest } = keyView(key);
+  return { keyId, hash: key.hash, ...rest };
+}
+
+function noKey(keyId: string): never {
+  throw new CliError(`There is no key with the id ${keyId}. \`evalgate keys list\` shows the ids.`);
+}
+
+function reading<T>(act: () => Promise<T>): Promise<T> {
+  return explained(act, 'Try again; `evalgate doctor` looks at Redis.');
+}
+
+/** An answer that is lost says nothing of whether the change was made. */
+function changing<T>(act: () => Promise<T>): Promise<T> {
+  return explained(
+    act,
+    'The change may have been made all the same: `evalgate keys list` shows. `evalgate doctor` looks at Redis.',
+  );
+}
+
+async function explained<T>(act: () => Promise<T>, advice: string): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof AdminError) throw new CliError(error.publicMessage);
+    if (error instanceof KeyStateError || error instanceof InvalidKeyError) throw new CliError(error.message);
+    if (error instanceof RegistryUnavailableError) {
+      throw new CliError(`${error.message}. ${replyCode(error.cause) === 'OOM' ? FULL_ADVICE : advice}`);
+    }
+    throw error;
+  }
+}

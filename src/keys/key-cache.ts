@@ -1,0 +1,145 @@
+/**
+ * This process's copies of keys that are stored elsewhere, and how far they may be used (C8). Keys that were not issued
+ * are cached apart from issued ones, so that made-up keys cannot push those out.
+ */
+import { LRUCache } from 'lru-cache';
+import type { ApiKey, KeyHash } from './key.ts';
+
+/**
+ * - `synced`: every change arrives, so copies are true
+ * - `subscriptionLost`: changes may be missed while the source answers, so nothing is used without asking it
+ * - `disconnected`: the source does not answer; keys that it confirmed within the grace are used
+ */
+export type SyncState = 'synced' | 'subscriptionLost' | 'disconnected';
+
+export interface KeyCacheOptions {
+  /** The key with that hash, null if none was issued. */
+  readonly ask: (hash: KeyHash) => Promise<ApiKey | null>;
+  /** Milliseconds of a clock that never goes back. */
+  readonly nowMs: () => number;
+  /** A key in use is confirmed in the background once its last confirmation is so old. */
+  readonly confirmEveryMs: number;
+  /** Whether a background confirmation may be sent now. */
+  readonly canConfirm?: () => boolean;
+  /** How long a copy is used without asking while `synced`. */
+  readonly freshMs: number;
+  /** A copy is never used once it is older (KEY_GRACE); one of exactly that age still is. */
+  readonly graceMs: number;
+}
+
+interface Copy {
+  /** Null: not issued. */
+  readonly key: ApiKey | null;
+  /** When the source was asked, not when it answered. */
+  readonly confirmedAtMs: number;
+  readonly generation: number;
+  confirmAtMs: number;
+}
+
+/** How long a key that was not issued is refused without asking. */
+const UNKNOWN_MS = 5000;
+/** Pause before a background confirmation that failed is repeated. */
+const RETRY_MS = 1000;
+const MAX_KEYS = 10_000;
+
+export class KeyCache {
+  readonly #options: KeyCacheOptions;
+  readonly #issued = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
+  readonly #unknown = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
+  readonly #loads = new Map<KeyHash, Promise<ApiKey | null>>();
+  /** Copies of older generations may be out of date. */
+  #generation = 0;
+  /** Copies of generations before this one are used only after the source was asked in vain. */
+  #oldestValid = 0;
+
+  constructor(options: KeyCacheOptions) {
+    this.#options = options;
+  }
+
+  /** The key, null if it was not issued; undefined if the source must be asked. */
+  get(hash: KeyHash, state: SyncState): ApiKey | null | undefined {
+    const nowMs = this.#options.nowMs();
+    const copy = this.#issued.get(hash);
+    if (copy === undefined) {
+      const miss = this.#unknown.get(hash);
+      return miss !== undefined && state === 'synced' && this.#isFresh(miss, nowMs, UNKNOWN_MS) ? null : undefined;
+    }
+    if (state === 'disconnected') {
+      return this.#isWithinGrace(copy, nowMs) && copy.generation >= this.#oldestValid ? copy.key : undefined;
+    }
+    const isUsable = state === 'synced' && this.#isFresh(copy, nowMs, this.#options.freshMs);
+    if (!isUsable || !this.#isWithinGrace(copy, nowMs)) return undefined;
+    if (nowMs >= copy.confirmAtMs) this.#confirm(hash, copy, nowMs);
+    return copy.key;
+  }
+
+  /** Asks the source. Callers at the same time share one look-up. Rejects as the source does. */
+  load(hash: KeyHash): Promise<ApiKey | null> {
+    const current = this.#loads.get(hash);
+    if (current !== undefined) return current;
+    const askedAtMs = this.#options.nowMs();
+    const load = this.#options
+      .ask(hash)
+      .then((key) => {
+        // If the key changed meanwhile, the answer may be from before: its waiters asked before too, nobody else gets it.
+        if (this.#loads.get(hash) === load) this.#set(hash, key, askedAtMs);
+        return key;
+      })
+      .finally(() => {
+        if (this.#loads.get(hash) === load) this.#loads.delete(hash);
+      });
+    this.#loads.set(hash, load);
+    return load;
+  }
+
+  /** The copy of an issued key if it was confirmed within the grace: for a caller that asked the source in vain. */
+  lastConfirmed(hash: KeyHash): ApiKey | null {
+    const copy = this.#issued.get(hash);
+    return copy !== undefined && this.#isWithinGrace(copy, this.#options.nowMs()) ? copy.key : null;
+  }
+
+  /** Whether a key with that hash was ever confirmed, however long ago. */
+  has(hash: KeyHash): boolean {
+    return this.#issued.has(hash);
+  }
+
+  /** Drops the copy of a key that has changed: it is not used any more, not even within the grace. */
+  delete(hash: KeyHash): void {
+    this.#issued.delete(hash);
+    this.#unknown.delete(hash);
+    this.#loads.delete(hash);
+  }
+
+  /** After missed changes: each key is confirmed before it is used again, unless the source does not answer. */
+  markStale(): void {
+    this.#generation += 1;
+    this.#loads.clear();
+  }
+
+  /** While changes are being missed: no copy is used before the source was asked in vain, not even while `disconnected`. */
+  invalidateAll(): void {
+    this.#generation += 1;
+    this.#oldestValid = this.#generation;
+  }
+
+  #set(hash: KeyHash, key: ApiKey | null, confirmedAtMs: number): void {
+    const confirmAtMs = confirmedAtMs + this.#options.confirmEveryMs;
+    const copy = { key, confirmedAtMs, generation: this.#generation, confirmAtMs };
+    this.delete(hash);
+    (key === null ? this.#unknown : this.#issued).set(hash, copy);
+  }
+
+  /** A failure is no news: the grace bounds how long that may go on. */
+  #confirm(hash: KeyHash, copy: Copy, nowMs: number): void {
+    copy.confirmAtMs = nowMs + RETRY_MS;
+    if (this.#options.canConfirm?.() !== false) this.load(hash).catch(() => undefined);
+  }
+
+  #isFresh(copy: Copy, nowMs: number, freshMs: number): boolean {
+    return copy.generation === this.#generation && nowMs - copy.confirmedAtMs <= freshMs;
+  }
+
+  #isWithinGrace({ confirmedAtMs }: Copy, nowMs: number): boolean {
+    return nowMs - confirmedAtMs <= this.#options.graceMs;
+  }
+}

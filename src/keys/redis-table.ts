@@ -1,0 +1,204 @@
+/**
+ * Keys in the state Redis, and the only commands that touch them. Four names with one hash tag, so one slot:
+ * - `records`: a hash of SHA-256 to the key as JSON
+ * - `ids`: a hash of keyId to SHA-256
+ * - `used`: a hash of SHA-256 to the time of the last use, Unix milliseconds
+ * - `version`: a random word that every change replaces, so that an equal word means that nothing has changed
+ *
+ * A change is published as `<version before> <version after> <hashes>`. `-` is the version of a registry that was never
+ * changed; `*` stands for more hashes than a message can name.
+ */
+import { randomUUID } from 'node:crypto';
+import { type RedisCommands, replyCode } from '../redis/connection.ts';
+import { channelName, registryKey } from '../redis/names.ts';
+import { defineScript, runScript } from '../redis/script.ts';
+import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
+import type { KeyChange, KeyTable, StoredKey } from './registry.ts';
+import { deserializeKey, serializeKey } from './schema.ts';
+
+const RECORDS = registryKey('records');
+const IDS = registryKey('ids');
+const USED = registryKey('used');
+export const VERSION = registryKey('version');
+
+/** Keys in one command. */
+const BATCH = 1000;
+/** Hashes in one message. */
+const MAX_PUBLISHED = 1000;
+
+/**
+ * ARGV: channel, next version, the hashes to publish, 1 if it must work on a full Redis, then hash, keyId, record to be
+ * replaced (empty for none) and record of each change.
+ *
+ * On a full Redis a script may write if its first write needs no memory: DEL stands for that. Otherwise the first write is
+ * refused before anything was done, and `pcall` keeps the code of the error, OOM, which older servers put into a sentence.
+ */
+const COMMIT = defineScript(
+  'commit',
+  `
+for i = 5, #ARGV, 4 do
+  local owner = redis.call('HGET', KEYS[2], ARGV[i + 1])
+  if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return 0 end
+end
+local version = redis.call('GET', KEYS[3]) or '-'
+if ARGV[4] == '1' then redis.call('DEL', KEYS[3]) end
+local first = redis.pcall('SET', KEYS[3], ARGV[2])
+if first.err then return first end
+for i = 5, #ARGV, 4 do
+  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 3])
+  redis.call('HSET', KEYS[2], ARGV[i + 1], ARGV[i])
+end
+redis.call('PUBLISH', ARGV[1], version .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
+return 1
+`,
+);
+
+/** ARGV: hash and time of each use. A time never goes back, and a hash without a record gets none. */
+const RECORD_USES = defineScript(
+  'noteUses',
+  `
+for i = 1, #ARGV, 2 do
+  local last = tonumber(redis.call('HGET', KEYS[2], ARGV[i]) or '') or 0
+  if tonumber(ARGV[i + 1]) > last and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1 then
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+  end
+end
+return 1
+`,
+);
+
+/** Where changes are published. Channels know no database numbers, so the number is part of the name. */
+export function changesChannel(redis: RedisCommands): string {
+  return channelName('keys', String(redis.db), 'changes');
+}
+
+export interface RedisTableOptions {
+  /** To the state Redis. It stays its owner's to close. */
+  readonly redis: RedisCommands;
+  /** Called for each record that `all` leaves out. The message is private. */
+  readonly onBrokenRecord?: ((error: RegistryUnavailableError) => void) | undefined;
+  /** Called for each change that this process has made, with the version that it made. */
+  readonly onCommitted?: (hashes: readonly KeyHash[], version: string) => void;
+}
+
+/** Methods reject with RegistryUnavailableError if Redis does not answer, is out of memory, or a record is broken. */
+export class RedisKeyTable implements KeyTable {
+  readonly #redis: RedisCommands;
+  readonly #options: RedisTableOptions;
+
+  constructor(options: RedisTableOptions) {
+    this.#redis = options.redis;
+    this.#options = options;
+  }
+
+  async get(hash: KeyHash): Promise<ApiKey | null> {
+    const [record, used] = await answered(
+      this.#redis.run((redis) => Promise.all([redis.hget(RECORDS, hash), redis.hget(USED, hash)])),
+    );
+    return record === null ? null : deserializeKey(record, hash, parseTime(used));
+  }
+
+  async find({
+    ids = [],
+    hashes: wanted = [],
+  }: Parameters<KeyTable['find']>[0]): Promise<ReadonlyMap<KeyHash, StoredKey>> {
+    const hashes = new Set(wanted);
+    for (const batch of batchesOf(ids)) {
+      const owners = await answered(this.#redis.run((redis) => redis.hmget(IDS, ...batch)));
+      for (const hash of owners) if (hash !== null) hashes.add(hash);
+    }
+    const found = new Map<KeyHash, StoredKey>();
+    for (const batch of batchesOf([...hashes])) {
+      const records = await answered(this.#redis.run((redis) => redis.hmget(RECORDS, ...batch)));
+      const used = await this.#lastUses(batch);
+      for (const [i, hash] of batch.entries()) {
+        const record = records[i] ?? null;
+        if (record !== null) found.set(hash, { record, key: deserializeKey(record, hash, used[i] ?? null) });
+      }
+    }
+    return found;
+  }
+
+  /** A broken record is reported and left out, so that the others can still be seen. */
+  async all(): Promise<readonly ApiKey[]> {
+    // A scan may return a field twice.
+    const keys = new Map<KeyHash, ApiKey>();
+    for await (const page of this.#scan(RECORDS)) {
+      const used = await this.#lastUses([...page.keys()]);
+      for (const [i, [hash, record]] of [...page].entries()) {
+        try {
+          keys.set(hash, deserializeKey(record, hash, used[i] ?? null));
+        } catch (error) {
+          if (!(error instanceof RegistryUnavailableError)) throw error;
+          this.#options.onBrokenRecord?.(error);
+        }
+      }
+    }
+    return [...keys.values()];
+  }
+
+  /** The hashes of all keys, in pages; one may come twice. */
+  async *hashes(): AsyncGenerator<KeyHash[]> {
+    for await (const page of this.#scan(IDS)) yield [...page.values()];
+  }
+
+  /**
+   * Publishes the changes in the same step. A commit that only ends the use of keys works on a full Redis (C6b). If it
+   * rejects without an answer, the changes may or may not have been made.
+   */
+  async commit(changes: readonly KeyChange[]): Promise<boolean> {
+    const version = randomUUID();
+    const hashes = changes.map(({ key }) => key.hash);
+    const published = hashes.length > MAX_PUBLISHED ? '*' : hashes.join(',');
+    const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
+    const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
+    const args = [changesChannel(this.#redis), version, published, endsKeys ? 1 : 0, ...parts];
+    const reply = await answered(runScript(this.#redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }));
+    if (reply === 1) this.#options.onCommitted?.(hashes, version);
+    return reply === 1;
+  }
+
+  async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {
+    for (const batch of batchesOf([...uses])) {
+      await answered(runScript(this.#redis, RECORD_USES, { keys: [RECORDS, USED], args: batch.flat() }));
+    }
+  }
+
+  async #lastUses(hashes: readonly KeyHash[]): Promise<(number | null)[]> {
+    if (hashes.length === 0) return [];
+    return (await answered(this.#redis.run((redis) => redis.hmget(USED, ...hashes)))).map(parseTime);
+  }
+
+  async *#scan(name: string): AsyncGenerator<ReadonlyMap<string, string>> {
+    let cursor = '0';
+    do {
+      const from = cursor;
+      const [next, flat] = await answered(this.#redis.run((redis) => redis.hscan(name, from, 'COUNT', BATCH)));
+      const page = new Map<string, string>();
+      for (let i = 0; i + 1 < flat.length; i += 2) page.set(flat[i] ?? '', flat[i + 1] ?? '');
+      yield page;
+      cursor = next;
+    } while (cursor !== '0');
+  }
+}
+
+async function answered<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new RegistryUnavailableError(
+      replyCode(error) === 'OOM' ? 'Redis is out of memory' : `Redis cannot be asked for keys: ${reason}`,
+      { cause: error },
+    );
+  }
+}
+
+function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let i = 0; i < items.length; i += BATCH) yield items.slice(i, i + BATCH);
+}
+
+function parseTime(text: string | null | undefined): number | null {
+  const timeMs = Number(text ?? Number.NaN);
+  return Number.isSafeInteger(timeMs) && timeMs >= 0 ? timeMs : null;
+}

@@ -1,0 +1,147 @@
+/** Creates and changes keys, wherever they are stored: the rules are applied here, and a KeyTable only stores. */
+import type { Clock } from '../clock.ts';
+import {
+  type ApiKey,
+  byCreation,
+  type ImportedKey,
+  type EditedKey,
+  type IssuedKey,
+  type KeyDirectory,
+  type KeyEdit,
+  type KeyHash,
+  type NewKey,
+  RegistryUnavailableError,
+} from './key.ts';
+import { adoptKey, editKey, issueKey, rotateKey } from './lifecycle.ts';
+import { InvalidKeyError } from './schema.ts';
+
+/** One commit takes a whole import; a larger one would hold Redis up. */
+const MAX_IMPORTED = 10_000;
+/** Attempts at a change that other processes keep overtaking. */
+const MAX_ATTEMPTS = 10;
+
+export interface StoredKey {
+  readonly key: ApiKey;
+  /** Its text in the table, as `serializeKey` writes it or as an earlier release did. */
+  readonly record: string;
+}
+
+export interface KeyChange {
+  readonly key: ApiKey;
+  /** The record that the change was worked out from; null if there must be none. */
+  readonly replaces: string | null;
+}
+
+/** Where keys are stored. Every method may reject with RegistryUnavailableError. */
+export interface KeyTable {
+  /** The keys that have one of the ids or one of the hashes, by their hash. */
+  find(names: {
+    readonly ids?: readonly string[];
+    readonly hashes?: readonly KeyHash[];
+  }): Promise<ReadonlyMap<KeyHash, StoredKey>>;
+  /** All keys, in no order. */
+  all(): Promise<readonly ApiKey[]>;
+  /**
+   * Compare and set: makes all changes in one step, or none and returns false if one of the records is not the one to be
+   * replaced any more, or if an id belongs to another hash.
+   */
+  commit(changes: readonly KeyChange[]): Promise<boolean>;
+}
+
+interface Plan<T> {
+  readonly result: T;
+  readonly changes: readonly KeyChange[];
+}
+
+/** The keys of a table, for operators. A command line needs no more; gateways add the look-up for requests. */
+export class TableRegistry implements KeyDirectory {
+  readonly #table: KeyTable;
+  readonly #clock: Clock;
+
+  constructor(table: KeyTable, clock: Clock) {
+    this.#table = table;
+    this.#clock = clock;
+  }
+
+  async list(): Promise<readonly ApiKey[]> {
+    return (await this.#table.all()).toSorted(byCreation);
+  }
+
+  async get(keyId: string): Promise<ApiKey | null> {
+    return (await this.#stored(keyId))?.key ?? null;
+  }
+
+  async create(request: NewKey): Promise<IssuedKey> {
+    return this.#commit(async () => {
+      const issued = issueKey(request, this.#clock.nowMs());
+      return { result: issued, changes: [{ key: issued.key, replaces: null }] };
+    });
+  }
+
+  async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
+    return this.#commit(async () => {
+      const stored = await this.#stored(keyId);
+      if (stored === null) return { result: null, changes: [] };
+      const before = stored.key;
+      const after = editKey(before, edit);
+      const changes = after === before ? [] : [{ key: after, replaces: stored.record }];
+      return { result: { before, after }, changes };
+    });
+  }
+
+  async rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
+    return this.#commit(async () => {
+      const stored = await this.#stored(keyId);
+      if (stored === null) return { result: null, changes: [] };
+      const { successor, retired } = rotateKey(stored.key, this.#clock.nowMs(), overlapMs);
+      const changes = [
+        { key: retired, replaces: stored.record },
+        { key: successor.key, replaces: null },
+      ];
+      return { result: successor, changes };
+    });
+  }
+
+  async importKeys(imported: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
+    if (imported.length > MAX_IMPORTED) {
+      throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
+    }
+    const names = { ids: imported.map((key) => key.keyId), hashes: imported.map((key) => key.hash) };
+    return this.#commit(async () => planImport(imported, await this.#table.find(names)));
+  }
+
+  async #stored(keyId: string): Promise<StoredKey | null> {
+    const [stored = null] = (await this.#table.find({ ids: [keyId] })).values();
+    return stored;
+  }
+
+  /** Plans the changes and makes them; plans again if another process was quicker. */
+  async #commit<T>(plan: () => Promise<Plan<T>>): Promise<T> {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const { result, changes } = await plan();
+      if (changes.length === 0 || (await this.#table.commit(changes))) return result;
+    }
+    throw new RegistryUnavailableError('Other processes changed the key again and again during the change.');
+  }
+}
+
+/** Throws KeyStateError if a key contradicts a stored one or an earlier one of the same import. */
+function planImport(
+  imported: readonly ImportedKey[],
+  stored: ReadonlyMap<KeyHash, StoredKey>,
+): Plan<{ readonly added: number; readonly replaced: number }> {
+  const byHash = new Map<KeyHash, ApiKey>([...stored].map(([hash, { key }]) => [hash, key]));
+  const byId = new Map<string, ApiKey>([...byHash.values()].map((key) => [key.keyId, key]));
+  const adopted = new Map<KeyHash, ApiKey>();
+  let replaced = 0;
+  for (const one of imported) {
+    const existing = byId.get(one.keyId) ?? byHash.get(one.hash);
+    if (existing !== undefined) replaced += 1;
+    const key = adoptKey(one, existing);
+    byHash.set(key.hash, key);
+    byId.set(key.keyId, key);
+    adopted.set(key.hash, key);
+  }
+  const changes = [...adopted.values()].map((key) => ({ key, replaces: stored.get(key.hash)?.record ?? null }));
+  return { result: { added: imported.length - replaced, replaced }, changes };
+}

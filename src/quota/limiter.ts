@@ -1,0 +1,49 @@
+/** The rate limit of a key, as the rest of the gateway sees it: two sliding windows, and a request counts in both or none. */
+
+export const WINDOW_NAMES = ['minute', 'hour'] as const;
+export type WindowName = (typeof WINDOW_NAMES)[number];
+
+/** One window at the time of the decision, the request included. Times are Unix microseconds of the clock that decided. */
+export interface WindowState {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When the newest request leaves the window, which is empty from then on if no more come. */
+  readonly emptyAtMicros: number;
+  /** When the oldest request leaves the window. Both times are now if the window is empty. */
+  readonly nextFreeAtMicros: number;
+}
+
+export interface QuotaUsage {
+  readonly nowMicros: number;
+  readonly minute: WindowState;
+  readonly hour: WindowState;
+}
+
+export interface QuotaDecision extends QuotaUsage {
+  readonly admitted: boolean;
+  /** The first microsecond at which one request is admitted if no others come; null if this one was. */
+  readonly retryAtMicros: number | null;
+}
+
+/** Integers from 1. */
+export interface QuotaLimits {
+  readonly perMinute: number;
+  readonly perHour: number;
+}
+
+/** Never rejects, but if the limiter that decides is said to. */
+export interface QuotaLimiter {
+  /** Decides whether one more request of `quotaId` is admitted now, and counts it if so (R1). */
+  consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
+  /** Both windows as they are; nothing is counted (K8a). */
+  usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;
+}
+
+/** The limiter of a process that shares its limits with others through Redis. */
+export interface FleetLimiter extends QuotaLimiter {
+  /** Whether Redis decides; false while this process enforces its share of some limits (R5). */
+  isShared(): boolean;
+  /** Whether a decision now would wait for Redis. */
+  asksRedis(quotaId: string, limits: QuotaLimits): boolean;
+  close(): void;
+}

@@ -1,0 +1,147 @@
+/**
+ * The use of limits that a process knows of, to go on with while Redis cannot be asked (R5). Each of n processes assumes
+ * that whatever it admits the others admit as well, so one request counts n times. Together they so admit no more than
+ * what was left when they lost Redis, as far as they knew it; if a limit is below n, each still admits one per window.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
+import type { Admissions } from './redis-limiter.ts';
+import { QUOTA_WINDOWS, SlidingWindowLog } from './window-log.ts';
+
+/** More than the default limit of a minute is exact. */
+const MOST_RUNS = 256;
+const { minuteMicros, hourMicros } = QUOTA_WINDOWS;
+
+/** Admissions that Redis does not have yet. They are sent again with the same number until Redis has them. */
+export interface Merge {
+  readonly quotaId: string;
+  readonly number: number;
+  readonly admissions: Admissions;
+}
+
+interface KnownQuota {
+  /** All requests that are known, those of other processes at the latest time that they can be of. */
+  readonly log: SlidingWindowLog;
+  /** Those of them that Redis does not have. */
+  unsynced: SlidingWindowLog | null;
+  merge: Merge | null;
+}
+
+export interface LocalShareOptions {
+  readonly clock: Clock;
+  /** How many processes share the limits, as last known; an integer from 1. */
+  readonly processes: () => number;
+  /** If there are more, those used longest ago start afresh. Each takes 4 kB at most. */
+  readonly mostQuotas: number;
+}
+
+export class LocalShare {
+  readonly #options: LocalShareOptions;
+  readonly #known: LRUCache<string, KnownQuota>;
+  readonly #unsyncedIds = new Set<string>();
+  #merges = 0;
+  /** How far Redis's clock is ahead of this process's, at least. */
+  #aheadMicros = 0;
+
+  constructor(options: LocalShareOptions) {
+    this.#options = options;
+    this.#known = new LRUCache({
+      max: options.mostQuotas,
+      dispose: (_known, quotaId) => this.#unsyncedIds.delete(quotaId),
+    });
+  }
+
+  /** Takes in a decision of Redis: requests that this process did not know of are other processes'. */
+  learn(quotaId: string, { admitted, nowMicros, minute, hour }: QuotaDecision): void {
+    this.#aheadMicros = nowMicros - this.#options.clock.nowMicros();
+    const { log } = this.#quota(quotaId);
+    log.advanceTo(nowMicros);
+    if (admitted) log.add(nowMicros, 1);
+    const [minuteUsed, hourUsed] = [minute.limit - minute.remaining, hour.limit - hour.remaining];
+    log.dropOldest(log.length - hourUsed);
+    const unknown = hourUsed - log.length;
+    if (unknown === 0) return;
+    const newestMicros = hour.emptyAtMicros - hourMicros;
+    // No more of them are in the minute than it holds at all.
+    const older = Math.max(0, unknown - minuteUsed);
+    if (older > 0) log.add(Math.min(nowMicros - minuteMicros - 1, newestMicros), older);
+    if (unknown > older) log.add(newestMicros, unknown - older);
+  }
+
+  consume(quotaId: string, limits: QuotaLimits): QuotaDecision {
+    const processes = this.#options.processes();
+    const quota = this.#quota(quotaId);
+    const nowMicros = this.#nowFor(quota.log);
+    const decision = quota.log.consume(nowMicros, roomForAll(limits, processes), processes);
+    if (decision.admitted) {
+      quota.unsynced ??= new SlidingWindowLog(QUOTA_WINDOWS, MOST_RUNS);
+      quota.unsynced.add(nowMicros, 1);
+      this.#unsyncedIds.add(quotaId);
+    }
+    return { ...decision, ...shareOf(decision, limits, processes) };
+  }
+
+  usage(quotaId: string, limits: QuotaLimits): QuotaUsage {
+    const processes = this.#options.processes();
+    const log = this.#known.peek(quotaId)?.log ?? new SlidingWindowLog();
+    return shareOf(log.usage(this.#nowFor(log), roomForAll(limits, processes)), limits, processes);
+  }
+
+  hasUnsynced(quotaId: string): boolean {
+    return this.#unsyncedIds.has(quotaId);
+  }
+
+  unsyncedIds(): readonly string[] {
+    return [...this.#unsyncedIds];
+  }
+
+  /** The next merge to send, or to send again; null if Redis has everything. */
+  nextMerge(quotaId: string): Merge | null {
+    const quota = this.#known.peek(quotaId);
+    if (quota === undefined) return null;
+    if (quota.merge === null && quota.unsynced !== null) {
+      this.#merges += 1;
+      quota.merge = { quotaId, number: this.#merges, admissions: quota.unsynced.runs() };
+      quota.unsynced = null;
+    }
+    return quota.merge;
+  }
+
+  /** Notes that Redis has it. */
+  merged({ quotaId, number }: Merge): void {
+    const quota = this.#known.peek(quotaId);
+    if (quota?.merge?.number !== number) return;
+    quota.merge = null;
+    if (quota.unsynced === null) this.#unsyncedIds.delete(quotaId);
+  }
+
+  /** By Redis's clock, as near as it is known: what is in the log was admitted before. */
+  #nowFor(log: SlidingWindowLog): number {
+    return Math.max(this.#options.clock.nowMicros() + this.#aheadMicros, log.newestMicros);
+  }
+
+  #quota(quotaId: string): KnownQuota {
+    let quota = this.#known.get(quotaId);
+    if (quota === undefined) {
+      quota = { log: new SlidingWindowLog(QUOTA_WINDOWS, MOST_RUNS), unsynced: null, merge: null };
+      this.#known.set(quotaId, quota);
+    }
+    return quota;
+  }
+}
+
+/** A request needs room for one of each process. */
+function roomForAll({ perMinute, perHour }: QuotaLimits, processes: number): QuotaLimits {
+  return { perMinute: Math.max(1, perMinute - processes + 1), perHour: Math.max(1, perHour - processes + 1) };
+}
+
+/** The consumer sees the key's own limits, and what this process has left of them. */
+function shareOf(usage: QuotaUsage, { perMinute, perHour }: QuotaLimits, processes: number): QuotaUsage {
+  const share = (state: WindowState, limit: number): WindowState => ({
+    ...state,
+    limit,
+    remaining: Math.ceil(state.remaining / processes),
+  });
+  return { nowMicros: usage.nowMicros, minute: share(usage.minute, perMinute), hour: share(usage.hour, perHour) };
+}

@@ -1,0 +1,45 @@
+/** The limits of a gateway without Redis, in the memory of its one process. */
+import type { Clock } from '../clock.ts';
+import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
+import { QUOTA_WINDOWS, SlidingWindowLog } from './window-log.ts';
+
+/** Idle logs dropped per request. A request adds at most one log, so two keep ahead of it and bound the work. */
+const DROPS_PER_REQUEST = 2;
+
+/** It has no timers: idle logs are dropped as other requests come. */
+export class MemoryLimiter implements QuotaLimiter {
+  /** In the order of their newest requests: the longest idle comes first. */
+  readonly #logs = new Map<string, SlidingWindowLog>();
+  readonly #clock: Clock;
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+    const nowMicros = this.#clock.nowMicros();
+    this.#dropIdle(nowMicros);
+    const log = this.#logs.get(quotaId) ?? new SlidingWindowLog();
+    const decision = log.consume(nowMicros, limits);
+    if (decision.admitted) {
+      this.#logs.delete(quotaId);
+      this.#logs.set(quotaId, log);
+    }
+    return decision;
+  }
+
+  async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
+    const log = this.#logs.get(quotaId) ?? new SlidingWindowLog();
+    return log.usage(this.#clock.nowMicros(), limits);
+  }
+
+  #dropIdle(nowMicros: number): void {
+    let drops = 0;
+    for (const [quotaId, log] of this.#logs) {
+      const isIdle = log.newestMicros < nowMicros - QUOTA_WINDOWS.hourMicros;
+      if (!isIdle || drops === DROPS_PER_REQUEST) return;
+      this.#logs.delete(quotaId);
+      drops += 1;
+    }
+  }
+}

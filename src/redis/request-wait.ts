@@ -1,0 +1,37 @@
+/** How long one request waits for Redis in all (R6), however many commands it causes. */
+import { RedisTimeoutError } from './health.ts';
+
+/** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
+const MIN_WAIT_MS = 10;
+
+export class RedisWait {
+  #leftMs: number;
+
+  constructor(totalMs: number) {
+    this.#leftMs = totalMs;
+  }
+
+  /** Counts the time until the answer is there. */
+  async count<T>(answer: Promise<T> | T): Promise<T> {
+    const sinceMs = performance.now();
+    try {
+      return await answer;
+    } finally {
+      this.#leftMs -= performance.now() - sinceMs;
+    }
+  }
+
+  /** The same; rejects with RedisTimeoutError once the request has waited long enough. The command itself goes on. */
+  within<T>(answer: Promise<T>): Promise<T> {
+    return this.count(beforeDeadline(answer, Math.max(MIN_WAIT_MS, this.#leftMs)));
+  }
+}
+
+/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${Math.round(timeoutMs)} ms`));
+    const timer = setTimeout(() => setImmediate(late), timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

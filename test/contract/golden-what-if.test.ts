@@ -1,0 +1,61 @@
+/**
+ * What travels between processes for the what-if curves, byte by byte: processes of several releases meet over one Redis.
+ * Whoever changes a form gives it another version, which older processes then leave out.
+ */
+import { overridesFor } from '../../src/cache/ttl-policy.ts';
+import { expect, test } from 'vitest';
+import { whatIfReportSchema } from '../../src/cache/what-if/curve.ts';
+import { decodeBatch, type KeyEvent, Outbox } from '../../src/cache/what-if/sharing.ts';
+import { Watched } from '../support/watched.ts';
+
+const SENDER = 0xdeadbeef;
+const LEVELS = [0, 25, 3, 0, 0, 120, 1];
+const AT_MS = 1_768_478_400_000;
+const EVENTS: readonly KeyEvent[] = [
+  { kind: 'tail', class: 'list', id: 1, atMs: AT_MS },
+  { kind: 'turning', class: 'evaluation', id: 0xffffffff, atMs: AT_MS + 1 },
+  { kind: 'hot', class: 'transcript', id: 0x12345678, atMs: AT_MS + 250 },
+  { kind: 'backfill', class: 'evaluation', id: 2, atMs: AT_MS + 251 },
+  { kind: 'hot-backfill', class: 'notFound', id: 3, atMs: AT_MS + 70_000 },
+];
+const MESSAGE = 'Au++rd4sAQAZAwAAeAEAAQAAAAAAEf////8BACJ4VjQS+gAxAgAAAPsARgMAAAD//w==';
+
+test('events: version, sender, age, levels; then class and kind, key and time of each', () => {
+  const outbox = new Outbox();
+  for (const event of EVENTS) outbox.add(event);
+  expect(outbox.take(SENDER, LEVELS, AT_MS + 300)).toBe(MESSAGE);
+  const empty = outbox.take(SENDER, LEVELS, AT_MS + 300);
+  expect(decodeBatch(empty, AT_MS)).toEqual({ sender: SENDER, levels: LEVELS, events: [] });
+});
+
+test('times are ages: the receiver may have another clock; a time that does not fit is the longest that does', () => {
+  const received = decodeBatch(MESSAGE, 5300);
+  const agesMs = [0, 1, 250, 251, 0xffff];
+  const events = EVENTS.map((event, index) => ({ ...event, atMs: 5000 + (agesMs[index] ?? 0) }));
+  expect(received).toEqual({ sender: SENDER, levels: LEVELS, events });
+});
+
+test.each(['', 'hello', 'AQ==', MESSAGE.slice(0, -4), '{"version":2}', 'AgAAAA=='])('%j is no message', (text) => {
+  expect(decodeBatch(text, AT_MS)).toBeNull();
+});
+
+test('a report: sums, to be added to those of other processes', () => {
+  const watched = new Watched();
+  watched.ttl.override('list', overridesFor({ freshMs: 45_000, staleMs: 0 }, null));
+  watched.whatIf.hooks.onStoreCall?.({ class: 'list', key: 'a', route: null, durationMs: 1 });
+  for (const second of [0, 0, 100]) watched.readAt(1000 * second, 'a', 'list');
+  watched.refreshed('list', true, 100_000);
+  const report = watched.whatIf.report();
+  expect(whatIfReportSchema.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
+  const [list] = report.classes;
+  const [counts] = list?.counts ?? [];
+  // All points have one form.
+  const classes = [{ ...list, counts: [{ ...counts, points: counts?.points.slice(4, 5) }] }];
+  expect(JSON.stringify({ ...report, classes })).toBe(
+    '{"version":2,"atMs":1768478500000,"classes":[{"class":"list",' +
+      '"measured":{"reads":3,"storeCalls":1,"sinceMs":1768478400000},' +
+      '"counts":[{"startedMs":1768478400000,"sinceMs":1768478400000,"exactReads":3,"otherReads":0,"sampledReads":0,' +
+      '"sampledWeight":0,"repeatReads":0,"points":[{"freshMs":45000,"exactCalls":2,"sampledCalls":0,"repeatCalls":0,"firstAge":0,"ages":[10000]}]}],' +
+      '"refreshes":[[51,1,1]]}]}',
+  );
+});

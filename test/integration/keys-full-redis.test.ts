@@ -1,0 +1,125 @@
+/** C6b: keys are revoked although Redis is out of memory and evicts nothing; what needs memory says so. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { hashToken, newToken } from '../../src/keys/token.ts';
+import { auditOf, messageOf } from '../support/admin.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { dependency, type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { WORKSPACE_A } from '../support/records.ts';
+import { withClient } from '../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const MEGABYTE = 1_048_576;
+const FULL =
+  'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.';
+const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+const IMPORTED = { ...WANTED, keyId: 'imported', hash: hashToken('imported') };
+
+let redis: TestRedis;
+let fleet: GatewayFleet;
+let a: TestGateway;
+let b: TestGateway;
+beforeAll(async () => {
+  redis = await startRedis({ controls: true });
+});
+beforeEach(async () => {
+  fleet = await startFleet(redis.url);
+  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+});
+afterEach(async () => {
+  await fleet.close();
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '0'));
+  await redis.flush();
+});
+afterAll(() => redis.close());
+
+/** Leaves Redis with more in it than it may hold, so that it refuses every command that takes memory. */
+async function fill(): Promise<void> {
+  await withClient(redis.url, async (client) => {
+    await client.config('SET', 'maxmemory-policy', 'noeviction');
+    await client.set('filler', 'x'.repeat(8 * MEGABYTE));
+    await client.config('SET', 'maxmemory', '4mb');
+    await expect(client.set('more', 'x')).rejects.toThrow('OOM');
+  });
+}
+
+const use = async (gateway: TestGateway, key: string): Promise<number> =>
+  (await gateway.get('/v2/key', { key })).status;
+
+const recordSchema = z.looseObject({ status: z.string() });
+
+async function storedStatus(token: string): Promise<string> {
+  const record = await withClient(redis.url, (client) => client.hget('evalgate:{keys}:records', hashToken(token)));
+  return recordSchema.parse(JSON.parse(record ?? '')).status;
+}
+
+const directly = (...args: readonly string[]) => runJson(['keys', ...args], { env: { REDIS_URL: redis.url } });
+
+test.each([
+  ['DELETE', 'revoked', 'key.revoke', (id: string) => a.admin('DELETE', `/api/keys/${id}`)],
+  [
+    'PATCH',
+    'deprecated',
+    'key.deprecate',
+    (id: string) => a.admin('PATCH', `/api/keys/${id}`, { status: 'deprecated' }),
+  ],
+])('C6b: %s makes a key %s, in force in every process and in the audit of all', async (...row) => {
+  const [, status, action, change] = row;
+  const { keyId, token } = await a.issue();
+  expect([await use(a, token), await use(b, token)]).toEqual([200, 200]);
+  await fill();
+  const reply = await change(keyId);
+  expect([reply.status, reply.json]).toMatchObject([200, { key: { keyId, status } }]);
+  expect(await use(a, token)).toBe(403);
+  await vi.waitFor(async () => expect(await use(b, token)).toBe(403), WITHIN);
+  expect(await storedStatus(token)).toBe(status);
+  expect(await auditOf(b)).toMatchObject([{ action, target: keyId, to: { status } }, { action: 'key.create' }]);
+  expect(await dependency(a, 'keys')).toMatch(/^ok/);
+});
+
+test.each([
+  ['revoke', 'revoked'],
+  ['deprecate', 'deprecated'],
+])('C6b: `keys %s` makes a key %s, in force in the gateways and in their audit', async (verb, status) => {
+  const { keyId, token } = await a.issue();
+  expect(await use(b, token)).toBe(200);
+  await fill();
+  expect(await directly(verb, keyId)).toMatchObject({ keyId, status });
+  await vi.waitFor(async () => expect(await use(b, token)).toBe(403), WITHIN);
+  expect((await auditOf(a))[0]).toMatchObject({ action: `key.${verb}`, target: keyId, to: { status } });
+});
+
+test('keys go on being let in or refused as before', async () => {
+  const { token } = await a.issue();
+  const other = await a.issue();
+  expect(await use(a, token)).toBe(200);
+  await fill();
+  expect([await use(a, token), await use(b, other.token), await use(b, newToken())]).toEqual([200, 200, 401]);
+});
+
+test('a change that needs memory is not made, says why, and is in no audit', async () => {
+  const { keyId } = await a.issue();
+  await fill();
+  const replies = [
+    await a.admin('POST', '/api/keys', WANTED),
+    await a.admin('POST', '/api/keys/import', { keys: [IMPORTED] }),
+    await a.admin('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' }),
+  ];
+  expect(replies.map((reply) => [reply.status, messageOf(reply)])).toEqual(replies.map(() => [503, FULL]));
+  const listed = z
+    .object({ keys: z.array(z.object({ keyId: z.string(), expiresAt: z.null() })) })
+    .parse((await b.admin('GET', '/api/keys')).json);
+  expect(listed.keys.map((key) => key.keyId)).toEqual([keyId]);
+  expect((await auditOf(a)).map(({ action }) => action)).toEqual(['key.create']);
+});
+
+test('`keys create` says that Redis is out of memory', async () => {
+  await fill();
+  const create = ['keys', 'create', '--name', 'n', '--workspace', WORKSPACE_A, '--scope', 'calls.read'];
+  const { status, stdout, stderr } = await runCli(create, { env: { REDIS_URL: redis.url } });
+  expect([status, stdout]).toEqual([1, '']);
+  expect(stderr).toBe(
+    'Redis is out of memory. Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.\n',
+  );
+});

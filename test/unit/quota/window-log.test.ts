@@ -1,0 +1,130 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { QUOTA_WINDOWS, SlidingWindowLog } from '../../../src/quota/window-log.ts';
+import { judgeTraces, logOf } from '../../support/quota-traces.ts';
+
+const MINUTE = QUOTA_WINDOWS.minuteMicros;
+const HOUR = QUOTA_WINDOWS.hourMicros;
+const T0 = 1_768_478_400_000_000;
+
+test('R2: the first request of a key leaves all but itself, for a minute and an hour', () => {
+  expect(new SlidingWindowLog().consume(T0, { perMinute: 120, perHour: 3000 })).toEqual({
+    admitted: true,
+    nowMicros: T0,
+    minute: { limit: 120, remaining: 119, emptyAtMicros: T0 + MINUTE, nextFreeAtMicros: T0 + MINUTE },
+    hour: { limit: 3000, remaining: 2999, emptyAtMicros: T0 + HOUR, nextFreeAtMicros: T0 + HOUR },
+    retryAtMicros: null,
+  });
+});
+
+test('R1: an entry is in the window when exactly its length has gone by, and out of it a microsecond later', () => {
+  const limits = { perMinute: 1, perHour: 100 };
+  expect(logOf([T0]).consume(T0 + MINUTE, limits)).toMatchObject({ admitted: false, retryAtMicros: T0 + MINUTE + 1 });
+  expect(logOf([T0]).consume(T0 + MINUTE + 1, limits).admitted).toBe(true);
+});
+
+test('R2: if both windows are full, the later of them says when to try again', () => {
+  const times = [T0, T0 + HOUR - 10];
+  const retryAt = (perHour: number) => logOf(times).consume(T0 + HOUR, { perMinute: 1, perHour }).retryAtMicros;
+  expect(retryAt(2)).toBe(T0 + HOUR - 10 + MINUTE + 1);
+  expect(retryAt(1)).toBe(T0 + HOUR - 10 + HOUR + 1);
+});
+
+test('R2: if the limit was lowered below the use, as many must leave as are too many, and one more', () => {
+  const decision = logOf([T0, T0 + 1, T0 + 2, T0 + 3, T0 + 4]).consume(T0 + 10, { perMinute: 2, perHour: 100 });
+  expect(decision.minute).toEqual({
+    limit: 2,
+    remaining: 0,
+    emptyAtMicros: T0 + 4 + MINUTE,
+    nextFreeAtMicros: T0 + MINUTE,
+  });
+  // The entries at 3 and 4 are the limit's two: room is made when the one at 3 has left.
+  expect(decision.retryAtMicros).toBe(T0 + 3 + MINUTE + 1);
+});
+
+test('R2: a window that is empty when the other refuses is empty now', () => {
+  const decision = logOf([T0]).consume(T0 + 2 * MINUTE, { perMinute: 1, perHour: 1 });
+  expect(decision.admitted).toBe(false);
+  expect(decision.minute).toEqual({
+    limit: 1,
+    remaining: 1,
+    emptyAtMicros: T0 + 2 * MINUTE,
+    nextFreeAtMicros: T0 + 2 * MINUTE,
+  });
+});
+
+test('an admitted request drops the entries older than an hour, and no others; a refused one drops nothing', () => {
+  const lengthAfter = (nowMicros: number, perMinute: number): number => {
+    const log = logOf([T0, T0, T0 + 1, T0 + HOUR - 5]);
+    log.consume(nowMicros, { perMinute, perHour: 9 });
+    return log.length;
+  };
+  expect(lengthAfter(T0 + HOUR, 9)).toBe(5);
+  expect(lengthAfter(T0 + HOUR + 1, 9)).toBe(3);
+  expect(lengthAfter(T0 + 2 * HOUR, 9)).toBe(1);
+  expect(lengthAfter(T0 + HOUR + 1, 1)).toBe(4);
+});
+
+describe('R6: after the clock went back', () => {
+  const limits = { perMinute: 2, perHour: 10 };
+
+  test('nothing extra is admitted, and what is from the future counts for one window from now', () => {
+    const log = logOf([T0, T0 + 5]);
+    const back = T0 - HOUR;
+    expect(log.consume(back, limits)).toMatchObject({
+      admitted: false,
+      nowMicros: back,
+      minute: { remaining: 0, emptyAtMicros: back + MINUTE, nextFreeAtMicros: back + MINUTE },
+      retryAtMicros: back + MINUTE + 1,
+    });
+    // A later refusal does not put it off.
+    expect(log.consume(back + 7, limits).retryAtMicros).toBe(back + MINUTE + 1);
+    expect(log.consume(back + MINUTE, limits).admitted).toBe(false);
+    expect(log.consume(back + MINUTE + 1, limits).admitted).toBe(true);
+  });
+
+  test('entries of the past keep their times', () => {
+    const log = logOf([T0, T0 + 30, T0 + 40]);
+    log.usage(T0 + 20, limits);
+    expect(log.runs()).toEqual([
+      [T0, 1],
+      [T0 + 20, 2],
+    ]);
+  });
+
+  test('whatever the log holds, a request is admitted at retryAt and not a microsecond before', () => {
+    const steps = fc.array(fc.integer({ min: 0, max: 2 * MINUTE }), { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 2 * HOUR }), fc.integer({ min: 1, max: 4 }), (gaps, back, max) => {
+        const times = gaps.reduce<number[]>((all, gap) => [...all, (all.at(-1) ?? T0) + gap], []);
+        const nowMicros = (times.at(-1) ?? T0) - back;
+        const log = logOf(times);
+        const { admitted, retryAtMicros } = log.consume(nowMicros, { perMinute: max, perHour: 6 });
+        if (admitted || retryAtMicros === null) return;
+        expect(retryAtMicros).toBeLessThanOrEqual(nowMicros + HOUR + 1);
+        expect(log.consume(retryAtMicros - 1, { perMinute: max, perHour: 6 }).admitted).toBe(false);
+        expect(log.consume(retryAtMicros, { perMinute: max, perHour: 6 }).admitted).toBe(true);
+      }),
+    );
+  });
+});
+
+test('a log of bounded size takes no request for older than it is, and forgets none', () => {
+  const bounded = new SlidingWindowLog(QUOTA_WINDOWS, 16);
+  for (let i = 0; i < 1000; i += 1) bounded.add(T0 + i * 1000, 1 + (i % 3));
+  const runs = bounded.runs();
+  expect(runs.length).toBeLessThanOrEqual(16);
+  expect(bounded.length).toBe(1999);
+  let counted = 0;
+  for (const [time, count] of runs) {
+    const exact = Array.from({ length: 1000 }, (_, i) => i).filter((i) => T0 + i * 1000 <= time);
+    counted += count;
+    expect(counted).toBe(exact.reduce((sum, i) => sum + 1 + (i % 3), 0));
+  }
+});
+
+test('R1, R2: random traces, with bursts at the edges, changing limits and clocks that go back, are as the oracle says', () => {
+  const { faults, refusals } = judgeTraces(1000);
+  expect(faults).toEqual([]);
+  expect(refusals).toBeGreaterThan(5000);
+});

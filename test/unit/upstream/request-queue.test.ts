@@ -1,0 +1,169 @@
+/** The queue in front of the store by itself: whose turn it is, and which call a full queue drops. */
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Permit, RequestQueue } from '../../../src/upstream/request-queue.ts';
+
+const neverLate = { after: () => () => {} };
+
+interface Asked {
+  readonly keyId: string;
+  readonly isBackground: boolean;
+  permit: Permit | null;
+}
+
+/** A queue, and how each call that was put into it stands. */
+class World {
+  readonly queue: RequestQueue;
+  readonly calls: Asked[] = [];
+
+  constructor(limits: { readonly maxInFlight: number; readonly maxQueue: number; readonly reservePercent: number }) {
+    this.queue = new RequestQueue({ ...limits, timers: neverLate });
+  }
+
+  async acquire(keyId: string, isBackground = false): Promise<Asked> {
+    const call: Asked = { keyId, isBackground, permit: null };
+    this.calls.push(call);
+    const decide = async (): Promise<void> => {
+      call.permit = await this.queue.acquire({ keyId, isBackground, waitMs: 1000 });
+    };
+    void decide();
+    await Promise.resolve();
+    return call;
+  }
+
+  async release(call: Asked | undefined): Promise<void> {
+    if (call?.permit?.kind !== 'granted') return;
+    call.permit.release();
+    this.calls.splice(this.calls.indexOf(call), 1);
+    await Promise.resolve();
+  }
+
+  inFlight(keyId?: string): Asked[] {
+    return this.calls.filter((call) => call.permit?.kind === 'granted' && (keyId ?? call.keyId) === call.keyId);
+  }
+
+  waiting(keyId?: string): Asked[] {
+    return this.calls.filter((call) => call.permit === null && (keyId ?? call.keyId) === call.keyId);
+  }
+}
+
+async function acquireMany(world: World, keyId: string, count: number): Promise<Asked[]> {
+  const calls: Asked[] = [];
+  for (let index = 0; index < count; index += 1) calls.push(await world.acquire(keyId));
+  return calls;
+}
+
+describe('a busy key and a quiet one', () => {
+  test('the reserved connections are free for the second key', async () => {
+    const world = new World({ maxInFlight: 50, maxQueue: 100, reservePercent: 20 });
+    await acquireMany(world, 'busy', 119);
+    expect([world.inFlight().length, world.waiting().length]).toEqual([40, 79]);
+    await acquireMany(world, 'quiet', 10);
+    expect(world.inFlight('quiet')).toHaveLength(10);
+  });
+
+  test('a full queue drops the last call of the key that has most in it', async () => {
+    const world = new World({ maxInFlight: 1, maxQueue: 4, reservePercent: 0 });
+    const busy = await acquireMany(world, 'busy', 5);
+    await acquireMany(world, 'quiet', 3);
+    expect(busy.map(({ permit }) => permit?.kind)).toEqual(['granted', undefined, undefined, 'rejected', 'rejected']);
+    // The third would have made the quiet one the busier.
+    expect([world.waiting('busy').length, world.waiting('quiet').length]).toEqual([2, 2]);
+  });
+
+  test('turns go to the key with fewer calls in flight, and between equals in turn', async () => {
+    const world = new World({ maxInFlight: 4, maxQueue: 100, reservePercent: 0 });
+    await acquireMany(world, 'busy', 20);
+    await acquireMany(world, 'quiet', 20);
+    const order: string[] = [];
+    for (let turn = 0; turn < 8; turn += 1) {
+      const before = new Set(world.inFlight());
+      await world.release(world.inFlight()[0]);
+      order.push(...world.inFlight().flatMap((call) => (before.has(call) ? [] : [call.keyId])));
+    }
+    expect(order.slice(0, 2)).toEqual(['quiet', 'quiet']);
+    expect([world.inFlight('busy').length, world.inFlight('quiet').length]).toEqual([2, 2]);
+  });
+
+  test('a read takes the place of a refresh, whosever it is, and a refresh never that of a read', async () => {
+    const world = new World({ maxInFlight: 1, maxQueue: 2, reservePercent: 0 });
+    await world.acquire('busy');
+    const [older, newer] = [await world.acquire('quiet', true), await world.acquire('quiet', true)];
+    await world.acquire('busy');
+    expect([older.permit?.kind, newer.permit?.kind]).toEqual(['rejected', undefined]);
+    await world.acquire('busy');
+    expect((await world.acquire('quiet', true)).permit?.kind).toBe('rejected');
+    expect(world.waiting().map(({ keyId }) => keyId)).toEqual(['busy', 'busy']);
+  });
+});
+
+const KEYS = ['a', 'b', 'c', 'd'] as const;
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ does: fc.constant('acquire'), keyId: fc.constantFrom(...KEYS), isBackground: fc.boolean() }),
+    fc.record({ does: fc.constant('release'), which: fc.nat(100) }),
+  ),
+  { maxLength: 200 },
+);
+
+const limits = fc.record({
+  maxInFlight: fc.integer({ min: 1, max: 12 }),
+  maxQueue: fc.nat(10),
+  reservePercent: fc.nat(90),
+});
+
+type Limits = typeof limits extends fc.Arbitrary<infer T> ? T : never;
+
+function maxPerKey({ maxInFlight, reservePercent }: Limits): number {
+  return Math.max(1, maxInFlight - Math.floor((maxInFlight * reservePercent) / 100));
+}
+
+/** Whether all limits hold, and no key waits for a connection that is free for it. */
+function isInOrder(world: World, bounds: Limits): boolean {
+  const { length: flying } = world.inFlight();
+  const { length: waiting } = world.waiting();
+  return (
+    world.queue.inFlight === flying &&
+    world.queue.queued === waiting &&
+    flying <= bounds.maxInFlight &&
+    waiting <= bounds.maxQueue &&
+    KEYS.every((keyId) => {
+      const own = world.inFlight(keyId).length;
+      const mayHaveMore = flying < bounds.maxInFlight && own < maxPerKey(bounds);
+      return own <= maxPerKey(bounds) && !(mayHaveMore && world.waiting(keyId).length > 0);
+    })
+  );
+}
+
+/** Whether the call that was sent in place of the one that ended was next: reads first, then by calls in flight. */
+function isFair(served: Asked, waited: readonly Asked[], flying: ReadonlyMap<string, number>, bounds: Limits): boolean {
+  const callsOf = (keyId: string): number => flying.get(keyId) ?? 0;
+  const rivals = waited.filter(({ keyId }) => callsOf(keyId) < maxPerKey(bounds));
+  return rivals.every(({ keyId, isBackground }) => {
+    if (isBackground !== served.isBackground) return isBackground;
+    return callsOf(served.keyId) <= callsOf(keyId);
+  });
+}
+
+test('whatever comes, the limits hold, no connection that may be used is idle, and turns are fair', async () => {
+  await fc.assert(
+    fc.asyncProperty(limits, steps, async (bounds, all) => {
+      const world = new World(bounds);
+      for (const step of all) {
+        const before = world.inFlight();
+        const waited = world.waiting();
+        const ended = step.does === 'release' ? before[step.which % Math.max(1, before.length)] : undefined;
+        if (step.does === 'acquire') await world.acquire(step.keyId, step.isBackground);
+        else await world.release(ended);
+        const stillFlying = before.filter((call) => call !== ended);
+        const flying = new Map(KEYS.map((id) => [id, stillFlying.filter(({ keyId }) => keyId === id).length]));
+        const served = world.inFlight().filter((call) => !before.includes(call));
+        expect(served.length).toBeLessThanOrEqual(1);
+        expect(served.every((call) => isFair(call, waited, flying, bounds))).toBe(true);
+        expect(isInOrder(world, bounds)).toBe(true);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
