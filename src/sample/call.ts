@@ -1,24 +1,8 @@
 /** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
 import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
 import { BASE62, Random } from './random.ts';
-import {
-  ACCOUNTS,
-  BUYER_ROLES,
-  CARD_TEMPLATES,
-  type CardTemplate,
-  CURRENCIES,
-  type Facts,
-  FAMILY_NAMES,
-  GIVEN_NAMES,
-  MAKESHIFTS,
-  MONTHS,
-  RIVALS,
-  type SPECIAL_LINES,
-  SYSTEMS,
-  type Vendor,
-  VENDORS,
-  WEEKDAYS,
-} from './vocabulary.ts';
+import { ACCOUNTS, CARD_TEMPLATES, CURRENCIES, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
+import type { CardTemplate, Facts, SPECIAL_LINES, Vendor } from './vocabulary.ts';
 
 interface Person {
   readonly name: string;
@@ -151,7 +135,7 @@ export function createCall(context: CallContext, index: number): Call {
   const jitterMs = new Random(seed, 'time of', twin).int(0, Math.round(4 * gapMs));
   const [name, domainName] = random.pick(ACCOUNTS);
   const domain = `${domainName}.example`;
-  const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(BUYER_ROLES) });
+  const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(WORDS.roles) });
   const transcript = createTranscriptShape(random, SHOWCASES[index] ?? null);
   const id = `ev_${random.text(BASE62, 18)}`;
   const unfinished = EVALUATION_STATES.filter((state) => state !== 'COMPLETED');
@@ -226,7 +210,7 @@ export function createFacts(call: Call): { facts: Facts; yearlyNet: number; curr
   const { vendor } = call.workspace;
   const [buyer, colleague] = call.buyers;
   const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
-  const pain = random.pick(vendor.pains);
+  const pain = random.pick(WORDS.pains);
   const seats = random.int(3, 40) * 10;
   const discountPercent = random.int(2, 8) * 2.5;
   const currency = random.pick(CURRENCIES);
@@ -239,15 +223,15 @@ export function createFacts(call: Call): { facts: Facts; yearlyNet: number; curr
     colleague: colleague.givenName,
     account: call.account.name,
     product: vendor.product,
-    module: vendor.modules,
+    module: WORDS.modules,
     unit: vendor.unit,
-    system: random.pick(SYSTEMS),
-    rival: random.pick(RIVALS),
-    tool: random.pick(MAKESHIFTS),
+    system: random.pick(WORDS.systems),
+    rival: random.pick(WORDS.rivals),
+    tool: random.pick(WORDS.tools),
     reference,
     pain,
     pain_cap: pain.charAt(0).toUpperCase() + pain.slice(1),
-    outcome: random.pick(vendor.outcomes),
+    outcome: random.pick(WORDS.outcomes),
     seats: thousands(seats),
     price: money(vendor.unitPrice),
     total: money(yearlyTotal),
@@ -256,9 +240,9 @@ export function createFacts(call: Call): { facts: Facts; yearlyNet: number; curr
     budget: money(Math.round((yearlyNet * (0.7 + random.next() * 0.25)) / 1000) * 1000),
     cost_low: String(random.int(18, 29)),
     cost_high: String(random.int(31, 48)),
-    month: random.pick(MONTHS),
-    weekday: random.pick(WEEKDAYS),
-    time: random.pick(['nine thirty', 'ten', 'two in the afternoon']),
+    month: random.pick(WORDS.months),
+    weekday: random.pick(WORDS.weekdays),
+    time: random.pick(WORDS.times),
   };
   return { facts, yearlyNet, currency: currency.code };
 }

@@ -9,7 +9,7 @@ import {
   type SampleWorkspace,
 } from './call.ts';
 import { BASE62, type Random } from './random.ts';
-import { CALL_SOURCES, type CardTemplate, type Criterion, FALLBACK_CARD, fill, type Section } from './vocabulary.ts';
+import { type CardTemplate, type Criterion, FALLBACK_CARD, fill, type Section } from './vocabulary.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -30,7 +30,7 @@ export function createEvaluation(call: Call): EvaluationRecord {
     scorecardRef: { id: call.scorecard?.id ?? null, name: call.scorecard?.name ?? FALLBACK_CARD.name },
     createdAtMs: call.createdAtMs,
     durationSeconds: call.durationSeconds,
-    source: random.pick(CALL_SOURCES),
+    source: random.pick(['zoom', 'gong', 'teams', 'upload', null]),
     evaluatee: {
       ...(seller.publishesUserId ? { userId: seller.userId } : {}),
       displayName: seller.name,

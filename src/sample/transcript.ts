@@ -2,16 +2,7 @@
 import type { TranscriptRecord } from '../domain/records.ts';
 import { type Call, createFacts } from './call.ts';
 import type { Random } from './random.ts';
-import {
-  BACKCHANNEL,
-  CLOSING,
-  type Exchange,
-  EXCHANGES,
-  type Facts,
-  fill,
-  OPENING,
-  SPECIAL_LINES,
-} from './vocabulary.ts';
+import { DIALOGUE, type Exchange, type Facts, fill, SPECIAL_LINES } from './vocabulary.ts';
 
 /** The interface allows no more, and the one huge transcript comes close to it. */
 const HUGE_BODY_BYTES = 2_000_000;
@@ -53,13 +44,13 @@ const PAUSE_MS = 400;
 /** Makes exactly as many turns as the call's shape says, ending with a goodbye. */
 function converse(call: Call, facts: Facts, random: Random): readonly SpokenTurn[] {
   const { turnCount, flavour } = call.transcript;
-  const asides = [...BACKCHANNEL, ...SPECIAL_LINES[flavour], ...SPECIAL_LINES[flavour]];
-  const budget = turnCount - CLOSING.length;
-  const lines = [...OPENING];
+  const asides = [...DIALOGUE.asides, ...SPECIAL_LINES[flavour], ...SPECIAL_LINES[flavour]];
+  const budget = turnCount - DIALOGUE.closing.length;
+  const lines = [...DIALOGUE.opening];
   let deck: readonly Exchange[] = [];
   while (lines.length < budget) {
     // Every exchange comes once before any comes again.
-    if (deck.length === 0) deck = random.shuffled(EXCHANGES);
+    if (deck.length === 0) deck = random.shuffled(DIALOGUE.exchanges);
     const [exchange = [], ...others] = deck;
     const isAside = random.chance(0.14) || lines.length + exchange.length > budget;
     lines.push(...(isAside ? [random.pick(asides)] : exchange));
@@ -70,7 +61,7 @@ function converse(call: Call, facts: Facts, random: Random): readonly SpokenTurn
     B: call.buyers[0].name,
     C: call.buyers[1].name,
   };
-  const spoken = [...lines, ...CLOSING].map((line) => ({
+  const spoken = [...lines, ...DIALOGUE.closing].map((line) => ({
     speaker: speakers[line.charAt(0)] ?? '',
     text: fill(line.slice(2), facts, random),
   }));

@@ -45,21 +45,27 @@ export const FAMILY_NAMES = parseNames(`
 Raman, Okafor, Lindqvist, Nguyen, Costa, O'Brien, Moreau, Tanaka, Müller/mueller, Petrov, Adeyemi, van der Berg, Kowalska,
 Haddad, Yamamoto, Reyes
 `);
-export const BUYER_ROLES = parseItems('VP Operations, Head of Finance, Director of IT, Procurement Lead, CFO, COO');
 /** Companies on the buying side. */
 export const ACCOUNTS = parseNames(`
 Harbor & Pine Foods/harborpine, Kestrel Aviation, Bluewater Hotels, Ostrava Steelworks, Café Anatolia/cafeanatolia,
 Greenfield Co-op, Tilbury Engineering, Arden & Wolfe LLP/ardenwolfe, Vantage Insurance, Nimbus Robotics,
 Société Laurent/laurent, Saffron Retail, Juniper Health, Polar Ice Cream
 `);
-export const CALL_SOURCES = ['zoom', 'gong', 'teams', 'google_meet', 'upload', null] as const;
-export const MONTHS = parseItems('January, March, June, September, November');
-export const WEEKDAYS = parseItems('Monday, Tuesday, Wednesday, Thursday, Friday');
-/** Systems that buyers have already. */
-export const SYSTEMS = parseItems('Salesforce, SAP, Okta, Workday, Snowflake, ServiceNow');
-export const RIVALS = parseItems('Chartwell, Plotline, Quantboard, Sentrium');
-/** Tools that buyers make do with today. */
-export const MAKESHIFTS = ['spreadsheets', 'a shared inbox and a whiteboard', 'exports and a macro'] as const;
+export const WORDS = {
+  months: parseItems('January, March, June, September, November'),
+  weekdays: parseItems('Monday, Tuesday, Wednesday, Thursday, Friday'),
+  times: parseItems('nine thirty, ten, two in the afternoon'),
+  roles: parseItems('VP Operations, Head of Finance, Director of IT, Procurement Lead, CFO, COO'),
+  modules: parseItems('the live board, early alerts, scheduled reports, the mobile app, the audit log'),
+  systems: parseItems('Salesforce, SAP, Okta, Workday, Snowflake, ServiceNow'),
+  rivals: parseItems('Chartwell, Plotline, Quantboard, Sentrium'),
+  /** Tools that buyers make do with today. */
+  tools: parseItems('spreadsheets, a shared inbox and a whiteboard, exports and a macro'),
+  pains: parseItems(
+    'three teams report three different numbers, every report is rebuilt by hand, overtime is keyed in twice and is still wrong, two people watch four thousand alerts a week',
+  ),
+  outcomes: parseItems('one agreed number, a response time under thirty minutes, every month closed in a day'),
+};
 export const CURRENCIES = [
   { sign: '$', code: 'USD' },
   { sign: '€', code: 'EUR' },
@@ -72,48 +78,13 @@ export interface Vendor {
   readonly product: string;
   readonly unit: string;
   readonly unitPrice: number;
-  readonly modules: readonly string[];
-  readonly pains: readonly string[];
-  readonly outcomes: readonly string[];
 }
 
 export const VENDORS: readonly Vendor[] = [
-  {
-    domain: 'northbeam.example',
-    product: 'Northbeam',
-    unit: 'seats',
-    unitPrice: 68,
-    modules: ['forecast boards', 'pipeline alerts', 'scheduled reports'],
-    pains: ['three teams report three different revenue numbers', 'every board pack is rebuilt by hand'],
-    outcomes: ['one agreed revenue number', 'a forecast within five percent'],
-  },
-  {
-    domain: 'heliofreight.example',
-    product: 'Helio Dispatch',
-    unit: 'vehicles',
-    unitPrice: 41,
-    modules: ['live routing', 'proof of delivery', 'dock scheduling'],
-    pains: ['dispatchers replan the whole day by phone before nine', 'we drive about a fifth of our miles empty'],
-    outcomes: ['late loads under three percent', 'eleven percent fewer empty miles'],
-  },
-  {
-    domain: 'castella.example',
-    product: 'Castella Guard',
-    unit: 'endpoints',
-    unitPrice: 9,
-    modules: ['managed detection', 'phishing drills', 'device control'],
-    pains: ['two people watch four thousand alerts a week', 'the service desk resets forty passwords a day'],
-    outcomes: ['a response time under thirty minutes', 'every laptop accounted for'],
-  },
-  {
-    domain: 'meridianpay.example',
-    product: 'Meridian',
-    unit: 'employees',
-    unitPrice: 14,
-    modules: ['time capture', 'the employee app', 'statutory filing'],
-    pains: ['we correct about thirty payslips every single month', 'overtime is keyed in twice and is still wrong'],
-    outcomes: ['payroll closed in one day', 'fewer than two corrections a month'],
-  },
+  { domain: 'northbeam.example', product: 'Northbeam', unit: 'seats', unitPrice: 68 },
+  { domain: 'heliofreight.example', product: 'Helio Dispatch', unit: 'vehicles', unitPrice: 41 },
+  { domain: 'castella.example', product: 'Castella Guard', unit: 'endpoints', unitPrice: 9 },
+  { domain: 'meridianpay.example', product: 'Meridian', unit: 'employees', unitPrice: 14 },
 ];
 
 /** One thing that a scorecard asks of a call, and what a coach writes about it. */
@@ -138,69 +109,65 @@ function parseScript(script: string): readonly (readonly string[])[] {
   return paragraphs.map((paragraph) => paragraph.split('\n'));
 }
 
+/** Per criterion: its section, id and name; description; comments on a good and on a poor call; tip. */
 const CRITERIA = parseScript(`
-sets_agenda / Sets a shared agenda
+opening / sets_agenda / Sets a shared agenda
 States the purpose and the time, and asks the buyer what they would add.
 Agreed the agenda in the first two minutes and made room for what {buyer} wanted to add.
 Went straight into the product; {buyer} only raised pricing near the end because nobody had asked.
 Open with purpose, time and outcome, then ask what would make the meeting worth it for them.
 
-uncovers_pain / Uncovers the underlying problem
+discovery / uncovers_pain / Uncovers the underlying problem
 Goes past the first answer to what causes the problem and whom it hurts.
 Got to the point that {pain} and stayed with it for four questions.
 {buyer} hinted that {pain}, and the call moved on to the demo.
 Ask for the last time it went wrong, then what it led to, before you show anything.
 
-decision_process / Maps the decision process
+discovery / decision_process / Maps the decision process
 Names who decides, who influences, and the steps up to a signature.
 Established that {colleague} holds the budget and when to bring the contract.
 It stayed open who signs; {colleague} was on the call and never asked.
 Ask how the last purchase of this size was decided, step by step.
 
-links_to_need / Links what is shown to a stated need
+value / links_to_need / Links what is shown to a stated need
 Every part that is shown answers something that the buyer said.
 Showed {module} right after {buyer} had described the problem that it solves.
 Spoke for {6-11} minutes without a question.
 Before each screen say the sentence of theirs that it answers.
 
-explores_objection / Explores before answering
+objections / explores_objection / Explores before answering
 Asks what is behind an objection before replying to it.
 Asked whether it was price, effort or doubt, and got a straight answer.
 Answered the comparison with {rival} with a list of features.
 Reply to each objection with one question first.
 
-frames_value_first / Frames value before price
+pricing / frames_value_first / Frames value before price
 The price comes after the cost of the problem is known.
 Set {net} a year against the cost that {buyer} had named.
 Gave {price} a month within five minutes, with nothing beside it.
 Restate their number before you say yours.
 
-books_next_meeting / Books the next meeting
+next_steps / books_next_meeting / Books the next meeting
 Date, people and purpose are agreed before the call ends.
 Booked {weekday} at {time} with the three people who matter.
 Ended with a promise to send something over.
 Open the calendar while they are still on the line.
-`).map(([heading = '', description = '', good = '', poor = '', tip = '']): Criterion => {
-  const [id = '', name = ''] = heading.split(' / ');
-  return { id, name, description, good, poor, tip };
+`).map(([heading = '', description = '', good = '', poor = '', tip = '']) => {
+  const [sectionKey = '', id = '', name = ''] = heading.split(' / ');
+  return { sectionKey, criterion: { id, name, description, good, poor, tip } };
 });
 
-function section(key: string, name: string, question: string, ...ids: readonly string[]): Section {
-  return { key, name, question, criteria: CRITERIA.filter(({ id }) => ids.includes(id)) };
+function section(key: string, name: string, question: string): Section {
+  const criteria = CRITERIA.filter(({ sectionKey }) => sectionKey === key).map(({ criterion }) => criterion);
+  return { key, name, question, criteria };
 }
 
-const opening = section('opening', 'Opening', 'What has changed at {account} since we last spoke?', 'sets_agenda');
-const discovery = section(
-  'discovery',
-  'Discovery',
-  'What does it cost you when {pain}?',
-  'uncovers_pain',
-  'decision_process',
-);
-const value = section('value', 'Value', 'How does this compare with {tool}?', 'links_to_need');
-const objections = section('objections', 'Objections', 'What did you like about {rival}?', 'explores_objection');
-const pricing = section('pricing', 'Pricing', 'What would make it an easy yes?', 'frames_value_first');
-const nextSteps = section('next_steps', 'Next steps', 'What could you get me by {weekday}?', 'books_next_meeting');
+const opening = section('opening', 'Opening', 'What has changed at {account} since we last spoke?');
+const discovery = section('discovery', 'Discovery', 'What does it cost you when {pain}?');
+const value = section('value', 'Value', 'How does this compare with {tool}?');
+const objections = section('objections', 'Objections', 'What did you like about {rival}?');
+const pricing = section('pricing', 'Pricing', 'What would make it an easy yes?');
+const nextSteps = section('next_steps', 'Next steps', 'What could you get me by {weekday}?');
 
 /** A scorecard that every workspace has, and how its criteria are scored. */
 export interface CardTemplate {
@@ -224,14 +191,16 @@ export const CARD_TEMPLATES = [
  */
 export type Exchange = readonly string[];
 
-export const OPENING = parseScript(`
+/** A call opens and closes with these lines; the exchanges between come in any order. */
+export const DIALOGUE = {
+  opening: parseScript(`
 S Hi {buyer}, thanks for making the time today. Can you hear me all right?
 B Loud and clear. How are you, {seller}?
 S Doing well. I would like to hear where things stand at {account}, show you the part of {product} that fits, and agree whether a next step makes sense. Anything you would add?
 B I would add pricing. {colleague} will ask me about it the minute I hang up.
 C Hello, {colleague} here, sorry I am late. The other meeting ran over.
-`).flat();
-export const EXCHANGES = parseScript(`
+`).flat(),
+  exchanges: parseScript(`
 S So tell me what made you take this call now rather than six months ago.
 B Honestly, {pain}. It came up in the last leadership meeting and it landed on my desk.
 
@@ -242,10 +211,6 @@ B [Nothing happens. It waits.|We guess.|I do it myself on a Sunday night.]
 
 S If you had to put a number on it, what does that cost you in a month?
 B We looked at it. Somewhere between {cost_low} and {cost_high} thousand, if you count the rework.
-
-S Besides yourself, who needs to be comfortable with a decision like this?
-B {colleague} for the budget, and IT for the security review.
-C I will want to see the contract before anyone signs anything.
 
 S Let me share my screen. This is {module} with data that looks like yours. Can you see it?
 B Yes, I see it. The [font is small|picture is a bit blurry|left half is cut off], but go on.
@@ -265,8 +230,8 @@ B So what does it cost?
 S For {seats} {unit} the list price is {price} a month each, so about {total} a year.
 B That is more than I hoped.
 S With an annual prepayment I can take {discount} percent off, which brings you to {net} a year.
-`);
-export const CLOSING = parseScript(`
+`),
+  closing: parseScript(`
 S Let me play back what I heard. {pain_cap}, you want {outcome}, and it has to run by {month}. Did I miss anything?
 B No, that is it. And {colleague} wants the contract early.
 S As a next step I suggest a working session with your IT on {weekday} at {time}, with {system} on the table.
@@ -275,16 +240,17 @@ S Then thank you both. You have my notes in your inbox by [five|six|tomorrow at 
 B Thanks, {seller}. Speak on {weekday}.
 S Speak then. Bye.
 B Bye.
-`).flat();
-/** Short answers that fall in between. */
-export const BACKCHANNEL: Exchange = [
-  'B Right.',
-  'B Mm-hm.',
-  'S Got it.',
-  'C Sure.',
-  'S That makes sense.',
-  'C One second, I was on mute. Yes, agreed.',
-];
+`).flat(),
+  /** Short answers that fall in between. */
+  asides: parseScript(`
+B Right.
+S Got it.
+C Sure.
+S That makes sense.
+C One second, I was on mute. Yes, agreed.
+`).flat(),
+};
+
 /** Lines for the calls that have them; the odd characters are as broken recorders leave them. */
 export const SPECIAL_LINES = {
   plain: [],
