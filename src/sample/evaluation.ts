@@ -208,18 +208,25 @@ function createCoachingPlan(
   const ranked = scored.toSorted((a, b) => b.score - a.score);
   const weakest = ranked.at(-1);
   if (weakest === undefined) throw new RangeError('a scorecard has at least one criterion');
-  const { name, description, section, comment, tip } = weakest;
-  const named = (entry: ScoredCriterion) => ({ name: entry.name, comment: entry.comment });
+  const { name, description, section, tip } = weakest;
+  // The weakest of a good call is good too: then there is only the tip to give.
+  const toImprove = (entry: ScoredCriterion): string => (isStrong(entry) ? entry.tip : entry.comment);
   return {
     focusArea: {
-      biggestImprovementOpportunity: `${name}. ${comment}`,
+      biggestImprovementOpportunity: `${name}. ${toImprove(weakest)}`,
       recommendation: `Work on ${section.name.toLowerCase()} next. ${description}`,
       tryThis: tip,
       questionSuggestions: [say(section.question)],
     },
     // After a weak call the list of strengths may be short, or empty.
-    strengths: ranked.slice(0, 2).filter(isStrong).map(named),
-    areasForImprovement: ranked.slice(-2).toReversed().map(named),
+    strengths: ranked
+      .slice(0, 2)
+      .filter(isStrong)
+      .map((entry) => ({ name: entry.name, comment: entry.comment })),
+    areasForImprovement: ranked
+      .slice(-2)
+      .toReversed()
+      .map((entry) => ({ name: entry.name, comment: toImprove(entry) })),
   };
 }
 
