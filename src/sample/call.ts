@@ -2,39 +2,15 @@
 import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
 import { BASE62, Random } from './random.ts';
 import { ACCOUNTS, CARD_TEMPLATES, CURRENCIES, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
-import type { CardTemplate, Facts, SPECIAL_LINES, Vendor } from './vocabulary.ts';
+import type { CardTemplate, Facts, SPECIAL_LINES } from './vocabulary.ts';
 
-interface Person {
-  readonly name: string;
-  readonly givenName: string;
-  readonly email: string;
-}
-export interface Buyer extends Person {
-  readonly role: string;
-}
-/** Someone who sells, and whose calls are evaluated. The optional members are absent for some, as the interface allows. */
-interface Seller extends Person {
-  readonly userId: string;
-  readonly publishesUserId: boolean;
-  readonly avatar?: string | null;
-}
-export interface SampleScorecard {
-  readonly id: string;
-  readonly name: string;
-  readonly template: CardTemplate;
-  /** The rubric is gone, though older evaluations still refer to it. */
-  readonly retired: boolean;
-}
-export interface SampleWorkspace {
-  readonly id: string;
-  readonly vendor: Vendor;
-  readonly sellers: readonly Seller[];
-  readonly managerId: string;
-  readonly scorecards: readonly SampleScorecard[];
-}
+export type SampleWorkspace = ReturnType<typeof createWorkspaces>[number];
+export type SampleScorecard = SampleWorkspace['scorecards'][number];
+export type Call = ReturnType<typeof createCall>;
+export type Buyer = Call['buyers'][number];
 
 /** Makes the four workspaces of a seed, always the same ones whatever the number of evaluations. */
-export function createWorkspaces(seed: number): readonly SampleWorkspace[] {
+export function createWorkspaces(seed: number) {
   return VENDORS.map((vendor) => {
     const random = new Random(seed, 'workspace', vendor.domain);
     return {
@@ -48,13 +24,14 @@ export function createWorkspaces(seed: number): readonly SampleWorkspace[] {
 }
 
 /** Makes somebody at the company that owns `domain`. */
-export function createPerson(random: Random, domain: string): Person {
+export function createPerson(random: Random, domain: string) {
   const [givenName, givenAddress] = random.pick(GIVEN_NAMES);
   const [familyName, familyAddress] = random.pick(FAMILY_NAMES);
   return { name: `${givenName} ${familyName}`, givenName, email: `${givenAddress}.${familyAddress}@${domain}` };
 }
 
-function createSeller(random: Random, domain: string): Seller {
+/** Makes someone who sells, and whose calls are evaluated. The interface allows that some members are absent. */
+function createSeller(random: Random, domain: string) {
   const userId = `usr_${random.text(BASE62, 14)}`;
   const url = `https://avatars.${domain}/${userId}.png`;
   return {
@@ -65,9 +42,12 @@ function createSeller(random: Random, domain: string): Seller {
   };
 }
 
-/** New ids are UUIDs; the last current card still has an id of the old form. One more card is retired. */
-function createScorecards(random: Random): readonly SampleScorecard[] {
-  const current = CARD_TEMPLATES.map((template, index) => ({
+/**
+ * New ids are UUIDs; the last current card still has an id of the old form. One more card is retired: its rubric is gone,
+ * though older evaluations still refer to it.
+ */
+function createScorecards(random: Random) {
+  const current = CARD_TEMPLATES.map((template: CardTemplate, index) => ({
     id: index === CARD_TEMPLATES.length - 1 ? `sc_${random.text(BASE62, 12)}` : random.uuid(),
     name: template.name,
     template,
@@ -90,26 +70,6 @@ export interface TranscriptShape {
   readonly turnCount: number;
 }
 
-export interface Call {
-  readonly id: string;
-  readonly workspace: SampleWorkspace;
-  readonly state: EvaluationState;
-  readonly createdAtMs: number;
-  readonly durationSeconds: number | null;
-  readonly kind: (typeof CALL_KINDS)[number];
-  readonly seller: Seller;
-  readonly account: { readonly name: string; readonly domain: string };
-  /** At least two; only the first two of them speak. */
-  readonly buyers: readonly [Buyer, Buyer, ...Buyer[]];
-  readonly scorecard: SampleScorecard | null;
-  readonly transcript: TranscriptShape;
-  readonly hasInsights: boolean;
-  /** Made plain and whole, for the ready-made example requests. */
-  readonly isShowcase: boolean;
-  /** The randomness of one part of the call, which is the same whenever it is made. */
-  readonly random: (part: string) => Random;
-}
-
 /** What all calls of a sample have in common. */
 export interface CallContext {
   readonly seed: number;
@@ -126,34 +86,40 @@ const SHOWCASES: readonly TranscriptFormat[] = ['speaker_text', 'webvtt'];
 const TIE_EVERY = 61;
 
 /** Makes the call number `index`, from 0, newest first but for some hours of chance. */
-export function createCall(context: CallContext, index: number): Call {
+export function createCall(context: CallContext, index: number) {
   const { seed, nowMs, gapMs } = context;
+  /** Made plain and whole, for the ready-made example requests. */
   const isShowcase = index < SHOWCASES.length;
   const random = new Random(seed, 'call', index);
   const twin = index % TIE_EVERY === TIE_EVERY - 1 ? index - 1 : index;
   const workspace = workspaceOf(context, twin);
   const jitterMs = new Random(seed, 'time of', twin).int(0, Math.round(4 * gapMs));
   const [name, domainName] = random.pick(ACCOUNTS);
-  const domain = `${domainName}.example`;
-  const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(WORDS.roles) });
+  const account = { name, domain: `${domainName}.example` };
   const transcript = createTranscriptShape(random, SHOWCASES[index] ?? null);
   const id = `ev_${random.text(BASE62, 18)}`;
   const unfinished = EVALUATION_STATES.filter((state) => state !== 'COMPLETED');
+  const state: EvaluationState = isShowcase || random.chance(0.88) ? 'COMPLETED' : random.pick(unfinished);
+  const buyer = () => ({ ...createPerson(random, account.domain), role: random.pick(WORDS.roles) });
   return {
     id,
     workspace,
-    state: isShowcase || random.chance(0.88) ? 'COMPLETED' : random.pick(unfinished),
+    account,
+    transcript,
+    isShowcase,
     createdAtMs: nowMs - HOUR_MS - Math.round(twin * gapMs) - jitterMs,
+    state,
     durationSeconds: isShowcase || random.chance(0.95) ? durationSecondsOf(random, transcript.turnCount) : null,
     kind: random.pick(CALL_KINDS),
     seller: random.pick(workspace.sellers),
-    account: { name, domain },
-    buyers: [buyer(), buyer(), ...Array.from({ length: random.int(0, 3) }, buyer)],
+    /** These two are heard in the transcript. */
+    buyers: [buyer(), buyer()] as const,
+    /** They were only invited. */
+    guests: Array.from({ length: random.int(0, 3) }, buyer),
     scorecard: chooseScorecard(random, workspace, isShowcase),
-    transcript,
     hasInsights: isShowcase || random.chance(0.97),
-    isShowcase,
-    random: (part) => new Random(seed, part, id),
+    /** The randomness of one part of the call, which is the same whenever the part is made. */
+    random: (part: string) => new Random(seed, part, id),
   };
 }
 

@@ -52,7 +52,7 @@ function createShare(random: Random, call: Call): Pick<EvaluationRecord, 'shareL
   return random.pick([{ shareLink: active }, { shareLink: deactivated }, { shareLink: null }, {}]);
 }
 
-/** The two who are heard in the transcript, those who were only invited, and at times a colleague or someone unknown. */
+/** Everybody on the call or invited, and at times a colleague of the seller or someone unknown. */
 function createPeople(random: Random, call: Call): EvaluationRecord['people'] {
   const guest = ({ name, email }: Buyer, spoke: boolean): EvaluationRecord['people'][number] => {
     const attended = spoke || random.chance(0.5);
@@ -66,7 +66,8 @@ function createPeople(random: Random, call: Call): EvaluationRecord['people'] {
   const { name, email } = call.seller;
   const people = [
     { name, email, spoke: true, attended: true },
-    ...call.buyers.map((buyer, at) => guest(buyer, at < 2)),
+    ...call.buyers.map((buyer) => guest(buyer, true)),
+    ...call.guests.map((buyer) => guest(buyer, false)),
   ];
   if (random.chance(0.15)) {
     const colleague = createPerson(random, call.workspace.vendor.domain);
@@ -109,7 +110,7 @@ export function createDealInsights(call: Call): DealInsightsRecord {
       stage: random.pick(['discovery', 'evaluation', 'proposal', 'negotiation', 'verbal commit']),
       amount: { value: yearlyNet, currency, per: 'year' },
       winProbability: random.int(15, 90) / 100,
-      stakeholders: call.buyers.map(({ name, role }) => ({
+      stakeholders: [...call.buyers, ...call.guests].map(({ name, role }) => ({
         name,
         role,
         sentiment: random.pick(['positive', 'neutral', 'sceptical', null]),
