@@ -110,7 +110,7 @@ export function list<T>(parseItem: (written: string) => T | null, allowed: strin
   return { schema: parsed(items, (all) => all.map((item) => parseOrThrow(item.trim()))), allowed };
 }
 
-/** The same codec, where null stands for "none". */
+/** The same codec; null means "none". */
 export function optional<T>(codec: Codec<T>): Codec<T | null> {
   return { ...codec, schema: codec.schema.nullable() };
 }

@@ -1,13 +1,13 @@
-/** What is wrong with a configuration: every fault at once, each as the person who wrote it can find it. */
+/** Faults of a configuration, for the person who wrote it: all at once, each with its place and with what was meant. */
 
 export interface ConfigFault {
   /** The environment variable, or the member's path and its file: `server.port (my.yaml)`. */
   readonly name: string;
-  /** The value as it was given, ready to print; never a secret's. Null where nothing was given. */
+  /** The value as it was given, ready to print; never a secret's. Null if nothing was given. */
   readonly given: string | null;
-  /** What exactly is wrong, where there is more to say than that the value is not an allowed one. */
+  /** The exact problem, if there is more to say than that the value is not allowed. */
   readonly problem: string | null;
-  /** What is allowed, or what to do. */
+  /** The allowed values, or the thing to do. */
   readonly allowed: string;
 }
 
@@ -30,10 +30,10 @@ function formatFault({ name, given, problem, allowed }: ConfigFault): string {
 
 const GIVEN_MAX_LENGTH = 120;
 
-/** A written value for a message: quoted, on one line, cut where it is long; a secret's is not shown. */
+/** A written value for a message: quoted, on one line, cut if it is long; a secret is not shown. */
 export function showGiven(written: unknown, secret: boolean): string {
   if (secret && written !== null) return '(a secret, not shown)';
-  // A URL can carry a password even where none belongs.
+  // A URL can carry a password even in a setting that takes none.
   const text = (JSON.stringify(written) ?? 'nothing').replace(/\/\/[^/\s"]*@/g, '//***@');
   return text.length > GIVEN_MAX_LENGTH ? `${text.slice(0, GIVEN_MAX_LENGTH)}...` : text;
 }

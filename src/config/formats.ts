@@ -75,7 +75,7 @@ export function redisUrl(): Codec<string> {
 }
 
 export interface NamedToken {
-  /** Who uses it; goes into the audit. */
+  /** The user of the token; goes into the audit. */
   readonly name: string;
   readonly token: string;
 }

@@ -10,7 +10,7 @@ interface SettingInfo {
   /** Never shown, and can be given in a file named by `<env>_FILE`. */
   readonly secret: boolean;
   readonly allowed: string;
-  /** What the setting does and when to change it, for the reference table. */
+  /** Effect of the setting and when to change it, for the reference table. */
   readonly description: string;
 }
 

@@ -70,7 +70,7 @@ export interface TranscriptShape {
   readonly turnCount: number;
 }
 
-/** What all calls of a sample have in common. */
+/** Common to all calls of a sample. */
 export interface CallContext {
   readonly seed: number;
   readonly nowMs: number;

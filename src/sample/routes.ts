@@ -1,4 +1,4 @@
-/** What the store holds, its addresses, and what each answers from the records. Pure: no sockets. */
+/** The store's records and addresses, and the answer of each address from the records. Pure: no sockets. */
 import { z } from 'zod';
 import { EVALUATION_STATES, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 

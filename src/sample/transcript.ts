@@ -85,7 +85,7 @@ function timed(
 
 type Writer = (turns: readonly SpokenTurn[], random: Random) => string;
 
-/** One turn a line, with or without times; now and then a turn goes on in a second line that names no speaker. */
+/** One turn per line, with or without times; now and then a turn goes on in a second line that names no speaker. */
 const writeSpeakerText: Writer = (turns, random) => {
   const hasTimes = random.chance(0.6);
   return turns
