@@ -1,7 +1,7 @@
 /** For newcomers: the bundled sample store, keys to it, and a line to paste for each endpoint. */
 import { randomBytes } from 'node:crypto';
 import type { IssuedKey, KeyDirectory, Scope } from './keys/key.ts';
-import { createSampleData, createSampleUpstream, type DemoIds } from './sample/index.ts';
+import { createSampleData, type DemoIds, SampleUpstream } from './sample/index.ts';
 
 /** How to reach a store. */
 export interface StoreAddress {
@@ -37,7 +37,7 @@ const SAMPLE_MEDIAN_LATENCY_MS = 120;
 export async function startSampleStore(): Promise<SampleStore> {
   const data = createSampleData({ seed: SAMPLE_SEED, evaluations: SAMPLE_EVALUATIONS });
   const token = randomBytes(24).toString('base64url');
-  const sample = createSampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
+  const sample = new SampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
   const { url } = await sample.listen(0);
   return { url, token, ids: data.demo, close: () => sample.close() };
 }

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import type { KeptConfig } from '../config/kept-files.ts';
-import { reload } from '../config/reload.ts';
+import type { KeptConfig } from '../config/load.ts';
+import { reload } from '../config/effective.ts';
 import {
   announceDemo,
   type DemoAnnouncement,

@@ -1,7 +1,6 @@
 /** A worker: a gateway that the first process starts, reloads and drains. */
 import type { Environment } from '../config/environment.ts';
-import { type KeptFiles, loadKept } from '../config/kept-files.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import type { Gateway, WorkerOptions, Workers } from '../gateway.ts';
 import { createLogger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
