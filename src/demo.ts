@@ -50,7 +50,7 @@ export async function issueDemoKeys(registry: KeyDirectory, ids: DemoIds): Promi
   };
 }
 
-/** What `evalgate serve` prints about the sample. */
+/** The lines that `evalgate serve` prints about the sample. */
 export function announceDemo(keys: DemoKeys, ids: DemoIds, publicUrl: string): DemoAnnouncement {
   const v1Key = keys.v1.token;
   const v2Key = keys.v2.token;

@@ -77,7 +77,7 @@ export interface WorkerOptions {
   readonly sample: (StoreAddress & { readonly keys: readonly ImportedKey[] }) | null;
 }
 
-/** What a worker knows of all workers of its gateway. */
+/** How all workers of a gateway are doing, for each of them. */
 export interface Workers {
   /** How many are ready, of how many there are to be, since when (Unix milliseconds). */
   status(): { readonly ready: number; readonly wanted: number; readonly sinceMs: number };
@@ -125,7 +125,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   return gateway;
 }
 
-/** What the gateway is made of; made once, when it starts. */
+/** The parts of a gateway; made once, when it starts. */
 interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
@@ -359,7 +359,7 @@ class RunningGateway implements Gateway {
   }
 }
 
-/** What this process counts and remembers of its reads and store calls, for the admin listener. */
+/** Counts of this process's reads and store calls, for the admin listener. */
 function createStats(clock: Clock) {
   return {
     cacheCounters: createCacheCounters(),

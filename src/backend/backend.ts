@@ -63,7 +63,7 @@ export interface BackendOptions {
   readonly logger: Logger;
 }
 
-/** What this process reports of itself to the others. */
+/** This process's report of itself to the others. */
 export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 'store'>): InstanceInfo {
   return {
     host: hostname(),

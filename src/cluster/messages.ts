@@ -9,7 +9,7 @@ import { parseImportedKey } from '../keys/schema.ts';
 /** The texts of configuration files, by path. They hold secrets: never passed by arguments or environment variables. */
 export const filesSchema = z.record(z.string(), z.string());
 
-/** What a worker is started with. */
+/** The configuration and the sample that a worker starts with. */
 export const startSchema = z.object({
   /** Variables over those of the environment. */
   env: z.record(z.string(), z.string()),

@@ -56,14 +56,14 @@ class SupervisorLink implements Workers {
   #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now() };
   #gateway: Gateway | null = null;
   #reload: ((files: KeptFiles) => void) | null = null;
-  /** Those of a reload that came before the gateway had started. */
+  /** The files of a reload that came before the gateway had started. */
   #waitingFiles: KeptFiles | null = null;
   #lastId = 0;
 
   constructor() {
     process.on('message', (received: unknown) => {
       const message = readToWorker(received);
-      if (message !== null) void this.#onMessage(message);
+      if (message !== null) this.#onMessage(message);
     });
   }
 
@@ -107,7 +107,7 @@ class SupervisorLink implements Workers {
     });
   }
 
-  async #onMessage(message: ToWorker): Promise<void> {
+  #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case 'start':
         this.#start.resolve(message.payload);
@@ -126,7 +126,7 @@ class SupervisorLink implements Workers {
         this.#status = message.status;
         break;
       case 'send-metrics':
-        await this.#sendMetrics(message.id);
+        void this.#sendMetrics(message.id);
         break;
       case 'all-metrics':
         this.#metricsRequests.get(message.id)?.(message.text);
