@@ -251,7 +251,9 @@ class Api {
       // Read inside the try: a connection may break off in the middle of an answer.
       const text = await response.text();
       if (![200, 304, 404].includes(status)) return { status, headers, reason: `${status} ${text}`.trim() };
-      return { status, headers, body: status === 200 ? JSON.parse(text) : null, atMs, reason: null };
+      const body = status === 200 ? parseJson(text) : null;
+      if (body === undefined) return { status, headers, reason: '200 without JSON: is this the address of evalgate?' };
+      return { status, headers, body, atMs, reason: null };
     } catch (error) {
       // fetch has the error of the connection as its cause.
       const cause = error.cause ?? error;
@@ -267,6 +269,14 @@ class Api {
     if (value === null) return null;
     const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - this.#options.now();
     return Number.isNaN(ms) ? null : Math.max(0, ms);
+  }
+}
+
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

@@ -277,6 +277,10 @@ describe('as a program', () => {
     expect((await run(publicUrl, '--help')).stdout).toMatch(
       /^usage: .+ --state FILE \[--workspace UUID\] \[--full\]\n/,
     );
+    const page = await listenOnLoopback(createServer((_, response) => response.end('<html>')));
+    const { stderr } = await run(page.url, '--state', file);
+    await page.close();
+    expect(stderr).toBe('/v2/key: 200 without JSON: is this the address of evalgate?\n');
     const elsewhere = await run(`${publicUrl}/elsewhere`, '--workspace', WORKSPACE_A, '--state', file);
     expect(elsewhere.stderr).toMatch(/^\/v2\/key was answered with 40\d/);
   });
