@@ -5,7 +5,7 @@
  */
 import type { AdminMiddleware } from './context.ts';
 import { AdminError } from './errors.ts';
-import { isLoopback } from '../config/addresses.ts';
+import { isLoopback } from '../config/formats.ts';
 import { bare, hostnameOf, isAddress } from './host.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */

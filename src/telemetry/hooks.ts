@@ -45,8 +45,8 @@ export function storeHooks({ logger, metrics, health, cacheCounters, clock }: Ho
         const { resource, outcome, durationMs } = call;
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
-        // A call that the gateway held back was none; an absent record is read as `notFound`.
-        if (resource !== 'apiKey' && outcome !== 'overloaded') {
+        // An absent record is read as `notFound`.
+        if (resource !== 'apiKey') {
           cacheCounters.countStoreCall(outcome === 'absent' ? 'notFound' : resource);
         }
         storeHealth.onCall(call);
