@@ -24,8 +24,8 @@ interface SampleOptions {
 export function sampleUpstreamCommand(): Command {
   const command = makeCommand({
     name: 'sample-upstream',
-    summary: 'run the bundled sample store alone',
-    details: `It asks for the bearer token of UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE, and for "${DEFAULT_TOKEN}" where neither is set.`,
+    summary: 'run the bundled sample store by itself',
+    details: `It requires the bearer token of UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE, or "${DEFAULT_TOKEN}" if neither is set.`,
     examples: [
       'evalgate sample-upstream',
       'evalgate sample-upstream --port 9090 --evaluations 500 --latency 0',
@@ -36,7 +36,7 @@ export function sampleUpstreamCommand(): Command {
     .option('--port <n>', 'port to listen on; 0 takes any free one', integerBetween(0, 65_535), 9090)
     .option('--evaluations <n>', 'how many evaluations it holds', integerBetween(1, 1_000_000), 5000)
     .option('--latency <ms>', 'median latency in milliseconds; 0 is none', integerBetween(0, 60_000), 120)
-    .option('--seed <n>', 'another number, other data', integerBetween(0, 4_294_967_295), 1)
+    .option('--seed <n>', 'seed of the generated data', integerBetween(0, 4_294_967_295), 1)
     .optionsGroup('Faults:');
   for (const { flag, kind, description } of FAULT_OPTIONS) {
     command.addOption(new Option(kind === 'switch' ? flag : `${flag} <${kind}>`, description));

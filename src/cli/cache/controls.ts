@@ -46,7 +46,7 @@ export function ttlCommand(): Command {
     summary: 'show the times in force, set them, go back to the configuration',
     details: [
       'Without a command it shows them, and which of them are not the defaults; --admin and --json work there too.',
-      'What is set rules at once, for stored answers too; with --for it ends by itself.',
+      'A time that is set applies at once, to stored answers too; with --for it ends by itself.',
     ].join('\n'),
     examples: [
       'evalgate cache ttl',
@@ -95,7 +95,7 @@ function setTtlCommand(): Command {
   });
   return command
     .option('--fresh <duration>', 'how long an answer is served as it is', ttl)
-    .option('--stale <duration>', 'how long past that it is served at once while one refresh runs behind', ttl)
+    .option('--stale <duration>', 'how long past that it is served while one refresh runs in the background', ttl)
     .option('--error <duration>', 'how long past that it is served when the store fails', ttl)
     .option(
       '--for <duration>',
@@ -121,7 +121,7 @@ function setTtlCommand(): Command {
 function resetTtlCommand(): Command {
   const command = classCommand({
     name: 'reset',
-    summary: 'let all times of a class be those of the configuration again',
+    summary: 'set all times of a class back to the configuration',
     examples: ['evalgate cache ttl reset list'],
   });
   return command.action((cacheClass: string) => {
@@ -162,8 +162,8 @@ export function maintenanceCommand(): Command {
     name: 'maintenance',
     summary: 'keep every call from the store for a while, in all gateways',
     details: [
-      'While it is on nothing is sent to the store. Copies are served as long as they are usable on error, with no',
-      'refresh behind; what has no copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
+      'While it is on, nothing is sent to the store. Copies are served as long as they are usable on error, without a',
+      'refresh; a read without a copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
       'whether it is on, until when, and who began it; --admin and --json work there too.',
     ].join('\n'),
     examples: [
@@ -206,7 +206,7 @@ function beginMaintenanceCommand(): Command {
 
 function endMaintenanceCommand(): Command {
   const examples = ['evalgate cache maintenance off'];
-  const command = withAdminOption(makeCommand({ name: 'off', summary: 'let the store be asked again', examples }));
+  const command = withAdminOption(makeCommand({ name: 'off', summary: 'end it: the store is called again', examples }));
   return command.action(() => callMaintenance(command, 'DELETE'));
 }
 
@@ -255,11 +255,11 @@ export function purgeCommand(): Command {
     summary: 'purge cached answers by tag',
     details: [
       `Tags: ${TAG_FORM}.`,
-      'A purged evaluation takes along the lists that may hold it, and a purged workspace what is known to be absent;',
+      'A purged evaluation takes along the lists that may hold it, and a purged workspace its not-found entries;',
       'with --exact nothing is taken along. It is in force in every gateway within a second; counting comes after it.',
-      'Hard: what is purged is gone, and the next reader waits for the store.',
-      'Soft: it is stale, and served while one refresh runs behind.',
-      'What empties a class is shown first, and purged after a yes at the terminal or with --yes.',
+      'Hard: the purged entries are gone, and the next reader waits for the store.',
+      'Soft: they are stale, and served while one refresh runs in the background.',
+      'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',
     ].join('\n'),
     examples: [
       'evalgate cache purge --tag evaluation:ev_1',
@@ -274,7 +274,7 @@ export function purgeCommand(): Command {
     .addOption(tags.makeOptionMandatory())
     .addOption(new Option('--mode <mode>', 'how it is purged').choices(PURGE_MODES).default('hard'))
     .option('--exact', 'only these tags: without the lists that may hold a purged evaluation')
-    .option('--dry-run', 'only tell what would be purged')
+    .option('--dry-run', 'only show what would be purged')
     .option('--yes', 'purge without showing it first, whatever it empties')
     .action(() => purge(command));
 }

@@ -49,8 +49,8 @@ export function explainCommand(): Command {
     name: 'explain',
     summary: 'show which cached entry answers a path of the API, and what the next read of it would do',
     details: [
-      'What /v2/calls shows depends on who asks: name a key of the registry, or the workspaces of a key.',
-      'What is in memory, what is under way and why the last read missed is what one gateway process knows.',
+      'The result of /v2/calls depends on the reader: name a key of the registry, or the workspaces of a key.',
+      'Memory, calls under way and the last miss are those of one gateway process.',
     ].join('\n'),
     examples: [
       'evalgate cache explain /v2/calls/ev_1/transcript?page=3',

@@ -1,4 +1,4 @@
-/** What a gateway has done: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
+/** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { callAndPrint, withAdminOption } from '../admin-client.ts';
@@ -118,9 +118,9 @@ export function topCommand(): Command {
     name: 'top',
     summary: 'show the keys and routes for which the store had to work most',
     details: [
-      'Of one gateway process, and of the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
-      'all together. STORE CALLS counts questions to the store, each once however often it had to be tried; `cache stats`',
-      'counts every call that was sent, retries too, so its numbers can be higher. A searched list is shown by its hash.',
+      'It covers one gateway process and the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
+      'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
+      'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
     ].join('\n'),
     examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
   });
@@ -162,7 +162,7 @@ export function fleetCommand(): Command {
   const command = makeCommand({
     name: 'fleet',
     summary: 'list the gateway processes that serve together',
-    details: 'Those that share a Redis. A process that was killed is listed for ten seconds more.',
+    details: 'They share a Redis. A process that was killed is listed for ten seconds more.',
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   });
   const answer = z.looseObject({ members: z.array(instanceSchema) });

@@ -1,4 +1,4 @@
-/** One thing that the doctor looked at. */
+/** The result of one check of the doctor, and the comparison of clocks. */
 
 export interface Check {
   readonly name: string;

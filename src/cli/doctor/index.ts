@@ -16,9 +16,9 @@ export function doctorCommand(): Command {
     name: 'doctor',
     summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
     details:
-      'It only reads, but for one name of its own that it writes in Redis and deletes again.\n' +
-      "With --admin it looks at that gateway: its own configuration and readiness, and what this shell's variables say differently.\n" +
-      'The exit status is 1 where something is wrong.',
+      'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
+      "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
+      'The exit status is 1 if something is wrong.',
     examples: [
       'evalgate doctor',
       'evalgate doctor --admin http://gateway-1:8081',

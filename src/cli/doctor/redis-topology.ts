@@ -7,7 +7,7 @@ import type { RedisLook } from './redis-look.ts';
 
 const CLUSTER_SLOTS = 16_384;
 
-/** Of a Redis that can be used. Empty for one without several nodes. Never rejects. */
+/** For a Redis that can be used; empty if it is a single server. Never rejects. */
 export async function checkTopology(
   setting: string,
   url: string,
@@ -20,7 +20,7 @@ export async function checkTopology(
   return [ok('redis', `${setting}: a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
 }
 
-/** The view of the nodes that answer if the whole can't be used; empty if none does. Never rejects. */
+/** For a Redis that can't be used: what its nodes report; empty if none answers. Never rejects. */
 export async function checkBrokenTopology(setting: string, url: string): Promise<readonly Check[]> {
   let address: RedisAddress;
   try {

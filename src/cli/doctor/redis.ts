@@ -19,7 +19,7 @@ const CLOCK_TOLERANCE_MS = 1000;
 
 const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
-/** Of REDIS_URL, and of REDIS_CACHE_URL if it is set. Never rejects. */
+/** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
 export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']): Promise<readonly Check[]> {
   if (url === null) {
     return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
@@ -40,7 +40,7 @@ export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']):
   return [...checks, same];
 }
 
-/** One Redis: its look, or the reason why there is none. */
+/** One Redis: what the doctor read of it, or why it could not. */
 interface Visit {
   readonly role: RedisRole;
   readonly look: RedisLook | null;

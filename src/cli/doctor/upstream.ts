@@ -15,7 +15,7 @@ const LIST_LENGTH = 100;
 const pageSchema = z.object({ items: z.array(z.unknown()), total: z.int().min(0) });
 const errorSchema = z.object({ code: z.string(), message: z.string() });
 
-/** `workspaceId`: the workspace whose records to check; null to check none. */
+/** `workspaceId`: the workspace whose records are checked; null to check none. Never rejects. */
 export async function checkUpstream(
   upstream: Config['upstream'],
   workspaceId: string | null,

@@ -13,7 +13,7 @@ export function importKeysCommand(): Command {
     name: 'import',
     summary: 'take over hashed keys from a file of JSON lines, all or none',
     details: [
-      'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, where they differ from',
+      'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
       'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
       'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
     ].join('\n'),

@@ -32,7 +32,7 @@ export function keysCommand(): Command {
     name: 'keys',
     summary: 'create, list and end API keys',
     details:
-      'With REDIS_URL the commands act on Redis directly: no gateway need run, and those that do hear of it at once.\n' +
+      'With REDIS_URL the commands act on Redis directly: no gateway needs to run, and running ones notice at once.\n' +
       'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
   })
@@ -130,7 +130,7 @@ function createCommand(): Command {
   const command = makeCommand({
     name: 'create',
     summary: 'issue a key and print it, once',
-    details: 'Only the hash of the key is stored: who loses the key needs another.',
+    details: 'Only the hash of the key is stored: a lost key has to be replaced.',
     examples: [
       'evalgate keys create --name "Acme export" --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --scope reports.read',
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
@@ -144,14 +144,14 @@ function createCommand(): Command {
     .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
     .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLifetime)
     .action(async () => {
-      const { workspace, scope, name, perMinute, perHour, expires } = command.opts<CreateOptions>();
+      const { workspace, scope, name, perMinute = null, perHour = null, expires } = command.opts<CreateOptions>();
       const wanted = {
         name,
         workspaceIds: workspace,
         scopes: scope,
-        ...(perMinute === undefined ? {} : { perMinute }),
-        ...(perHour === undefined ? {} : { perHour }),
-        ...(expires === undefined ? {} : { expiresAt: expiryAfter(expires) }),
+        perMinute,
+        perHour,
+        expiresAt: expires === undefined ? null : expiryAfter(expires),
       };
       printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
     });

@@ -1,5 +1,5 @@
 /**
- * Keys in Redis itself, by the rules of the admin listener; no gateway need run. Running gateways hear of every change at
+ * Keys in Redis itself, by the rules of the admin listener; no gateway needs to run. Running gateways notice every change at
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
