@@ -65,14 +65,22 @@ function parsedAddress(setting: string, url: string): RedisAddress {
 async function untilUp(link: RedisLink): Promise<void> {
   if (link.isUp()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const late = (): void => reject(new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
-  const timer = setTimeout(late, ANSWER_WITHIN_MS);
   const ends = [link.onUp(resolve), link.onDown(reject)];
   try {
-    await promise;
+    await within(promise, ANSWER_WITHIN_MS, new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
+  } finally {
+    for (const end of ends) end();
+  }
+}
+
+/** Rejects with `late` if the promise has not settled after `limitMs`. */
+export async function within(awaited: Promise<void>, limitMs: number, late: Error): Promise<void> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(late), limitMs);
+  try {
+    await Promise.race([awaited, tooLate]);
   } finally {
     clearTimeout(timer);
-    for (const end of ends) end();
   }
 }
 

@@ -36,3 +36,15 @@ export interface ClockReading {
 export function readClock(theirsMs: number, sentAtMs: number, answeredAtMs: number): ClockReading {
   return { offsetMs: (sentAtMs + answeredAtMs) / 2 - theirsMs, uncertaintyMs: (answeredAtMs - sentAtMs) / 2 };
 }
+
+/** How the clocks differ, for people; null if they agree within the tolerance. `other`: the owner of the other clock. */
+export function clockDifference(
+  { offsetMs, uncertaintyMs }: ClockReading,
+  { toleranceMs, decimals, other }: { readonly toleranceMs: number; readonly decimals: number; readonly other: string },
+): string | null {
+  if (Math.abs(offsetMs) <= toleranceMs + uncertaintyMs) return null;
+  const seconds = (Math.abs(offsetMs) / 1000).toFixed(decimals);
+  return `this machine's clock is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${other}`;
+}
+
+export const CLOCK_ADVICE = 'Synchronise both with NTP (timedatectl, chronyc tracking).';

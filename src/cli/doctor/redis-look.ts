@@ -1,11 +1,10 @@
 /** Reads everything about a Redis that the doctor checks, and tries the commands that a gateway needs. */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, type RedisSettings } from '../../redis/settings.ts';
 import type { RedisLink, RedisServer } from '../../redis/connection.ts';
-import { redisReason } from '../redis.ts';
+import { redisReason, within } from '../redis.ts';
 import { type ClockReading, readClock } from './check.ts';
 
 export interface RedisLook {
@@ -108,7 +107,7 @@ async function tryOut(link: RedisLink): Promise<void> {
   });
   try {
     await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
-    await within(received.promise, 'a message that was published did not arrive');
+    await within(received.promise, MESSAGE_WITHIN_MS, new Error('a message that was published did not arrive'));
   } finally {
     end();
   }
@@ -118,18 +117,6 @@ async function subscriberUp({ subscriber }: RedisLink): Promise<void> {
   if (subscriber.isUp()) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const end = subscriber.onUp(resolve);
-  await within(promise, 'the connection for messages does not come up').finally(end);
-}
-
-async function within(awaited: Promise<void>, otherwise: string): Promise<void> {
-  const ending = new AbortController();
-  const late = async (): Promise<never> => {
-    await sleep(MESSAGE_WITHIN_MS, undefined, { signal: ending.signal });
-    throw new Error(otherwise);
-  };
-  try {
-    await Promise.race([awaited, late()]);
-  } finally {
-    ending.abort();
-  }
+  const late = new Error('the connection for messages does not come up');
+  await within(promise, MESSAGE_WITHIN_MS, late).finally(end);
 }

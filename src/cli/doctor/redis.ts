@@ -9,13 +9,12 @@ import {
 } from '../../redis/settings.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
-import { type Check, type ClockReading, fail, ok, skipped, warn } from './check.ts';
+import { type Check, CLOCK_ADVICE, clockDifference, type ClockReading, fail, ok, skipped, warn } from './check.ts';
 import { lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
 import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 
 /** Every request waits for Redis at least once. */
 const SLOW_MS = 10;
-const CLOCK_TOLERANCE_MS = 1000;
 
 const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
@@ -187,13 +186,7 @@ function refusalAdvice(refusal: string, setting: string): string {
 /** Quotas go by Redis's clock; key expiry and the ages of answers by the gateways'. */
 function checkClock(reading: ClockReading | null): Check {
   if (reading === null) return skipped('clock', 'REDIS_URL: it refuses TIME');
-  const { offsetMs, uncertaintyMs } = reading;
-  if (Math.abs(offsetMs) <= CLOCK_TOLERANCE_MS + uncertaintyMs) {
-    return ok('clock', 'agrees with that of REDIS_URL to within a second');
-  }
-  return warn(
-    'clock',
-    `this machine's clock is ${(Math.abs(offsetMs) / 1000).toFixed(1)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} that of REDIS_URL`,
-    'Synchronise both with NTP (timedatectl, chronyc tracking). Rate limits go by the one, expiry of keys by the other.',
-  );
+  const difference = clockDifference(reading, { toleranceMs: 1000, decimals: 1, other: 'that of REDIS_URL' });
+  if (difference === null) return ok('clock', 'agrees with that of REDIS_URL to within a second');
+  return warn('clock', difference, `${CLOCK_ADVICE} Rate limits go by the one, expiry of keys by the other.`);
 }

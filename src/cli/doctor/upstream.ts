@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { evaluationSchema } from '../../domain/records.ts';
 import { reasonOf } from '../admin-client.ts';
 import { parseJson } from '../command.ts';
-import { type Check, fail, ok, readClock, skipped, warn } from './check.ts';
+import { type Check, CLOCK_ADVICE, clockDifference, fail, ok, readClock, skipped, warn } from './check.ts';
 
 /** A workspace that no store has: its empty list is enough to check the form of a list. */
 const NO_WORKSPACE = '00000000-0000-4000-8000-000000000000';
@@ -135,7 +135,6 @@ async function checkAbsence(store: ReachableStore): Promise<Check> {
   );
 }
 
-const CLOCK_TOLERANCE_MS = 5000;
 /** The Date header is cut to whole seconds (RFC 9110, 6.6.1): on average it lags by half of one. */
 const DATE_LAG_MS = 500;
 
@@ -143,14 +142,10 @@ const DATE_LAG_MS = 500;
 function checkClock({ headers, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
   const theirsMs = Date.parse(headers.get('date') ?? '') + DATE_LAG_MS;
   if (Number.isNaN(theirsMs)) return skipped('clock', 'the store sends no Date header to compare with');
-  const { offsetMs, uncertaintyMs } = readClock(theirsMs, sentAtMs, answeredAtMs);
-  if (Math.abs(offsetMs) <= CLOCK_TOLERANCE_MS + uncertaintyMs)
-    return ok('clock', "agrees with the store's to within some seconds");
-  return fail(
-    'clock',
-    `this machine's clock is ${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the store's`,
-    'Synchronise both with NTP (timedatectl, chronyc tracking). A wrong clock ends keys too soon or too late.',
-  );
+  const reading = readClock(theirsMs, sentAtMs, answeredAtMs);
+  const difference = clockDifference(reading, { toleranceMs: 5000, decimals: 0, other: "the store's" });
+  if (difference === null) return ok('clock', "agrees with the store's to within some seconds");
+  return fail('clock', difference, `${CLOCK_ADVICE} A wrong clock ends keys too soon or too late.`);
 }
 
 interface ProbeAnswer {
