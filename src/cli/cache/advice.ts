@@ -38,7 +38,7 @@ export function adviceCommand(): Command {
       'RATIO is 1 less the calls to the store for each read, list pages that bring a call along included; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
       'from what the store has by then, as far as refreshes have shown.',
       'Extrapolated times are longer than traffic was observed: their figures are a guess.',
-    ].join('\n'),
+    ].join(' '),
     examples: ['evalgate cache advice --class list', "evalgate cache advice --json | jq '.classes[].recommendation'"],
   });
   return withAdminOption(command)

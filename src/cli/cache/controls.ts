@@ -86,7 +86,7 @@ function setTtlCommand(): Command {
       'stale and error both count from the end of fresh. A class of which all three are 0s is not cached.',
       'With --for the times given end by themselves, in every gateway at the same moment: then the time that was set',
       'without --for is in force again, else the configured one. Without --for they stay until they are reset.',
-    ].join('\n'),
+    ].join(' '),
     examples: [
       'evalgate cache ttl set list --fresh 45s',
       'evalgate cache ttl set list --fresh 60s --for 1h',
@@ -165,7 +165,7 @@ export function maintenanceCommand(): Command {
       'While it is on, nothing is sent to the store. Copies are served as long as they are usable on error, without a',
       'refresh; a read without a copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
       'whether it is on, until when, and who began it; --admin and --json work there too.',
-    ].join('\n'),
+    ].join(' '),
     examples: [
       'evalgate cache maintenance',
       'evalgate cache maintenance --json | jq .active',
@@ -255,8 +255,7 @@ export function purgeCommand(): Command {
     summary: 'purge cached answers by tag',
     details: [
       `Tags: ${TAG_FORM}.`,
-      'A purged evaluation takes along the lists that may hold it, and a purged workspace its not-found entries;',
-      'with --exact nothing is taken along. It is in force in every gateway within a second; counting comes after it.',
+      'A purged evaluation takes along the lists that may hold it, and a purged workspace its not-found entries; with --exact nothing is taken along. A purge is in force in every gateway within a second; counting comes after it.',
       'Hard: the purged entries are gone, and the next reader waits for the store.',
       'Soft: they are stale, and served while one refresh runs in the background.',
       'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',

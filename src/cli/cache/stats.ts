@@ -121,7 +121,7 @@ export function topCommand(): Command {
       'It covers one gateway process and the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
       'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
       'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
-    ].join('\n'),
+    ].join(' '),
     examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
   });
   return withAdminOption(command)

@@ -16,7 +16,7 @@ export function importKeysCommand(): Command {
       'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
       'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
       'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
-    ].join('\n'),
+    ].join(' '),
     examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
   });
   return withKeyAdminOption(command)
