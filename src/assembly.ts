@@ -1,7 +1,6 @@
 /** Makes the applications of both listeners out of a gateway's parts. */
 import type { IncomingMessage } from 'node:http';
 import type { AdminOptions } from './admin/app.ts';
-import { createCacheControls } from './admin/cache-controls.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
 import type { Readiness } from './admin/readiness.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
@@ -108,7 +107,7 @@ export function assemblePublicApp(parts: Parts, reader: EvaluationReader, runnin
 }
 
 export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightOf'>, running: Running): AdminOptions {
-  const { clock, dependencies, logger, metrics, observer, memory, times, shared, watch, loaded, siblings } = parts;
+  const { clock, dependencies, logger, metrics, memory, times, shared, watch, loaded, siblings } = parts;
   const { admin, cache } = loaded.config;
   return {
     tokens: admin.tokens,
@@ -117,31 +116,23 @@ export function assembleAdmin(parts: Parts, reader: Pick<CachingReader, 'flightO
     allowedHosts: admin.allowedHosts,
     isReady: () => readinessOfAll({ status: running.status(), dependencies: dependencies.list() }, siblings),
     registry: shared.registry,
-    cache: createCacheControls({
-      memory,
-      shared: shared.fleet?.tier ?? null,
-      purges: shared.purges,
-      times,
-      timesControl: shared.timesControl,
-      configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
-      maxBytes: cache.memoryBytes,
-      counters: observer.cacheCounters,
-      maintenance: shared.maintenance,
-      resolve: createResolver(),
-      inspector: shared.inspector,
-      flightOf: (key) => reader.flightOf(key),
-      lastMissOf: (key) => watch.lastMisses.of(key),
-      top: (limit) => watch.top.view(limit),
-      clock,
-    }),
-    insight: {
-      whatIf: shared.insight.whatIf,
-      history: shared.insight.history,
-      members: shared.members,
-      times,
-      outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
-    },
-    pulse: watch.pulse,
+    memory,
+    shared: shared.fleet?.tier ?? null,
+    purges: shared.purges,
+    times,
+    timesControl: shared.timesControl,
+    configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
+    maxBytes: cache.memoryBytes,
+    maintenance: shared.maintenance,
+    resolve: createResolver(),
+    inspector: shared.inspector,
+    flightOf: (key) => reader.flightOf(key),
+    lastMissOf: (key) => watch.lastMisses.of(key),
+    stats: watch.stats,
+    history: shared.insight.history,
+    whatIf: shared.insight.whatIf,
+    members: shared.members,
+    outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
     config: () => redactedConfig(running.loaded()),
     metrics: siblings === null ? metrics : metricsOfAll(metrics, siblings),
     audit: shared.audit,

@@ -1,6 +1,5 @@
 /** What a process remembers of its own reads and store calls, so that an operator can be told why. */
-import { Pulse } from './admin/dashboard/pulse.ts';
-import { TopLoads } from './admin/top-loads.ts';
+import { CacheStats } from './admin/stats/cache-stats.ts';
 import type { Listener } from './telemetry/events.ts';
 import { LastMisses } from './cache/last-misses.ts';
 import type { Clock } from './clock.ts';
@@ -8,24 +7,21 @@ import type { Clock } from './clock.ts';
 export interface CacheWatch {
   readonly hooks: Listener;
   readonly lastMisses: LastMisses;
-  readonly top: TopLoads;
-  readonly pulse: Pulse;
+  readonly stats: CacheStats;
 }
 
 export function createCacheWatch(clock: Clock): CacheWatch {
   const lastMisses = new LastMisses();
-  const top = new TopLoads(clock);
-  const pulse = new Pulse(clock);
+  const stats = new CacheStats(clock);
   return {
     hooks: {
       onRead: (read) => {
-        pulse.hooks.onRead?.(read);
+        stats.listener.onRead?.(read);
         if (read.missReason !== null) lastMisses.note(read, clock.nowMs());
       },
-      onStoreCall: (call) => top.note(call),
+      onStoreCall: (call) => stats.listener.onStoreCall?.(call),
     },
     lastMisses,
-    top,
-    pulse,
+    stats,
   };
 }

@@ -1,5 +1,4 @@
 /** What the rooms report of themselves, turned into log lines, metrics and the state of the store. */
-import { type CacheCounters, createCacheCounters } from './admin/cache-counts.ts';
 import type { Metrics } from './admin/metrics/recorders.ts';
 import type { Listener } from './telemetry/events.ts';
 import { Capacity } from './capacity.ts';
@@ -23,7 +22,6 @@ export interface Observer {
   readonly cache: Listener;
   readonly http: PublicAppHooks;
   readonly listener: ListenerHooks;
-  readonly cacheCounters: Pick<CacheCounters, 'of'>;
 }
 
 export interface ObserverOptions {
@@ -35,15 +33,10 @@ export interface ObserverOptions {
 }
 
 export function createObserver({ logger, metrics, dependencies, clock }: ObserverOptions): Observer {
-  const cacheCounters = createCacheCounters();
   const health = new StoreHealth(clock);
   dependencies.add({ name: 'store', look: () => health.now() });
   const onCall = (call: StoreCall): void => {
     metrics.storeCall({ resource: call.resource, outcome: call.outcome, seconds: call.durationMs / 1000 });
-    // What the gateway held back was no call; what is absent is read as `notFound`.
-    if (call.resource !== 'apiKey' && call.outcome !== 'overloaded') {
-      cacheCounters.countStoreCall(call.outcome === 'absent' ? 'notFound' : call.resource);
-    }
     health.note(call);
     dependencies.look('store');
     logger.debug({ ...call }, 'store call');
@@ -63,7 +56,6 @@ export function createObserver({ logger, metrics, dependencies, clock }: Observe
     cache: {
       onRead: (read) => {
         const { class: cacheClass, outcome, tier, missReason, ageMs } = read;
-        cacheCounters.countRead(read);
         const ageSeconds = ageMs === null ? null : ageMs / 1000;
         metrics.cacheRead({ class: cacheClass, outcome, tier, ageSeconds });
         if (missReason !== null) metrics.cacheMiss({ class: cacheClass, reason: missReason });
@@ -77,7 +69,6 @@ export function createObserver({ logger, metrics, dependencies, clock }: Observe
       },
     },
     ...listeningHooks({ logger, metrics, dependencies, clock }),
-    cacheCounters,
   };
 }
 

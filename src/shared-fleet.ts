@@ -1,6 +1,6 @@
 /** What gateway processes share through Redis. */
-import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
-import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
+import { type Audit, RedisAudit } from './admin/audit.ts';
+import { ttlEndEntry } from './admin/cache-control.ts';
 import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
@@ -11,7 +11,6 @@ import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
 import { RedisLink, type RedisRole } from './redis/connection.ts';
 import { type Instances, RedisInstances } from './redis/instances.ts';
-import { createRedisAudit } from './admin/redis-audit.ts';
 import { RedisReadings } from './redis-readings.ts';
 import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
 import { RedisWatch } from './redis-watch.ts';
@@ -34,7 +33,7 @@ export async function openFleet(
   // A request that waited for one of them does not wait for the other too (R6).
   state.onTimeout(() => void cache.doubt());
   warnOfRedis({ state, cache: isOne ? null : cache, logger });
-  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
   const caches = await openCaches(options, watch, { state, cache, audit });
   const registry = new RedisRegistry({
     link: state,

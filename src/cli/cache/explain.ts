@@ -1,6 +1,6 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
 import { Argument, type Command } from 'commander';
-import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/explain-endpoint.ts';
+import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand, matching, repeated } from '../command.ts';

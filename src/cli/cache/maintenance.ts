@@ -1,7 +1,7 @@
 /** `evalgate cache maintenance`: keeping every call from the store for a while. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { LONGEST_MAINTENANCE_MS } from '../../admin/maintenance-endpoint.ts';
+import { LONGEST_MAINTENANCE_MS } from '../../admin/api.ts';
 import { formatDuration } from '../../duration.ts';
 import { type AdminRequest, adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, durationBetween, makeCommand, makeGroup } from '../command.ts';

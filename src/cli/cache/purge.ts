@@ -1,7 +1,7 @@
 /** `evalgate cache purge`: purges by tag. What empties a class is shown first and wants a yes. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { TAG_FORM } from '../../admin/cache-purge-endpoint.ts';
+import { TAG_FORM } from '../../admin/api.ts';
 import { parseTag, type Tag } from '../../cache/tags.ts';
 import { type AdminClient, adminClientOf, withAdminOption } from '../admin-client.ts';
 import { answer, makeCommand, repeated } from '../command.ts';

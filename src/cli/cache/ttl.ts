@@ -1,7 +1,7 @@
 /** `evalgate cache ttl`: the times in force, setting them, going back to the configuration. */
 import { Argument, type Command } from 'commander';
 import { z } from 'zod';
-import { LONGEST_FOR_MS, LONGEST_TTL_MS, SHORTEST_FOR_MS } from '../../admin/cache-ttl-endpoints.ts';
+import { LONGEST_FOR_MS, LONGEST_TTL_MS, SHORTEST_FOR_MS } from '../../admin/api.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
 import { adminClientOf, withAdminOption } from '../admin-client.ts';

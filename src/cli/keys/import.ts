@@ -1,8 +1,8 @@
 /** `evalgate keys import`: takes over keys that are hashed already, all or none. */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import { check } from '../../admin/faults.ts';
-import { importedKeyRules } from '../../admin/key-rules.ts';
+import { importedKeyRules } from '../../admin/api.ts';
+import { check } from '../../admin/input.ts';
 import { reasonOf } from '../../config/layer.ts';
 import { answer, makeCommand } from '../command.ts';
 import { CliError } from '../errors.ts';

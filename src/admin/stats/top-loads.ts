@@ -1,0 +1,172 @@
+/** Which keys and routes cost the store most of late: what this process requested, in bounded memory. */
+import type { CacheClass } from '../../cache/ttl-policy.ts';
+import type { Clock } from '../../clock.ts';
+import type { StoreCallReport } from '../../telemetry/events.ts';
+
+export interface Load {
+  readonly storeCalls: number;
+  /** How long the store was at it, all calls together. */
+  readonly storeMs: number;
+}
+
+export interface TopView {
+  /** Calls since then are counted, Unix milliseconds: at most an hour ago. */
+  readonly sinceMs: number;
+  /** The costliest first. */
+  readonly keys: readonly (Load & { readonly key: string; readonly class: CacheClass })[];
+  /** By the path's template; null for calls that no request is known for. */
+  readonly routes: readonly (Load & { readonly route: string | null })[];
+}
+
+/** The last whole period and the current one are shown: the last 30 to 60 minutes. */
+const PERIOD_MS = 1_800_000;
+const MOST_KEYS = 512;
+const MOST_ROUTES = 64;
+
+interface Period {
+  readonly startedAtMs: number;
+  readonly keys: HeavyHitters<CacheClass>;
+  readonly routes: HeavyHitters<string | null>;
+}
+
+export class TopLoads {
+  readonly #clock: Clock;
+  #current: Period;
+  #last: Period | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#current = periodFrom(clock.nowMs());
+  }
+
+  add({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
+    this.#advance();
+    this.#current.keys.add(key, cacheClass, durationMs);
+    this.#current.routes.add(route ?? '', route, durationMs);
+  }
+
+  /** At most so many keys, and as many routes. The counts of a key that was first seen lately may lack calls. */
+  view(limit: number): TopView {
+    this.#advance();
+    const periods = this.#last === null ? [this.#current] : [this.#last, this.#current];
+    const keys = costliest(periods.map((period) => period.keys)).slice(0, limit);
+    const routes = costliest(periods.map((period) => period.routes)).slice(0, limit);
+    return {
+      sinceMs: (this.#last ?? this.#current).startedAtMs,
+      keys: keys.map(({ name, about, ...load }) => ({ key: name, class: about, ...load })),
+      routes: routes.map(({ about, storeCalls, storeMs }) => ({ route: about, storeCalls, storeMs })),
+    };
+  }
+
+  #advance(): void {
+    const nowMs = this.#clock.nowMs();
+    const sinceMs = nowMs - this.#current.startedAtMs;
+    if (sinceMs < PERIOD_MS) return;
+    this.#last = sinceMs < 2 * PERIOD_MS ? this.#current : null;
+    this.#current = periodFrom(nowMs);
+  }
+}
+
+function periodFrom(startedAtMs: number): Period {
+  return { startedAtMs, keys: new HeavyHitters(MOST_KEYS), routes: new HeavyHitters(MOST_ROUTES) };
+}
+
+/** Adds up what several periods have counted. */
+function costliest<A>(periods: readonly HeavyHitters<A>[]): readonly Hitter<A>[] {
+  const sums = new Map<string, Hitter<A>>();
+  for (const hitter of periods.flatMap((period) => period.counted())) {
+    const { storeCalls, storeMs } = sums.get(hitter.name) ?? { storeCalls: 0, storeMs: 0 };
+    sums.set(hitter.name, {
+      ...hitter,
+      storeCalls: hitter.storeCalls + storeCalls,
+      storeMs: hitter.storeMs + storeMs,
+    });
+  }
+  return [...sums.values()].toSorted((a, b) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls);
+}
+
+/** What is known of a name since it has its place: never more than its own load. */
+interface Hitter<A> extends Load {
+  readonly name: string;
+  readonly about: A;
+}
+
+interface Cell<A> {
+  name: string;
+  about: A;
+  storeCalls: number;
+  storeMs: number;
+  /** What its place stands for: its own load, and that of those that had the place before. */
+  weight: number;
+  /** Where it is in the heap. */
+  at: number;
+}
+
+/**
+ * Space-Saving (Metwally, Agrawal and El Abbadi, 2005), weighted: a name that is not counted takes the place of the
+ * lightest, together with its weight, so that a name with more than its share of the load is always counted. A binary
+ * heap finds the lightest, since with ever new names each call drops one.
+ */
+class HeavyHitters<A> {
+  readonly #most: number;
+  readonly #cells = new Map<string, Cell<A>>();
+  /** No cell is lighter than the one at half its place. */
+  readonly #heap: Cell<A>[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(name: string, about: A, ms: number): void {
+    const cell = this.#cells.get(name) ?? this.#place(name, about);
+    cell.storeCalls += 1;
+    cell.storeMs += ms;
+    // A call that takes no time is load too.
+    cell.weight += 1 + ms;
+    this.#sink(cell);
+  }
+
+  counted(): readonly Hitter<A>[] {
+    return this.#heap.map(({ name, about, storeCalls, storeMs }) => ({ name, about, storeCalls, storeMs }));
+  }
+
+  #place(name: string, about: A): Cell<A> {
+    const lightest = this.#heap.length < this.#most ? undefined : this.#heap[0];
+    const cell = lightest ?? { name, about, storeCalls: 0, storeMs: 0, weight: 0, at: this.#heap.length };
+    if (lightest === undefined) {
+      this.#heap.push(cell);
+      this.#rise(cell);
+    } else {
+      this.#cells.delete(lightest.name);
+      Object.assign(lightest, { name, about, storeCalls: 0, storeMs: 0 });
+    }
+    this.#cells.set(name, cell);
+    return cell;
+  }
+
+  #rise(cell: Cell<A>): void {
+    for (;;) {
+      const above = cell.at === 0 ? undefined : this.#heap[(cell.at - 1) >> 1];
+      if (above === undefined || above.weight <= cell.weight) return;
+      this.#swap(above, cell);
+    }
+  }
+
+  #sink(cell: Cell<A>): void {
+    for (;;) {
+      const left = this.#heap[2 * cell.at + 1];
+      const right = this.#heap[2 * cell.at + 2];
+      const lighter = right !== undefined && left !== undefined && right.weight < left.weight ? right : left;
+      if (lighter === undefined || lighter.weight >= cell.weight) return;
+      this.#swap(cell, lighter);
+    }
+  }
+
+  #swap(above: Cell<A>, below: Cell<A>): void {
+    const { at } = above;
+    above.at = below.at;
+    below.at = at;
+    this.#heap[above.at] = above;
+    this.#heap[below.at] = below;
+  }
+}
