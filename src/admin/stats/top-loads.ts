@@ -91,82 +91,52 @@ interface Hitter<A> extends Load {
   readonly about: A;
 }
 
-interface Cell<A> {
-  name: string;
-  about: A;
+interface Counter<A> extends Hitter<A> {
   storeCalls: number;
   storeMs: number;
-  /** What its place stands for: its own load, and that of those that had the place before. */
+  /** What its place stands for: its own load, and that of the names that had the place before. */
   weight: number;
-  /** Where it is in the heap. */
-  at: number;
 }
 
 /**
  * Space-Saving (Metwally, Agrawal and El Abbadi, 2005), weighted: a name that is not counted takes the place of the
- * lightest, together with its weight, so that a name with more than its share of the load is always counted. A binary
- * heap finds the lightest, since with ever new names each call drops one.
+ * lightest, together with its weight, so that a name with more than its share of the load is always counted.
  */
 class HeavyHitters<A> {
   readonly #most: number;
-  readonly #cells = new Map<string, Cell<A>>();
-  /** No cell is lighter than the one at half its place. */
-  readonly #heap: Cell<A>[] = [];
+  readonly #counters = new Map<string, Counter<A>>();
 
   constructor(most: number) {
     this.#most = most;
   }
 
   add(name: string, about: A, ms: number): void {
-    const cell = this.#cells.get(name) ?? this.#place(name, about);
-    cell.storeCalls += 1;
-    cell.storeMs += ms;
+    const counter = this.#counters.get(name) ?? this.#begin(name, about);
+    counter.storeCalls += 1;
+    counter.storeMs += ms;
     // A call that takes no time is load too.
-    cell.weight += 1 + ms;
-    this.#sink(cell);
+    counter.weight += 1 + ms;
   }
 
   counted(): readonly Hitter<A>[] {
-    return this.#heap.map(({ name, about, storeCalls, storeMs }) => ({ name, about, storeCalls, storeMs }));
+    return [...this.#counters.values()].map(({ weight: _, ...hitter }) => hitter);
   }
 
-  #place(name: string, about: A): Cell<A> {
-    const lightest = this.#heap.length < this.#most ? undefined : this.#heap[0];
-    const cell = lightest ?? { name, about, storeCalls: 0, storeMs: 0, weight: 0, at: this.#heap.length };
-    if (lightest === undefined) {
-      this.#heap.push(cell);
-      this.#rise(cell);
-    } else {
-      this.#cells.delete(lightest.name);
-      Object.assign(lightest, { name, about, storeCalls: 0, storeMs: 0 });
+  #begin(name: string, about: A): Counter<A> {
+    const weight = this.#counters.size < this.#most ? 0 : this.#dropLightest();
+    const counter = { name, about, storeCalls: 0, storeMs: 0, weight };
+    this.#counters.set(name, counter);
+    return counter;
+  }
+
+  /** Looks at all of them: some microseconds, once per call to the store at most. Returns the weight. */
+  #dropLightest(): number {
+    let lightest: Counter<A> | null = null;
+    for (const counter of this.#counters.values()) {
+      if (lightest === null || counter.weight < lightest.weight) lightest = counter;
     }
-    this.#cells.set(name, cell);
-    return cell;
-  }
-
-  #rise(cell: Cell<A>): void {
-    for (;;) {
-      const above = cell.at === 0 ? undefined : this.#heap[(cell.at - 1) >> 1];
-      if (above === undefined || above.weight <= cell.weight) return;
-      this.#swap(above, cell);
-    }
-  }
-
-  #sink(cell: Cell<A>): void {
-    for (;;) {
-      const left = this.#heap[2 * cell.at + 1];
-      const right = this.#heap[2 * cell.at + 2];
-      const lighter = right !== undefined && left !== undefined && right.weight < left.weight ? right : left;
-      if (lighter === undefined || lighter.weight >= cell.weight) return;
-      this.#swap(cell, lighter);
-    }
-  }
-
-  #swap(above: Cell<A>, below: Cell<A>): void {
-    const { at } = above;
-    above.at = below.at;
-    below.at = at;
-    this.#heap[above.at] = above;
-    this.#heap[below.at] = below;
+    if (lightest === null) return 0;
+    this.#counters.delete(lightest.name);
+    return lightest.weight;
   }
 }
