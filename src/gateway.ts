@@ -1,30 +1,29 @@
 /** The composition root: a configuration in, a running gateway out. Everything is made here and handed to who needs it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createMetrics } from './admin/metrics/metrics.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { assembleAdmin, assemblePublicApp, assembleReader, type Parts, type Running } from './assembly.ts';
+import { CacheStats } from './admin/stats/cache-stats.ts';
+import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, readinessOf, type Running } from './assembly.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
-import { createCacheWatch } from './cache-watch.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
 import { errorBody } from './http/problem.ts';
-import { DependencyWatch } from './dependencies.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import type { ImportedKey } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
-import { createObserver } from './observer.ts';
 import type { SampleAddress } from './sample-store.ts';
-import { watchMaintenance } from './maintenance-watch.ts';
-import { readingsOf, startedLine } from './self-report.ts';
 import { openSharedState } from './open-shared-state.ts';
-import { logTurn } from './turn-log.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
 import { openStore } from './store-source.ts';
+import { trackMaintenance } from './telemetry/dependencies.ts';
+import { registerGauges } from './telemetry/gauges.ts';
+import { Health } from './telemetry/health.ts';
+import { httpHooks, storeHooks } from './telemetry/hooks.ts';
+import { Metrics } from './telemetry/metrics.ts';
 import { systemTimers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
@@ -67,29 +66,30 @@ export interface SharedSample extends SampleAddress {
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
   const { clock = systemClock, logger, worker = null } = options;
   const { config } = loaded;
-  const metrics = createMetrics({ version: VERSION });
-  const dependencies = new DependencyWatch({ clock, onTurn: (turn) => logTurn(logger, turn) });
-  const observer = createObserver({ logger, metrics, dependencies, clock });
+  const metrics = new Metrics(VERSION);
+  const health = new Health({ clock, logger });
+  const stats = new CacheStats(clock);
+  const reporting = { metrics, health, clock, logger };
+  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
   const times = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = watchMaintenance(dependencies, clock, systemTimers);
+  const maintenance = trackMaintenance(health, clock, systemTimers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
   const source = await openStore({
     upstream: config.upstream,
-    hooks: observer,
+    hooks,
     tracing,
     running: worker?.sample ?? null,
     maintenance,
     clock,
   });
-  const watch = createCacheWatch(clock);
-  const parts = { dependencies, metrics, memory, source, tracing, clock, logger };
+  const parts = { health, metrics, memory, source, tracing, clock, logger };
   const shared = await openSharedState({ ...parts, times, maintenance, config }).catch(async (error: unknown) => {
     await source.close();
     throw error;
   });
   const siblings = worker?.siblings ?? null;
-  const gateway = new RunningGateway({ ...parts, loaded, observer, times, watch, shared, siblings });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, times, shared, siblings });
   try {
     await shared.transientKeys.importKeys(worker?.sample?.keys ?? []);
     await gateway.start();
@@ -123,8 +123,17 @@ class RunningGateway implements Gateway {
       public: this.#public?.connections() ?? 0,
       admin: this.#admin?.connections() ?? 0,
     });
-    parts.metrics.watch(readingsOf(parts, this.#running, connections));
-    parts.metrics.configRead({ result: 'start', atMs: parts.clock.nowMs() });
+    registerGauges(parts.metrics, {
+      readiness: () => readinessOf(parts, this.#running, null),
+      memory: () => parts.memory.usage(),
+      memoryLimitBytes: parts.loaded.config.cache.memoryBytes,
+      isMaintenanceOn: () => parts.shared.maintenance.current() !== null,
+      connections,
+      guard: () => parts.source.store.status(),
+      processes: () => parts.shared.members.count(),
+      redis: parts.shared.redis,
+    });
+    parts.metrics.configReadAt.set(parts.clock.nowMs() / 1000);
   }
 
   get publicUrl(): string {
@@ -141,14 +150,14 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { admin, server } = this.#parts.loaded.config;
-    const reader = assembleReader(this.#parts);
+    const cache = assembleCache(this.#parts);
     const [adminListener, publicListener] = await Promise.allSettled([
-      startAdminServer(assembleAdmin(this.#parts, reader, this.#running), admin),
-      listen(assemblePublicApp(this.#parts, reader, this.#running), server, {
+      startAdminServer(assembleAdmin(this.#parts, cache, this.#running), admin),
+      listen(assemblePublicApp(this.#parts, cache, this.#running), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
-        hooks: this.#parts.observer.listener,
+        hooks: this.#parts.hooks.listener,
       }),
     ]);
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
@@ -160,7 +169,7 @@ class RunningGateway implements Gateway {
       this.#demo = announceDemo(keys, demo, this.publicUrl);
     }
     this.#become('ready');
-    this.#parts.logger.info(startedLine(this.#parts, this), 'started');
+    this.#parts.logger.info(startedLine(this.#parts.loaded, this), 'started');
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
@@ -169,12 +178,13 @@ class RunningGateway implements Gateway {
     this.#document = null;
     this.#parts.times.configure(loaded.config.cache.classes);
     this.#parts.logger.level = loaded.config.log.level;
-    this.#parts.metrics.configRead({ result: 'success', atMs: this.#parts.clock.nowMs() });
+    this.#parts.metrics.configReloads.inc({ result: 'success' });
+    this.#parts.metrics.configReadAt.set(this.#parts.clock.nowMs() / 1000);
     return needRestart;
   }
 
   reloadFailed(): void {
-    this.#parts.metrics.configRead({ result: 'failure', atMs: this.#parts.clock.nowMs() });
+    this.#parts.metrics.configReloads.inc({ result: 'failure' });
   }
 
   stop(delayMs: number): Promise<void> {
@@ -205,6 +215,23 @@ function throwIfRefused(opened: readonly PromiseSettledResult<Listener>[]): void
   const refusals = errors.filter((error) => error instanceof StartError);
   if (refusals.length < errors.length) throw errors.find((error) => !(error instanceof StartError));
   if (refusals.length > 0) throw new StartError(refusals.map(({ message }) => message).join('\n'));
+}
+
+/** For the log. Addresses of this process's own listeners are no secret; those of the store and of Redis are left out. */
+function startedLine(
+  { config: { redis, server, upstream } }: LoadedConfig,
+  { publicUrl, adminUrl }: Pick<Gateway, 'publicUrl' | 'adminUrl'>,
+) {
+  const separateCache = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
+  return {
+    version: VERSION,
+    node: process.versions.node,
+    public: publicUrl,
+    admin: adminUrl,
+    workers: server.workers,
+    store: upstream.url === null ? 'bundled sample' : 'configured',
+    redis: redis.url === null ? 'none' : separateCache,
+  };
 }
 
 /** What tracing needs is only loaded where it is on. */

@@ -36,7 +36,7 @@ function openAlone(options: SharedStateOptions): SharedState {
     transientKeys: registry,
     quota: new MemoryLimiter({ clock }),
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
-    fleet: null,
+    sharedCache: null,
     purges: new MemoryPurgeLog(),
     timesControl: new MemoryTtlControl({
       policy: times,
@@ -45,7 +45,6 @@ function openAlone(options: SharedStateOptions): SharedState {
       onEnd: (end) => void audit.record(ttlEndEntry(end)),
     }),
     maintenance: new MemoryMaintenance(maintenance),
-    inspector: null,
     audit,
     members,
     insight,

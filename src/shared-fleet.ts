@@ -1,7 +1,7 @@
 /** What gateway processes share through Redis. */
 import { type Audit, RedisAudit } from './admin/audit.ts';
 import { ttlEndEntry } from './admin/cache-control.ts';
-import { openRedisFleet, type RedisFleet } from './cache/redis-fleet.ts';
+import { RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
 import { MemoryRegistry, overlayLookup } from './keys/memory-registry.ts';
@@ -9,12 +9,12 @@ import { RedisRegistry } from './keys/redis-registry.ts';
 import { createRequestLimiter } from './keys/request-limiter.ts';
 import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
-import { RedisLink, type RedisRole } from './redis/connection.ts';
+import { type RedisHooks, RedisLink, type RedisRole } from './redis/connection.ts';
 import { type Instances, RedisInstances } from './redis/instances.ts';
-import { RedisReadings } from './redis-readings.ts';
-import { warnOfOtherStores, warnOfRedis } from './redis-warnings.ts';
-import { RedisWatch } from './redis-watch.ts';
 import { StartError } from './server.ts';
+import { redisCommandHook } from './telemetry/hooks.ts';
+import { RedisHealth } from './telemetry/redis-health.ts';
+import { warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
@@ -26,48 +26,43 @@ export async function openFleet(
 ): Promise<SharedState> {
   const { config, tracing, clock, logger } = options;
   const isOne = cacheUrl === null || cacheUrl === url;
-  const watch = new RedisWatch({ ...options, isOne });
-  const { timeoutMs } = config.redis;
-  const state = connect('state', { url, timeoutMs }, watch);
-  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs }, watch);
-  // A request that waited for one of them does not wait for the other too (R6).
-  state.onTimeout(() => void cache.doubt());
-  warnOfRedis({ state, cache: isOne ? null : cache, logger });
+  const redisHealth = new RedisHealth({ ...options, timers: systemTimers, isOne });
+  const { state, cache } = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redisHealth);
   const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
-  const caches = await openCaches(options, watch, { state, cache, audit });
+  const caches = await openCaches(options, redisHealth, { state, cache, audit });
   const registry = new RedisRegistry({
     link: state,
     clock,
     timers: systemTimers,
     graceMs: config.keys.graceMs,
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-    onSyncState: watch.onKeySync,
+    onSyncState: redisHealth.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
   const members = new RedisInstances({ link: state, about: aboutSelf(options), atLeast: config.server.workers });
+  const processes = (): number => members.count();
   warnOfOtherStores({ members, store: options.source.identity, logger, timers: systemTimers });
   const together = { link: state, members, store: options.source.identity };
   const insight = openInsight({ ...options, timers: systemTimers }, together);
   limitStoreCalls(options, state, members);
-  const quota = tracing.quota(
-    new FailoverLimiter({ link: state, clock, processes: () => members.count(), timeoutMs, hooks: watch.quotaHooks }),
-  );
-  watch.watch({ caches, processes: () => members.count(), graceMs: config.keys.graceMs });
+  const { timeoutMs } = config.redis;
+  const limiter = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redisHealth.quotaHooks });
+  const quota = tracing.quota(limiter);
+  redisHealth.track({ links: [state, cache], processes, graceMs: config.keys.graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
     transientKeys,
     quota,
     limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
-    fleet: tracing.fleet(caches.fleet),
+    sharedCache: caches.sharedCache,
     purges: caches.purges,
     timesControl: caches.timesControl,
     maintenance: caches.maintenance,
-    inspector: caches.inspector,
     audit,
     members,
     insight,
-    redis: new RedisReadings([state, cache], watch),
+    redis: redisHealth,
     close: async () => {
       caches.close();
       await registry.close();
@@ -78,6 +73,22 @@ export async function openFleet(
       await cache.close();
     },
   };
+}
+
+/** The links to both roles. `cacheUrl`: null if one Redis has both. */
+function openLinks(
+  { config, metrics, logger }: SharedStateOptions,
+  { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
+  redisHealth: RedisHealth,
+): { readonly state: RedisLink; readonly cache: RedisLink } {
+  const hooks = { onDown: redisHealth.onDown, onCommand: redisCommandHook(metrics) };
+  const { timeoutMs } = config.redis;
+  const state = connect('state', { url, timeoutMs, hooks });
+  const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
+  // A request that waited for one of them does not wait for the other too (R6).
+  state.onTimeout(() => void cache.doubt());
+  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
+  return { state, cache };
 }
 
 /** Without Redis a process limits its own calls alone. */
@@ -97,10 +108,10 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 
 function openCaches(
   { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
-  watch: RedisWatch,
+  redisHealth: RedisHealth,
   { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
 ): Promise<RedisFleet> {
-  return openRedisFleet({
+  return RedisFleet.open({
     state,
     cache,
     store: source.identity,
@@ -112,7 +123,7 @@ function openCaches(
     hooks: {
       onFailed: ({ operation, error }) =>
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
-      onHearing: watch.onHearing,
+      onHearing: ({ role, hearing }) => redisHealth.onConnectivity(role, hearing),
       onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     },
   });
@@ -120,11 +131,10 @@ function openCaches(
 
 function connect(
   role: RedisRole,
-  redis: { readonly url: string; readonly timeoutMs: number },
-  watch: RedisWatch,
+  redis: { readonly url: string; readonly timeoutMs: number; readonly hooks: RedisHooks },
 ): RedisLink {
   try {
-    return new RedisLink({ ...redis, role, hooks: watch.linkHooks });
+    return new RedisLink({ ...redis, role });
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
     throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

@@ -4,26 +4,24 @@
  */
 import { hostname } from 'node:os';
 import { type Audit, type AuditEntry } from './admin/audit.ts';
-import type { Metrics } from './admin/metrics/recorders.ts';
-import type { FleetInspector } from './cache/explain.ts';
 import { type MaintenanceControl, type MaintenanceState } from './cache/maintenance.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
-import type { Fleet } from './cache/ports.ts';
 import { type PurgeLog } from './cache/purge-log.ts';
-import { type TtlControl } from './cache/ttl-policy.ts';
-import type { TtlPolicy } from './cache/ttl-policy.ts';
+import type { SharedCache, SharedCacheAdmin } from './cache/shared-cache.ts';
+import type { TtlControl, TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Insight } from './insight.ts';
-import type { DependencyWatch } from './dependencies.ts';
 import type { KeyDirectory, KeyLookup } from './keys/key.ts';
 import type { RequestLimiter, RequestLimiterOptions } from './keys/request-limiter.ts';
 import type { Logger } from './log/logger.ts';
 import type { QuotaLimiter } from './quota/limiter.ts';
 import type { InstanceInfo } from './redis/instances.ts';
 import type { Instances } from './redis/instances.ts';
-import type { RedisReadings } from './redis-readings.ts';
 import type { StoreSource } from './store-source.ts';
+import type { Health } from './telemetry/health.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import type { RedisHealth } from './telemetry/redis-health.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -37,23 +35,21 @@ export interface SharedState {
   /** Makes limits that all processes share. */
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null for a gateway that is alone. */
-  readonly fleet: Fleet | null;
+  readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly purges: PurgeLog;
   readonly timesControl: TtlControl;
   readonly maintenance: MaintenanceControl;
-  /** Null for a gateway that is alone. */
-  readonly inspector: FleetInspector | null;
   readonly audit: Audit;
   readonly members: Instances;
   readonly insight: Insight;
   /** How Redis is doing; null where there is none. */
-  readonly redis: RedisReadings | null;
+  readonly redis: RedisHealth | null;
   close(): Promise<void>;
 }
 
 export interface SharedStateOptions {
   readonly config: Config;
-  readonly dependencies: DependencyWatch;
+  readonly health: Health;
   readonly metrics: Metrics;
   /** This process's, which a fleet keeps true. */
   readonly memory: MemoryTier;

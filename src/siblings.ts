@@ -1,8 +1,8 @@
 /** A gateway that is one of several workers: what its admin listener tells is of all of them. */
 import { z } from 'zod';
-import type { Metrics, MetricsSource } from './admin/metrics/recorders.ts';
 import type { Dependency, Readiness } from './admin/readiness.ts';
 import type { Siblings } from './cluster/member.ts';
+import type { Metrics, MetricsSource } from './telemetry/metrics.ts';
 
 /** What the workers are asked about. */
 export const METRICS_TOPIC = 'metrics';
@@ -11,9 +11,9 @@ const textSchema = z.string();
 
 /** Whichever worker is asked, the metrics are those of all. */
 export function metricsOfAll(own: Metrics, siblings: Siblings): MetricsSource {
-  siblings.answer(METRICS_TOPIC, () => own.values());
+  siblings.answer(METRICS_TOPIC, () => own.registry.getMetricsAsJSON());
   return {
-    contentType: own.contentType,
+    contentType: own.registry.contentType,
     render: async () => textSchema.parse(await siblings.ask(METRICS_TOPIC)),
   };
 }

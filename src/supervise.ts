@@ -1,6 +1,5 @@
 /** The composition root of the first of several processes: it serves nothing itself, and keeps the workers that do. */
 import { fileURLToPath } from 'node:url';
-import { MetricsOfWorkers } from './admin/metrics/of-workers.ts';
 import { systemClock } from './clock.ts';
 import type { Gathered, Timers } from './cluster/gathering.ts';
 import { describe, Supervisor, WorkersFailedError } from './cluster/supervisor.ts';
@@ -15,6 +14,7 @@ import type { ImportedKey } from './keys/key.ts';
 import type { Logger } from './log/logger.ts';
 import { type SampleStore, startSampleStore } from './sample-store.ts';
 import { METRICS_TOPIC } from './siblings.ts';
+import { WorkerMetrics } from './telemetry/worker-metrics.ts';
 import type { StartPayload } from './worker-payload.ts';
 
 export interface SupervisedGateway {
@@ -40,7 +40,7 @@ export class SupervisedGateways {
   readonly #logger: Logger;
   readonly #started: KeptConfig;
   readonly #supervisor: Supervisor;
-  readonly #metrics: MetricsOfWorkers;
+  readonly #metrics: WorkerMetrics;
   #latest: KeptConfig;
   #env: StartPayload['env'] = {};
   #sample: { readonly store: SampleStore; readonly keys: DemoKeys } | null = null;
@@ -50,7 +50,7 @@ export class SupervisedGateways {
     this.#started = kept;
     this.#latest = kept;
     this.#logger = logger;
-    this.#metrics = new MetricsOfWorkers(workers);
+    this.#metrics = new WorkerMetrics(workers);
     this.#supervisor = new Supervisor({
       workers,
       fork: createFork({ exec: PROGRAM, args: ['serve'] }),

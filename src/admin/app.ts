@@ -1,6 +1,7 @@
 /** The admin listener's application: what a request passes through, from top to bottom. */
 import Koa from 'koa';
 import type { RequestHandler } from '../server.ts';
+import type { MetricsSource } from '../telemetry/metrics.ts';
 import { type CacheViewOptions, cacheStatsEndpoints, trafficEndpoints } from './cache.ts';
 import { type CacheControlOptions, cacheControlEndpoints } from './cache-control.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
@@ -10,7 +11,6 @@ import { explainEndpoint, type ExplainOptions } from './explain.ts';
 import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
 import type { AuthenticateOptions } from './guards.ts';
 import { type KeyEndpointOptions, keyEndpoints } from './keys.ts';
-import type { MetricsSource } from './metrics/recorders.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
 
 export type AdminOptions = AuthenticateOptions &

@@ -1,5 +1,5 @@
 /** What operators can see of the cache: counts, costliest keys, advice, the last hour; and the processes that serve. */
-import type { Tagged, Usage } from '../cache/ports.ts';
+import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';

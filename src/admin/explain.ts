@@ -1,6 +1,6 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
 import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
-import type { Question } from '../cache/question.ts';
+import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import type { KeyDirectory } from '../keys/key.ts';
 import { iso, isoOrNull, type TtlView, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
@@ -11,8 +11,8 @@ import { AdminError } from './errors.ts';
 import { badParameter, badQuery, queryOf, quoted } from './input.ts';
 
 interface Target {
-  readonly kind: 'question';
-  readonly question: Question<unknown>;
+  readonly kind: 'request';
+  readonly request: CacheRequest<unknown>;
   readonly route: string;
   readonly workspaceIds: readonly string[] | null;
 }
@@ -46,8 +46,8 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
       if (path === undefined) throw badQuery(`The query parameter path is missing; allowed: ${ALLOWED.path}.`);
       if (!path.startsWith('/')) throw badParameter('path', path, ALLOWED.path);
       const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
-      const { question, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-      const explanation = await explain(question, workspaceIds, options);
+      const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
+      const explanation = await explain(request, workspaceIds, options);
       const times = ttlView(explanation.class, await options.audit.entries(), options);
       ctx.body = { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
     },
@@ -81,7 +81,7 @@ async function viewerOf(
 
 /** Throws AdminError 400 for what the cache is never asked. */
 function targetOf(path: string, resolution: Resolution): Target {
-  if (resolution.kind === 'question') return resolution;
+  if (resolution.kind === 'request') return resolution;
   if (resolution.kind === 'refused') {
     throw badQuery(`The path ${quoted(path)} puts no question to the cache. ${resolution.message}`);
   }
@@ -119,10 +119,10 @@ function viewOfShared(shared: Explanation['shared']): object {
 }
 
 function viewOfCopy(copy: Copy): object {
-  const { usability, isOutdated } = copy;
-  const isPurged = usability === 'purged';
+  const { state, isOutdated } = copy;
+  const isPurged = state === 'purged';
   return {
-    state: usability,
+    state,
     answer: copy.isFound ? 'found' : 'absent',
     visible: copy.isVisible,
     ageMs: copy.ageMs,

@@ -1,12 +1,12 @@
-/** The one place where a question becomes the string that its answer is kept under. Pure. */
+/** Makes the key of a request, in this one place. Pure. */
 import { createHash } from 'node:crypto';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
 
 /** Goes up whenever an entry's stored form changes, so that two releases can run side by side over one Redis. */
-const FORMAT = 'v1';
+const FORMAT = 'v2';
 
-/** Beyond this a list is named by its hash: a question over 50 workspaces would else have a key of 2 kB. */
+/** Beyond this a list is named by its hash: a list of 50 workspaces would otherwise have a key of 2 kB. */
 const MAX_PLAIN_LENGTH = 200;
 
 /**
@@ -28,7 +28,7 @@ function lowerAscii(text: string): string {
 
 /**
  * The braces make everything that is kept beside the entry land in the same slot of a Redis Cluster:
- * `v1:{evaluation:ID}`, `v1:{evaluation:ID}:lease`.
+ * `v2:{evaluation:ID}`, `v2:{evaluation:ID}:lease`.
  */
 export function singleKey(kind: Exclude<ResourceKind, 'list'>, id: string): string {
   return `${FORMAT}:{${kind}:${id}}`;

@@ -1,8 +1,13 @@
-/** What the cache holds of one question to the store, and what was made from it. */
+/** The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by. */
+import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found } from '../upstream/store.ts';
+import type { PurgeEpoch } from './purge-log.ts';
+import type { CacheRequest } from './request.ts';
+import type { Tag } from './tags.ts';
+import type { CacheClass } from './ttl-policy.ts';
 
-/** Told by how many bytes what was derived from an entry has grown. */
-export type GrowthListener = (bytes: number) => void;
+/** Notified of the bytes by which the data derived from an entry has grown. */
+type GrowthListener = (bytes: number) => void;
 
 /** The bytes derived from one answer, shared by all entries that hold that answer. */
 class DerivedBytes {
@@ -10,7 +15,7 @@ class DerivedBytes {
   readonly listeners = new Set<GrowthListener>();
 }
 
-/** One answer of the store as it is kept: a record, or the knowledge that there is none. Never a caller's view. */
+/** One answer of the store: a record, or that there is none. Never a caller's view. */
 export class Entry<T> {
   readonly answer: Found<T> | Absent;
   /** When the fetch that filled it began, Unix milliseconds. Age counts from here. */
@@ -23,12 +28,12 @@ export class Entry<T> {
     this.#derived = derived ?? new DerivedBytes();
   }
 
-  /** The same answer, confirmed by a fetch that began at that time. What was derived from it stays with it. */
+  /** The same answer, confirmed by a fetch that began at that time. Derived data stays with it. */
   renewedAt(filledAtMs: number): Entry<T> {
     return new Entry(this.answer, filledAtMs, this.#derived);
   }
 
-  /** Size of what was derived from the record, for the memory budget of whoever keeps the entry. */
+  /** Size of everything derived from the record, for the memory budget of the tier that keeps the entry. */
   get derivedBytes(): number {
     return this.#derived.total;
   }
@@ -38,7 +43,7 @@ export class Entry<T> {
     for (const listener of this.#derived.listeners) listener(bytes);
   }
 
-  /** Tells whoever keeps the entry when more is derived from it. Returns a function that ends this. */
+  /** Calls back when more is derived from the entry. Returns a function that ends this. */
   onGrowth(listener: GrowthListener): () => void {
     this.#derived.listeners.add(listener);
     return () => this.#derived.listeners.delete(listener);
@@ -46,14 +51,14 @@ export class Entry<T> {
 }
 
 /**
- * Something made from an entry's record once and then kept as long as its answer: rendered bytes, a parsed transcript.
- * One Derivation a public form; it must be wholly determined by the answer.
+ * Something made from an entry's record once and kept as long as its answer: rendered bytes, a parsed transcript. One
+ * Derivation per public form; the result must depend on nothing but the answer.
  */
 export class Derivation<D extends object> {
   readonly #values = new WeakMap<object, D>();
   readonly #weigh: (derived: D) => number;
 
-  /** `weigh` tells the bytes that a derived value holds. */
+  /** `weigh` returns the bytes that a derived value holds. */
   constructor(weigh: (derived: D) => number) {
     this.#weigh = weigh;
   }
@@ -66,4 +71,46 @@ export class Derivation<D extends object> {
     entry.addDerivedBytes(this.#weigh(made));
     return made;
   }
+}
+
+/** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
+export interface StoredEntry<T = unknown> {
+  readonly kind: ResourceKind;
+  readonly entry: Entry<T>;
+  readonly tags: readonly Tag[];
+  /** Where the purge log stood before the fetch began. */
+  readonly position: PurgeEpoch;
+  /** When the answer had arrived, Unix milliseconds; the fetch began at `entry.filledAtMs`. */
+  readonly fetchedAtMs: number;
+}
+
+/** The part of an entry that purges go by. */
+export type Tagged = Pick<StoredEntry, 'tags' | 'position'>;
+
+export interface Keyed {
+  readonly key: string;
+  readonly stored: StoredEntry;
+}
+
+export interface Usage {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+export interface Measured extends Usage {
+  /** False if counting was cut short: there is more. */
+  readonly isComplete: boolean;
+}
+
+/** The class whose times rule an answer. */
+export function classOf(kind: ResourceKind, { answer }: Entry<unknown>): CacheClass {
+  return answer.kind === 'absent' ? 'notFound' : kind;
+}
+
+/** All tags of an answer: of its record, of its kind and of its class. */
+export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly Tag[] {
+  const { kind } = request;
+  const own = request.tags(entry.answer.kind === 'found' ? entry.answer.record : null);
+  if (entry.answer.kind === 'found') return ['all', `class:${kind}`, ...own];
+  return ['all', `class:${kind}`, 'class:notFound', ...own];
 }

@@ -1,37 +1,35 @@
-/** What the cache holds of a question and what it would do with it now, for operators. It only looks. */
+/** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import type { Clock } from '../clock.ts';
-import { jitteredFreshMs, jitterOf } from './classify.ts';
-import { nextRead, type NextRead } from './explain-next.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './access.ts';
+import { authorize, type Found, newerOf } from './copies.ts';
+import { classOf, type StoredEntry } from './entry.ts';
+import { type NextRead, nextRead } from './explain-next.ts';
 import type { LastMiss } from './last-misses.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { Question } from './question.ts';
-import type { FlightView } from './reader.ts';
-import { answers, classOf, judge, type Judgement, type Law, type StoredEntry } from './stored.ts';
+import {
+  type CachedCopy,
+  type Freshness,
+  freshnessOf,
+  type FreshnessPolicy,
+  type Held,
+  isAtOnce,
+  jitteredFreshMs,
+  jitterOf,
+  missReasonOf,
+  type Plan,
+  plan,
+} from './plan.ts';
+import type { FlightView, Tier } from './reader.ts';
+import type { CacheRequest } from './request.ts';
+import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
 import type { Tag } from './tags.ts';
 import type { CacheClass, CacheTtl } from './ttl-policy.ts';
-import { isVisible } from './visibility.ts';
 
-/** What the fleet's tier holds of a key. */
-export interface FleetHolding {
-  readonly held: { readonly stored: StoredEntry; readonly bytes: number; readonly keptForMs: number | null } | null;
-  /** Something lies there that is no entry. It counts as nothing. */
-  readonly isBroken: boolean;
-  /** How long the right to ask the store is still held by some process; null where nobody has it. */
-  readonly leaseLeftMs: number | null;
-  /** Whether a call has failed so lately that no process asks again yet. */
-  readonly hasJustFailed: boolean;
-}
-
-/** Rejects where the fleet's tier can't be asked. */
-export interface FleetInspector {
-  inspect(key: string): Promise<FleetHolding>;
-}
-
-export interface ExplainParts extends Law {
-  readonly memory: Pick<MemoryTier, 'peek' | 'peekAbsenceTo' | 'wasEvicted'>;
+export interface ExplainParts extends FreshnessPolicy {
+  readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
   /** Null for a gateway that is alone. */
-  readonly inspector: FleetInspector | null;
+  readonly shared: Pick<SharedCacheAdmin, 'inspect'> | null;
   readonly flightOf: (key: string) => FlightView;
   readonly lastMissOf: (key: string) => LastMiss | null;
   readonly maintenance: MaintenanceWatch;
@@ -39,15 +37,15 @@ export interface ExplainParts extends Law {
 }
 
 /** A copy in one tier. */
-export interface Copy extends Judgement {
+export interface Copy extends Freshness {
   readonly isFound: boolean;
   readonly class: CacheClass;
-  /** Whether it may be served to whom the explanation is for; null where nobody was named. */
+  /** Whether it may be served to the reader for whom this is explained; null if there is none. */
   readonly isVisible: boolean | null;
   readonly filledAtMs: number;
   readonly fetchedAtMs: number;
   readonly tags: readonly Tag[];
-  /** What it takes there, with what was made from it. */
+  /** Its size in the tier, with everything derived from it. */
   readonly bytes: number;
   /** A soft purge has ended its freshness. */
   readonly isOutdated: boolean;
@@ -58,7 +56,7 @@ export interface Copy extends Judgement {
   readonly errorUntilMs: number;
 }
 
-/** `alone`: there is no fleet; `unreachable`: it can't be asked now. */
+/** `alone`: nothing is shared; `unreachable`: the shared cache can't be asked now. */
 export type SharedView =
   | { readonly state: 'alone' | 'unreachable' }
   | {
@@ -72,11 +70,11 @@ export type SharedView =
 export interface Explanation {
   readonly atMs: number;
   readonly key: string;
-  /** Whose times are in force for the answer: of what is held, else of what is asked for. */
+  /** The class whose times rule the answer: of the copy that is held, else of the request. */
   readonly class: CacheClass;
   readonly times: CacheTtl;
   readonly memory: Copy | null;
-  /** This process knows that the record is of another workspace than those asked for: for whom it is explained, none. */
+  /** It is known that the record is of another workspace than those asked for: to this reader, there is none. */
   readonly isKnownForeign: boolean;
   readonly shared: SharedView;
   readonly flight: FlightView;
@@ -86,56 +84,109 @@ export interface Explanation {
   readonly next: NextRead;
 }
 
-/** `workspaceIds`: those that are asked for, in lower case; null where it is not known who asks. Rejects never. */
+/** `workspaceIds`: those that are asked for, in lower case; null if it is not known who asks. Never rejects. */
 export async function explain(
-  question: Question<unknown>,
+  request: CacheRequest<unknown>,
   workspaceIds: readonly string[] | null,
   parts: ExplainParts,
 ): Promise<Explanation> {
-  const { key } = question;
-  const shared = await lookAtFleet({ question, workspaceIds }, parts);
-  // What lies here is looked at last, in one go: none of it changes meanwhile.
-  const { clock, memory, maintenance } = parts;
-  const local = memory.peek(key);
-  const facts = {
+  const { key, kind } = request;
+  const { times, clock } = parts;
+  const viewer = { request, workspaceIds };
+  const inspected = await inspectShared(viewer, parts.shared);
+  const isAsked = typeof inspected !== 'string';
+  // Memory is looked at last, in one go: none of it changes meanwhile.
+  const inMemory = inspectMemory(viewer, parts.memory);
+  const maintenance = parts.maintenance.current();
+  const flight = parts.flightOf(key);
+  const wasEvicted = parts.memory.wasEvicted(key);
+  const found = foundIn(inMemory, 'memory', viewer, parts);
+  const inRedis = isAsked ? foundIn(inspected, 'redis', viewer, parts) : NONE;
+  const next = planOf([found, inRedis], viewer, maintenance);
+  const held = 'copy' in next ? next.copy : next.held;
+  const memory = shownOf(inMemory, viewer, parts);
+  const shared = sharedView(inspected, viewer, parts);
+  const cacheClass = (memory ?? copyIn(shared))?.class ?? kind;
+  const isKnownForeign = found.negative?.state === 'fresh' && found.newest?.stored.entry.answer.kind !== 'absent';
+  return {
     atMs: clock.nowMs(),
-    memory: local === undefined ? null : copyOf({ question, workspaceIds }, local, parts),
-    isKnownForeign: isKnownForeign({ question, workspaceIds }, parts),
+    key,
+    class: cacheClass,
+    times: times.of(cacheClass),
+    memory,
+    isKnownForeign,
     shared,
-    flight: parts.flightOf(key),
-    wasEvicted: memory.wasEvicted(key),
-    maintenance: maintenance.current(),
+    flight,
+    lastMiss: parts.lastMissOf(key),
+    wasEvicted,
+    maintenance,
+    next: nextRead(next, {
+      miss: missReasonOf(held, times.of(held === null ? kind : classOf(kind, held.stored.entry)), wasEvicted),
+      maintenance,
+      isKnownForeign,
+      isUnderWay: flight.sinceMs !== null,
+      isLeased: isAsked && inspected.leaseLeftMs !== null,
+      hasJustFailed: flight.hasJustFailed || (isAsked && inspected.hasJustFailed),
+      isFreshInRedis: authorized(inRedis, viewer).copy?.state === 'fresh',
+    }),
   };
-  const cacheClass = (facts.memory ?? copyIn(shared))?.class ?? question.kind;
-  const times = parts.times.of(cacheClass);
-  const next = nextRead({ ...facts, times });
-  return { ...facts, key, class: cacheClass, times, lastMiss: parts.lastMissOf(key), next };
 }
 
-/** The copy in the fleet's tier, where there is one. */
+/** The copy in the shared cache, if there is one. */
 export function copyIn(shared: SharedView): Copy | null {
   return shared.state === 'asked' ? shared.copy : null;
 }
 
-interface Asked {
-  readonly question: Question<unknown>;
+interface Viewer {
+  readonly request: CacheRequest<unknown>;
   readonly workspaceIds: readonly string[] | null;
 }
 
-async function lookAtFleet(asked: Asked, parts: ExplainParts): Promise<SharedView> {
-  if (parts.inspector === null) return { state: 'alone' };
-  try {
-    const { held, ...rest } = await parts.inspector.inspect(asked.question.key);
-    const copy = held === null ? null : copyOf(asked, held, parts);
-    return { state: 'asked', ...rest, copy: copy === null ? null : { ...copy, keptForMs: held?.keptForMs ?? null } };
-  } catch {
-    return { state: 'unreachable' };
-  }
+type InTier = Pick<Inspection, 'entry' | 'negative'>;
+
+const NONE: Found<unknown> = { newest: null, negative: null };
+
+async function inspectShared(
+  { request, workspaceIds }: Viewer,
+  shared: ExplainParts['shared'],
+): Promise<Inspection | 'alone' | 'unreachable'> {
+  if (shared === null) return 'alone';
+  const workspaceSet = workspaceIds === null ? null : workspaceSetOf({ workspaceIds });
+  return await shared.inspect(request.key, workspaceSet).catch(() => 'unreachable' as const);
 }
 
-function isKnownForeign({ question, workspaceIds }: Asked, { memory, ...law }: ExplainParts): boolean {
-  const verdict = workspaceIds === null ? undefined : memory.peekAbsenceTo(workspaceIds, question.key);
-  return verdict !== undefined && judge(question.keyHash, verdict, law.clock.nowMs(), law).usability === 'fresh';
+function inspectMemory({ request: { key }, workspaceIds }: Viewer, memory: ExplainParts['memory']): InTier {
+  const entry = memory.peek(key);
+  const negative = workspaceIds === null ? undefined : memory.peekNegative(key, workspaceSetOf({ workspaceIds }));
+  return {
+    entry: entry === undefined ? null : { ...entry, keptForMs: null },
+    negative: negative === undefined ? null : { ...negative, keptForMs: null },
+  };
+}
+
+function foundIn({ entry, negative }: InTier, tier: Tier, { request }: Viewer, parts: ExplainParts): Found<unknown> {
+  const assess = (held: Holding | null): CachedCopy | null => {
+    if (held === null || !isOfKind(request, held.stored)) return null;
+    const { stored } = held;
+    return { stored, tier, ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()) };
+  };
+  return { newest: assess(entry), negative: assess(negative) };
+}
+
+/** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */
+function planOf(
+  [local, shared]: readonly [Found<unknown>, Found<unknown>],
+  viewer: Viewer,
+  maintenance: Maintenance | null,
+): Plan {
+  const first = plan(authorized(local, viewer), maintenance);
+  return isAtOnce(first) ? first : plan(authorized(newerOf(local, shared), viewer), maintenance);
+}
+
+/** Without a reader, a record is explained as its owner would be served it. */
+function authorized(found: Found<unknown>, { request, workspaceIds }: Viewer): Held {
+  if (workspaceIds !== null) return authorize(found, request, { workspaceIds });
+  return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
 }
 
 interface Holding {
@@ -143,24 +194,44 @@ interface Holding {
   readonly bytes: number;
 }
 
-/** Null for what is no answer to the question. */
-function copyOf({ question, workspaceIds }: Asked, { stored, bytes }: Holding, parts: ExplainParts): Copy | null {
-  if (!answers(question, stored)) return null;
+/** The copy that answers the reader: its own, or that there is none for it; else the one that it may not see. */
+function shownOf({ entry, negative }: InTier, viewer: Viewer, parts: ExplainParts) {
+  const own = entry === null ? null : copyOf(entry, viewer, parts);
+  const absent = negative === null ? null : copyOf(negative, viewer, parts);
+  const isAnswer = own !== null && own.isFound && own.isVisible !== false;
+  return isAnswer ? own : (absent ?? own);
+}
+
+function sharedView(inspected: Inspection | 'alone' | 'unreachable', viewer: Viewer, parts: ExplainParts): SharedView {
+  if (typeof inspected === 'string') return { state: inspected };
+  const { isBroken, leaseLeftMs, hasJustFailed } = inspected;
+  return { state: 'asked', copy: shownOf(inspected, viewer, parts), isBroken, leaseLeftMs, hasJustFailed };
+}
+
+/** Null for what is no answer to the request. */
+function copyOf(
+  { stored, bytes, keptForMs }: NonNullable<Inspection['entry']>,
+  { request, workspaceIds }: Viewer,
+  parts: ExplainParts,
+): (Copy & { readonly keptForMs: number | null }) | null {
+  if (!isOfKind(request, stored)) return null;
   const { entry, kind, tags, fetchedAtMs, position } = stored;
   const { filledAtMs } = entry;
+  const isFound = entry.answer.kind === 'found';
   const cacheClass = classOf(kind, entry);
   const times = parts.times.of(cacheClass);
-  const freshMs = jitteredFreshMs(times, jitterOf(question.keyHash, filledAtMs));
+  const freshMs = jitteredFreshMs(times, jitterOf(request.keyHash, filledAtMs));
   const freshUntilMs = filledAtMs + freshMs;
   return {
-    ...judge(question.keyHash, stored, parts.clock.nowMs(), parts),
-    isFound: entry.answer.kind === 'found',
+    ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()),
+    isFound,
     class: cacheClass,
-    isVisible: workspaceIds === null ? null : isVisible(question, stored, workspaceIds),
+    isVisible: workspaceIds === null ? null : !isFound || isVisible(request, stored, workspaceIds),
     filledAtMs,
     fetchedAtMs,
     tags,
     bytes,
+    keptForMs,
     isOutdated: parts.purges.since(position, tags) === 'soft',
     jitterMs: times.freshMs - freshMs,
     freshUntilMs,

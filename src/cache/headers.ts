@@ -1,4 +1,4 @@
-/** What a read says of itself to HTTP caches and to people: RFC 9111 (Age, Cache-Control) and RFC 9211 (Cache-Status). */
+/** The headers that describe a read to HTTP caches and to people: RFC 9111 (Age, Cache-Control), RFC 9211 (Cache-Status). */
 import type { CacheRead } from './reader.ts';
 
 type Provenance = Omit<CacheRead<unknown>, 'entry'>;

@@ -1,5 +1,5 @@
 /**
- * Why the last read of a key missed, and when: what this process remembers of it. A table of fixed size, by the hash of
+ * Why the last read of a key missed in this process, and when. A table of fixed size, by the hash of
  * the key; a key that comes to another's place takes it over, so that the lately missed ones are known and no traffic
  * makes it grow.
  */
@@ -20,10 +20,10 @@ const REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] 
 export class LastMisses {
   readonly #hashes = new Uint32Array(PLACES);
   readonly #times = new Float64Array(PLACES);
-  /** By place; 0 where nothing was noted, else one more than the reason's number. */
+  /** By place; 0 if nothing was noted, else one more than the reason's number. */
   readonly #reasons = new Uint8Array(PLACES);
 
-  /** Of every read; those that were answered at once are nothing to it. `atMs`: Unix milliseconds. */
+  /** Takes every read and ignores those that were answered at once. `atMs`: Unix milliseconds. */
   note({ keyHash: hash, missReason }: Pick<ReadReport, 'keyHash' | 'missReason'>, atMs: number): void {
     if (missReason === null) return;
     const place = hash % PLACES;
@@ -32,7 +32,7 @@ export class LastMisses {
     this.#reasons[place] = REASONS.indexOf(missReason) + 1;
   }
 
-  /** Null where none is remembered. */
+  /** Null if none is remembered. */
   of(key: string): LastMiss | null {
     const hash = hash32(key);
     const place = hash % PLACES;

@@ -44,7 +44,7 @@ export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreE
   });
 }
 
-/** Runs a call; during maintenance it rejects at once with a StoreError of kind `paused`. */
+/** Runs a call; during maintenance it rejects at once with a StoreError of kind `maintenance`. */
 export type Gate = <T>(call: () => Promise<T>) => Promise<T>;
 
 export function maintenanceGate(maintenance: MaintenanceWatch, clock: Clock): Gate {

@@ -1,111 +1,141 @@
-/** The memory tier: bounded in bytes, the least recently used goes first. */
+/** The memory tier: bounded in bytes; the least recently used entry makes room first. */
 import { LRUCache } from 'lru-cache';
+import { workspaceSetOf } from './access.ts';
 import { isSearchKey } from './cache-key.ts';
+import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
 import { hash32 } from './hash.ts';
-import type { CacheTier, Keyed, Measured, Tagged, Usage } from './ports.ts';
-import type { StoredEntry } from './stored.ts';
-import { type Verdict, Verdicts } from './verdicts.ts';
+import type { Reader } from './reader.ts';
 
 export interface MemoryTierOptions {
-  /** Of answers, of what is derived from them, and of their keys. */
+  /** For answers, everything derived from them, and their keys. */
   readonly maxBytes: number;
-  /** Told of every entry that had to make room. */
-  readonly onEvict?: (key: string, stored: StoredEntry, bytes: number) => void;
 }
 
 interface Slot {
   readonly stored: StoredEntry;
   readonly bytes: number;
-  /** Ends the watch over what is derived from the entry. */
+  /** Ends the watch over the bytes derived from the entry. */
   readonly unwatch: () => void;
+}
+
+/** That a key's record is absent: to each set of workspaces that asked for it, and to all if the store said so. */
+interface Absence {
+  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself (K7a). */
+  readonly tombstone: StoredEntry | null;
+  /** The negative entries, by set of workspaces. */
+  readonly bySet: ReadonlyMap<string, StoredEntry>;
 }
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
 const SEARCHED_SHARE = 0.1;
-/** Of what is absent to some readers only: probing for other workspaces' records can't push out what is there. */
-const VERDICTS_SHARE = 0.05;
-/** What an entry takes beside its answer and its key: objects, tags, its place in the order. */
+/** For absent records: probing for made-up or foreign ids can't push out what is there. */
+const ABSENT_SHARE = 0.05;
+/** The size of an entry beside its answer and its key: objects, tags, its place in the order. */
 const OVERHEAD_BYTES = 1200;
+const NEGATIVE_OVERHEAD_BYTES = 1000;
 /**
- * What a record takes as objects, by the size of its text; a transcript is one string. Both are well above what the heap
- * holds: the collector and the allocator need room around it, and what is bounded is the memory of the process.
+ * How much more memory a record takes as objects than as text; a transcript is one string. Both are well above what the
+ * heap holds: the collector and the allocator need room around it, and the bound is on the memory of the process.
  */
 const OBJECTS_FACTOR = 2;
 /** Keys remembered as evicted, to tell why a read missed. */
 const MAX_EVICTED = 16_384;
 
-export class MemoryTier implements CacheTier {
+const NO_ABSENCE: Absence = { tombstone: null, bySet: new Map() };
+
+export class MemoryTier {
   readonly #searched: LRUCache<string, Slot>;
   readonly #rest: LRUCache<string, Slot>;
-  readonly #verdicts: Verdicts;
-  readonly #onEvict: MemoryTierOptions['onEvict'];
-  /** Hashes of keys: one that collides only makes a report less exact. */
+  readonly #absent: LRUCache<string, Absence>;
+  /** Hashes of keys: a collision only makes a report less exact. */
   readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
   #isSuspended = false;
 
-  constructor({ maxBytes, onEvict }: MemoryTierOptions) {
+  constructor({ maxBytes }: MemoryTierOptions) {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
-    this.#onEvict = onEvict;
+    const absentBytes = Math.floor(maxBytes * ABSENT_SHARE);
     this.#searched = this.#createCache(searchedBytes);
-    const verdictsBytes = Math.floor(maxBytes * VERDICTS_SHARE);
-    this.#verdicts = new Verdicts(verdictsBytes);
-    this.#rest = this.#createCache(maxBytes - searchedBytes - verdictsBytes);
+    this.#rest = this.#createCache(maxBytes - searchedBytes - absentBytes);
+    this.#absent = new LRUCache({
+      // lru-cache takes a maximum of 0 for none at all.
+      maxSize: Math.max(1, absentBytes),
+      // A tombstone beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
+      sizeCalculation: ({ bySet }, key) => Math.max(1, bySet.size) * (NEGATIVE_OVERHEAD_BYTES + 2 * key.length),
+    });
   }
 
-  get(key: string): StoredEntry | undefined {
-    return this.#cacheOf(key).get(key)?.stored;
+  /** The last answer of the store for the key, whoever may see it. */
+  get(key: string): StoredEntry | null {
+    return this.#cacheOf(key).get(key)?.stored ?? this.#absent.get(key)?.tombstone ?? null;
   }
 
+  /** False if it doesn't fit. */
   set(key: string, stored: StoredEntry): boolean {
-    this.delete(key);
+    this.#cacheOf(key).delete(key);
     if (this.#isSuspended) return false;
+    const absence = this.#absent.peek(key) ?? NO_ABSENCE;
+    if (stored.entry.answer.kind === 'absent') return this.#setAbsence(key, { ...absence, tombstone: stored });
+    if (absence.tombstone !== null) this.#setAbsence(key, { ...absence, tombstone: null });
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
     const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
     if (isKept) this.#evicted.delete(hash32(key));
-    this.#verdicts.compare(key, stored);
     return isKept;
   }
 
-  /** That there is nothing for who asks for these workspaces, where it is known that the record is of another one. */
-  absenceTo(workspaceIds: readonly string[], key: string): StoredEntry | undefined {
-    return this.#verdicts.absenceTo(workspaceIds, key);
+  /** The negative entry of the reader's set of workspaces. */
+  negative(key: string, reader: Pick<Reader, 'workspaceIds'>): StoredEntry | null {
+    const absence = this.#absent.get(key);
+    return absence?.bySet.get(workspaceSetOf(reader)) ?? null;
   }
 
-  /** Beside what is held of the key, until something else is stored under it. False where it doesn't fit. */
-  setVerdict(key: string, verdict: Verdict): boolean {
-    return !this.#isSuspended && this.#verdicts.set(key, verdict);
+  /** False if it doesn't fit. */
+  setNegative(key: string, workspaceSet: string, negative: StoredEntry): boolean {
+    if (this.#isSuspended) return false;
+    const absence = this.#absent.peek(key) ?? NO_ABSENCE;
+    return this.#setAbsence(key, { ...absence, bySet: new Map(absence.bySet).set(workspaceSet, negative) });
   }
 
-  seed(seeds: readonly Keyed[]): void {
-    for (const { key, stored } of seeds) {
-      const present = this.#cacheOf(key).peek(key);
-      if (present === undefined || present.stored.fetchedAtMs < stored.entry.filledAtMs) this.set(key, stored);
+  /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
+  backfill(entries: readonly Keyed[]): void {
+    for (const { key, stored } of entries) {
+      const present = this.peek(key)?.stored;
+      if (present === undefined || present.fetchedAtMs < stored.entry.filledAtMs) this.set(key, stored);
     }
   }
 
-  delete(key: string): void {
-    this.#cacheOf(key).delete(key);
-  }
-
-  /** Drops a copy whose fetch began earlier than that: another process has stored a newer one. */
+  /** Drops everything about the key whose fetch began earlier than that: another process has stored something newer. */
   deleteOlder(key: string, filledAtMs: number): void {
+    const isNewer = (stored: StoredEntry): boolean => stored.entry.filledAtMs >= filledAtMs;
     const present = this.#cacheOf(key).peek(key);
-    if (present !== undefined && present.stored.entry.filledAtMs < filledAtMs) this.delete(key);
+    if (present !== undefined && !isNewer(present.stored)) this.#cacheOf(key).delete(key);
+    const absence = this.#absent.peek(key);
+    if (absence === undefined) return;
+    const { tombstone, bySet } = absence;
+    this.#setAbsence(key, {
+      tombstone: tombstone !== null && isNewer(tombstone) ? tombstone : null,
+      bySet: new Map([...bySet].filter(([, negative]) => isNewer(negative))),
+    });
   }
 
-  /** What is held of the key and what it weighs, for operators: looking at it is no use of it. */
+  /** The last answer for the key and what it weighs, for operators: to look at it is no use of it. */
   peek(key: string): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    return this.#cacheOf(key).peek(key);
+    const slot = this.#cacheOf(key).peek(key);
+    const tombstone = this.#absent.peek(key)?.tombstone ?? null;
+    return slot ?? (tombstone === null ? undefined : { stored: tombstone, bytes: weighNegative(key) });
   }
 
-  /** `absenceTo` without using what it finds. */
-  peekAbsenceTo(workspaceIds: readonly string[], key: string): StoredEntry | undefined {
-    return this.#verdicts.absenceTo(workspaceIds, key, 'peek');
+  /** The same for a negative entry. */
+  peekNegative(
+    key: string,
+    workspaceSet: string,
+  ): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
+    const stored = this.#absent.peek(key)?.bySet.get(workspaceSet);
+    return stored === undefined ? undefined : { stored, bytes: weighNegative(key) };
   }
 
-  /** Of everything that is held now. */
+  /** The keys of all entries. */
   keys(): readonly string[] {
-    return [...this.#searched.keys(), ...this.#rest.keys()];
+    return [...this.#searched.keys(), ...this.#rest.keys(), ...this.#absent.keys()];
   }
 
   /** Whether the key's last entry had to make room. */
@@ -113,7 +143,7 @@ export class MemoryTier implements CacheTier {
     return this.#evicted.has(hash32(key));
   }
 
-  /** Drops everything and keeps nothing until resumed: for a process that doesn't hear of changes any more. */
+  /** Drops everything and keeps nothing until resumed: for a process that may miss changes (C8). */
   suspend(): void {
     this.#isSuspended = true;
     this.clear();
@@ -126,18 +156,18 @@ export class MemoryTier implements CacheTier {
   clear(): void {
     this.#searched.clear();
     this.#rest.clear();
-    this.#verdicts.clear();
+    this.#absent.clear();
   }
 
-  /** What is held now, entries included that a purge has made unusable and that nothing has replaced yet. */
+  /** Everything that is held, entries included that a purge has made unusable and that nothing has replaced yet. */
   usage(): Usage {
-    const verdicts = this.#verdicts.usage();
     return {
-      entries: this.#searched.size + this.#rest.size + verdicts.entries,
-      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize + verdicts.bytes,
+      entries: this.#searched.size + this.#rest.size + this.#absent.size,
+      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize + this.#absent.calculatedSize,
     };
   }
 
+  /** How much of it matches. Looks at every entry. */
   measure(matches: (stored: Tagged) => boolean): Measured {
     let entries = 0;
     let bytes = 0;
@@ -146,19 +176,23 @@ export class MemoryTier implements CacheTier {
       entries += 1;
       bytes += slot.bytes;
     }
+    for (const [key, { bySet }] of this.#absent.entries()) {
+      const matching = [...bySet.values()].filter(matches).length;
+      entries += matching;
+      bytes += matching * weighNegative(key);
+    }
     return { entries, bytes, isComplete: true };
   }
 
   #createCache(maxBytes: number): LRUCache<string, Slot> {
     return new LRUCache<string, Slot>({
-      // lru-cache takes a maximum of 0 for none at all.
       maxSize: Math.max(1, maxBytes),
       sizeCalculation: (slot) => slot.bytes,
       dispose: (slot, key, reason) => {
         // A slot that is set anew is the same entry, weighed again: it stays under watch.
         if (reason === 'set') return;
         slot.unwatch();
-        if (reason === 'evict') this.#noteEviction(key, slot);
+        if (reason === 'evict') this.#evicted.set(hash32(key), true);
       },
     });
   }
@@ -175,18 +209,19 @@ export class MemoryTier implements CacheTier {
     }
     cache.delete(key);
     slot.unwatch();
-    this.#noteEviction(key, slot);
+    this.#evicted.set(hash32(key), true);
     return false;
+  }
+
+  #setAbsence(key: string, absence: Absence): boolean {
+    if (absence.tombstone === null && absence.bySet.size === 0) this.#absent.delete(key);
+    else this.#absent.set(key, absence);
+    return this.#absent.has(key);
   }
 
   #weighAgain(key: string): void {
     const slot = this.#cacheOf(key).peek(key);
     if (slot !== undefined) this.#put(key, { ...slot, bytes: weigh(key, slot.stored) });
-  }
-
-  #noteEviction(key: string, { stored, bytes }: Slot): void {
-    this.#evicted.set(hash32(key), true);
-    this.#onEvict?.(key, stored, bytes);
   }
 }
 
@@ -196,4 +231,8 @@ function weigh(key: string, { kind, entry, tags }: StoredEntry): number {
   const answerBytes = kind === 'transcript' ? textBytes : OBJECTS_FACTOR * textBytes;
   const tagBytes = tags.reduce((sum, tag) => sum + tag.length, 0);
   return Math.ceil(OVERHEAD_BYTES + 2 * (key.length + tagBytes) + answerBytes + entry.derivedBytes);
+}
+
+function weighNegative(key: string): number {
+  return NEGATIVE_OVERHEAD_BYTES + 2 * key.length;
 }

@@ -1,9 +1,9 @@
 /** Purging by tag, for operators (C6): first the purge, which is one entry in the log, then a count of what it took. */
 import { singleKey } from './cache-key.ts';
+import type { Measured, StoredEntry, Tagged } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { CacheTier, Measured, Tagged } from './ports.ts';
+import type { SharedCacheAdmin } from './shared-cache.ts';
 import type { PurgeLog, PurgeMode } from './purge-log.ts';
-import type { StoredEntry } from './stored.ts';
 import type { Tag } from './tags.ts';
 
 export interface PurgeRequest {
@@ -32,7 +32,7 @@ export interface WidenedLists {
 export interface PurgeDependencies {
   readonly memory: MemoryTier;
   /** Null for a gateway without Redis. */
-  readonly shared: CacheTier | null;
+  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure'> | null;
   readonly purges: PurgeLog;
 }
 
@@ -111,7 +111,7 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
   const keys = (['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const).map((kind) =>
     singleKey(kind, evaluationId),
   );
-  const copiesOf = async (key: string): Promise<readonly (StoredEntry | undefined)[]> => {
+  const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
     const own = memory.peek(key)?.stored;
     try {
       return [own, await shared?.get(key)];

@@ -1,273 +1,266 @@
 /**
- * The read-through cache: the memory tier, then the fleet's, then one flight to the store. Fresh copies are served as
- * they are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
+ * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
+ * are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
  */
-import type { MaybePromise } from '../maybe-promise.ts';
-import { StoreError } from '../upstream/store.ts';
-import { Filler, type FillerOptions, type Flights, type Landing } from './filler.ts';
-import { type Held, isServedAtOnce, isServedOnError, newer, type Tier } from './held.ts';
-import type { MissReason } from '../telemetry/events.ts';
-import { type Maintenance, type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
-import type { PurgeEpoch } from './purge-log.ts';
-import { type Question, readerOf } from './question.ts';
-import type { CacheRead, CachingReader, FlightView, ReadContext } from './reader.ts';
-import { type Asked, type Miss, Serving } from './serving.ts';
-import { type Flight, SingleFlight } from './single-flight.ts';
-import { answers, judge, type Judgement, type StoredEntry } from './stored.ts';
+import type { Listener, MissReason } from '../telemetry/events.ts';
 import { systemTimers } from '../timers.ts';
-import { absence, foreignWorkspaceOf, foreignWorkspaceOfFailure, isVisible } from './visibility.ts';
+import { StoreError } from '../upstream/store.ts';
+import { concernsOthers, isOfKind, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
+import { authorize, Copies, newerOf } from './copies.ts';
+import { classOf, type StoredEntry } from './entry.ts';
+import { type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
+import { type FetchResult, OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
+import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isServedOnError, missReasonOf, plan } from './plan.ts';
+import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
+import type { CacheRequest } from './request.ts';
+import { UnsharedCache } from './shared-cache.ts';
+import type { Flight } from './single-flight.ts';
 
-type Optional = 'fleet' | 'timers' | 'hooks' | 'flightDeadlineMs';
-export interface ReadThroughOptions extends Omit<FillerOptions, Optional>, Partial<Pick<FillerOptions, Optional>> {
+type Optional = 'sharedCache' | 'timers' | 'events' | 'deadlineMs' | 'around';
+
+export interface ReadThroughOptions
+  extends Omit<OriginFetcherOptions, Optional | 'copies'>, Partial<Pick<OriginFetcherOptions, Optional>> {
   /** While it is on, nothing is begun that would ask the store. */
   readonly maintenance?: MaintenanceWatch;
-  /** Puts something around the flights, once; by default nothing. */
-  readonly aroundFlights?: (flights: Flights) => Flights;
 }
 
-/** How long a reader waits for the store where there is a copy to serve instead. */
+/** How long a reader waits for the store if there is a copy to serve instead (C3). */
 const PATIENCE_MS = 1000;
-const REMEMBER_FAILURES_MS = 1000;
 const DEFAULT_DEADLINE_MS = 15_000;
 
-export function createReadThrough(options: ReadThroughOptions): CachingReader {
-  const cache = new ReadThrough({
-    fleet: null,
-    timers: systemTimers,
-    hooks: {},
-    flightDeadlineMs: DEFAULT_DEADLINE_MS,
-    maintenance: NO_MAINTENANCE,
-    aroundFlights: (flights) => flights,
-    ...options,
-  });
-  return {
-    ...readerOf((question, context) => cache.read(question, context)),
-    flightOf: (key) => cache.flightOf(key),
-  };
+interface Read<T> {
+  readonly request: CacheRequest<T>;
+  readonly reader: Reader;
+  /** When the read began, Unix microseconds. */
+  readonly startedMicros: number;
 }
 
-/** What a flight is begun for. */
-type Begun<T> = Omit<Miss<T>, 'reason' | 'startedMicros'> & { readonly isBackground?: boolean };
+/** A read that goes to the store. */
+interface Miss<T> extends Read<T> {
+  readonly held: CachedCopy<T> | null;
+  readonly fallback: CachedCopy<T> | null;
+  readonly reason: MissReason;
+}
 
-type Settled<T> =
-  | { readonly kind: 'landed'; readonly landing: Landing }
+type End =
+  | { readonly kind: 'landed'; readonly result: FetchResult }
   | { readonly kind: 'failed'; readonly error: unknown }
-  | { readonly kind: 'late' }
-  /** With a record of a workspace that the reader doesn't ask for, or with what can't be used of such a one. */
-  | { readonly kind: 'foreign'; readonly verdict: StoredEntry<T>; readonly isKept: boolean };
+  | { readonly kind: 'late' };
 
-type Options = FillerOptions & Required<Pick<ReadThroughOptions, 'maintenance' | 'aroundFlights'>>;
+type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'> & {
+  /** Null for reads that the cache answered at once. */
+  readonly reason: MissReason | null;
+};
 
-class ReadThrough {
-  readonly #options: Options;
-  readonly #serving: Serving;
-  readonly #filler: Flights;
-  readonly #flights: SingleFlight<Landing>;
-  readonly #lookups: SingleFlight<StoredEntry | null>;
-  /** Where the purge log stood before each flight. */
-  readonly #positions = new WeakMap<Promise<Landing>, PurgeEpoch>();
+export class ReadThrough implements Cache {
+  readonly #options: OriginFetcherOptions;
+  readonly #maintenance: MaintenanceWatch;
+  readonly #copies: Copies;
+  readonly #origin: OriginFetcher;
+  readonly #events: Listener;
 
-  constructor(options: Options) {
-    this.#options = options;
-    this.#serving = new Serving(options);
-    this.#filler = options.aroundFlights(new Filler(options));
-    this.#flights = new SingleFlight(options.clock, REMEMBER_FAILURES_MS, isOfTheStore);
-    this.#lookups = new SingleFlight(options.clock, 0);
-    options.fleet?.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
+  constructor({ maintenance = NO_MAINTENANCE, ...given }: ReadThroughOptions) {
+    const defaults = {
+      sharedCache: new UnsharedCache(),
+      timers: systemTimers,
+      events: {},
+      deadlineMs: DEFAULT_DEADLINE_MS,
+      around: (_task: unknown, run: () => Promise<FetchResult>) => run(),
+    };
+    const options = { ...defaults, ...given };
+    this.#copies = new Copies(options);
+    this.#options = { ...options, copies: this.#copies };
+    this.#origin = new OriginFetcher(this.#options);
+    this.#maintenance = maintenance;
+    this.#events = options.events;
   }
 
+  /** The flight of a key in this process, for operators. */
   flightOf(key: string): FlightView {
-    return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
+    return this.#origin.flightOf(key);
   }
 
-  read<T>(question: Question<T>, context: ReadContext): MaybePromise<CacheRead<T>> {
-    const asked = { question, context, startedMicros: this.#options.clock.nowMicros() };
-    const local = this.#hold(question, this.#options.memory.get(question.key), 'memory');
-    const own = visibleOnly(asked, local);
-    if (own !== null && isServedAtOnce(own)) return this.#serveHeld(asked, own, own);
-    return this.#readFurther(asked, local, own);
-  }
-
-  /** What the memory tier could not answer with a copy of the reader's own. */
-  async #readFurther<T>(asked: Asked<T>, local: Held<T> | null, own: Held<T> | null): Promise<CacheRead<T>> {
-    const { question } = asked;
-    const verdict = this.#verdict(asked);
-    const isOwnOfUse = own !== null && isServedOnError(own);
-    if (verdict !== null && isServedAtOnce(verdict) && !isOwnOfUse) return this.#serveHeld(asked, verdict);
-    const shared = this.#options.fleet === null ? null : await this.#findInFleet(asked);
-    const held = visibleOnly(asked, newer(local, shared)) ?? verdict;
-    if (held !== null && isServedAtOnce(held)) return this.#serveHeld(asked, held);
-    const reason = this.#serving.missReason(question, held);
-    if (verdict?.usability === 'fresh') {
-      // The store was asked a moment ago, and had nothing of this reader's.
-      const isOfUse = held !== null && isServedOnError(held);
-      return isOfUse ? this.#serveOnError(asked, held, reason) : this.#serveHeld(asked, verdict);
+  async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
+    const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
+    const maintenance = this.#maintenance.current();
+    let found = this.#copies.inMemory(request, reader);
+    let next = plan(authorize(found, request, reader), maintenance);
+    if (!isAtOnce(next)) {
+      found = newerOf(found, await this.#copies.inSharedCache(request, reader));
+      next = plan(authorize(found, request, reader), maintenance);
     }
-    return this.#forward({ ...asked, held, reason });
-  }
-
-  /** What was found, unless it is no answer to the question. */
-  #hold<T>(question: Question<T>, stored: StoredEntry | null | undefined, tier: Tier): Held<T> | null {
-    if (stored === null || stored === undefined || !answers(question, stored)) return null;
-    return { stored, tier, ...judge(question.keyHash, stored, this.#options.clock.nowMs(), this.#options) };
-  }
-
-  #verdict<T>({ question, context }: Asked<T>): Held<T> | null {
-    return this.#hold(question, this.#options.memory.absenceTo(context.workspaceIds, question.key), 'memory');
-  }
-
-  async #findInFleet<T>({ question, context }: Asked<T>): Promise<Held<T> | null> {
-    const { key } = question;
-    const { landing } = this.#lookups.join(key, () => this.#filler.findInFleet(key));
-    const found = await (context.redisWait?.within(landing).catch(() => null) ?? landing);
-    return this.#hold(question, found, 'redis');
-  }
-
-  #serveHeld<T>(asked: Asked<T>, held: Held<T>, judgement?: Judgement): CacheRead<T> {
-    const isFresh = held.usability === 'fresh';
-    if (!isFresh && this.#verdict(asked)?.usability !== 'fresh') this.#refresh(asked, held);
-    const outcome = isFresh ? 'hit' : 'stale-while-revalidate';
-    const served = { outcome, tier: held.tier, isKept: true, reason: null } as const;
-    return this.#serving.serve(asked, held.stored, judgement === undefined ? served : { ...served, judgement });
-  }
-
-  #serveOnError<T>(asked: Asked<T>, { stored, tier }: Held<T>, reason: MissReason): CacheRead<T> {
-    return this.#serving.serve(asked, stored, { outcome: 'stale-if-error', tier, isKept: true, reason });
-  }
-
-  /** Under maintenance a copy that would do if the store failed does at once, and nothing is begun that would ask it. */
-  #serveWithoutStore<T>(miss: Miss<T>, maintenance: Maintenance): CacheRead<T> {
-    const copy = this.#hold(miss.question, miss.held?.stored, miss.held?.tier ?? 'memory');
-    if (copy !== null && isServedOnError(copy)) return this.#serveOnError(miss, copy, miss.reason);
-    throw this.#fail(miss, { kind: 'failed', error: maintenanceError(maintenance, this.#options.clock) });
-  }
-
-  /** One refresh, which nobody waits for; where the last try has just failed, that is joined, and there is none. */
-  #refresh<T>(asked: Asked<T>, held: Held<T>): void {
-    if (this.#options.maintenance.current() !== null) return;
-    const flight = this.#begin({ ...asked, held, isBackground: true });
-    // The filler has reported the failure; those who were served a copy have no use for it.
-    void settled(flight).then((end) => this.#decide(asked, flight, end));
-  }
-
-  /** `isWaiting` where the flight is of use only to readers who wait for it. */
-  #begin<T>({ question, context, held, isBackground = false }: Begun<T>, isWaiting?: () => boolean): Flight<Landing> {
-    const task = { question, context, held: held?.stored ?? null, isBackground };
-    const position = this.#options.purges.position();
-    const fly = (isWanted: () => boolean): Promise<Landing> => this.#filler.run({ ...task, isWanted });
-    const flight = this.#flights.join(question.key, fly, isWaiting);
-    if (flight.isLed) this.#positions.set(flight.landing, position);
-    return flight;
-  }
-
-  async #forward<T>(miss: Miss<T>): Promise<CacheRead<T>> {
-    const maintenance = this.#options.maintenance.current();
-    if (maintenance !== null) return this.#serveWithoutStore(miss, maintenance);
-    // What renews a copy is of use also when the reader that caused it has gone.
-    const isWaiting = miss.held === null ? miss.context.isWaiting : undefined;
-    let flight = this.#begin(miss, isWaiting);
-    let end = await this.#settle(flight, miss.held);
-    if (end.kind === 'landed' && !flight.isLed && !this.#isNewsFor(miss, end.landing)) {
-      flight = this.#begin(miss, isWaiting);
-      end = await this.#settle(flight, miss.held);
+    switch (next.action) {
+      case 'serve':
+        return this.#serveCopy(read, next.copy, null);
+      case 'serve-and-refresh':
+        this.#refreshBehind(read, next.copy);
+        return this.#serveCopy(read, next.copy, null);
+      case 'serve-on-error':
+        return this.#serveCopy(read, next.copy, this.#missReason(request, next.copy));
+      case 'fetch':
+        return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.held) });
+      case 'refuse':
+        break;
     }
-    end = this.#decide(miss, flight, end);
-    if (end.kind !== 'landed') {
-      const copy = this.#hold(miss.question, miss.held?.stored, miss.held?.tier ?? 'memory');
-      const isOutdone = end.kind === 'foreign' && copy?.stored.entry.answer.kind === 'absent';
-      if (copy !== null && isServedOnError(copy) && !isOutdone) return this.#serveOnError(miss, copy, miss.reason);
-      // The copy has expired, or was purged, while it was waited.
-      if (end.kind === 'late') end = this.#decide(miss, flight, await this.#settle(flight, null));
+    this.#reportFailed(read, this.#missReason(request, next.held));
+    throw maintenanceError(next.maintenance, this.#options.clock);
+  }
+
+  /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
+  #refreshBehind<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
+    const { result } = this.#origin.fetch({ request, reader, held: stored, isBackground: true });
+    // The flight reports its failure. The reader has been served a copy.
+    result.catch(() => undefined);
+  }
+
+  async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
+    const { request, reader, held } = miss;
+    const task = { request, reader, held: held?.stored ?? null, isBackground: false };
+    // A call that renews a copy is of use also if the reader that caused it has gone.
+    const isWaiting = held === null ? reader.isWaiting : undefined;
+    let flight: Flight<FetchResult>;
+    let end: End;
+    do {
+      flight = this.#origin.fetch(task, isWaiting);
+      end = await this.#endOf(flight, miss.fallback !== null);
+    } while (end.kind === 'landed' && !flight.isLed && !this.#isNewsTo(miss, end.result));
+    const fallback = this.#fallbackNow(miss);
+    if (end.kind === 'late' && fallback === null) {
+      // The copy has expired, or was purged, during the wait.
+      end = await this.#endOf(flight, false);
     }
-    if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, flight.isLed);
-    if (end.kind !== 'foreign') throw this.#fail(miss, end);
-    const landing = { stored: end.verdict, from: 'store', isKept: end.isKept } as const;
-    return this.#serveLanding(miss, landing, flight.isLed);
+    if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
+    if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
+    this.#reportFailed(miss, miss.reason);
+    throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
   }
 
-  /** With a copy that is usable on error, the wait for the store is bounded. */
-  #settle<T>(flight: Flight<Landing>, held: Held<T> | null): Promise<Settled<T>> {
-    return held === null || !isServedOnError(held) ? settled(flight) : this.#settleInTime(flight);
-  }
-
-  async #settleInTime<T>(flight: Flight<Landing>): Promise<Settled<T>> {
+  /** `isBounded`: with a copy to fall back on, the wait for the store is. */
+  async #endOf(flight: Flight<FetchResult>, isBounded: boolean): Promise<End> {
+    const landed = flight.result.then(
+      (result): End => ({ kind: 'landed', result }),
+      (error: unknown): End => ({ kind: 'failed', error }),
+    );
+    if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
-    const { promise: lateness, resolve } = Promise.withResolvers<Settled<T>>();
-    // Who comes later needn't find out anew that the store is slow.
+    const { promise: late, resolve } = Promise.withResolvers<End>();
+    // A reader that comes later needn't find out anew that the store is slow.
     const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
     const cancel = timers.after(leftMs, () => resolve({ kind: 'late' }));
-    try {
-      return await Promise.race([settled<T>(flight), lateness]);
-    } finally {
-      cancel();
-    }
+    return await Promise.race([landed, late]).finally(cancel);
   }
 
   /**
-   * Whether a flight that was under way before this reader came has brought what one of its own would. Not what it began
-   * to fetch before a purge that may have come before this reader too; nor another reader's copy that it only found.
+   * Whether a flight that was under way before this reader came has brought what one of its own would. Not if it began
+   * before a purge of what this reader would be served, nor if it only found what is meant for another reader.
    */
-  #isNewsFor<T>({ question, context }: Asked<T>, { stored, from }: Landing): boolean {
-    if (this.#options.purges.since(stored.position, stored.tags) === 'hard') return false;
-    const isFound = from === 'memory' || from === 'redis';
-    return !isFound || isVisible(question, stored, context.workspaceIds);
+  #isNewsTo<T>({ request, reader }: Read<T>, { stored, from }: FetchResult): boolean {
+    const isOwn = isVisible(request, stored, reader.workspaceIds);
+    const { tags } = isOwn ? stored : this.#negativeOf(request, stored);
+    if (this.#options.purges.since(stored.position, tags) === 'hard') return false;
+    return from === 'store' || isOwn;
   }
 
-  /** What the end of a flight is to this reader: others have waited for it too. */
-  #decide<T>({ question, context }: Asked<T>, flight: Flight<Landing>, end: Settled<T>): Settled<T> {
-    if (end.kind === 'landed') {
-      const { stored } = end.landing;
-      const workspaceId = answers(question, stored) ? foreignWorkspaceOf(question, stored, context.workspaceIds) : null;
-      if (workspaceId === null) return end;
-      const learned = { ...stored, filledAtMs: stored.entry.filledAtMs };
-      return this.#conclude(question, workspaceId, absence(question, learned));
-    }
-    const workspaceId = end.kind === 'failed' ? foreignWorkspaceOfFailure(end.error, context.workspaceIds) : null;
-    if (workspaceId === null) return end;
-    const { purges, clock } = this.#options;
-    const position = this.#positions.get(flight.landing) ?? purges.position();
-    const learned = { filledAtMs: flight.startedAtMs, position, fetchedAtMs: clock.nowMs() };
-    return this.#conclude(question, workspaceId, absence(question, learned));
+  #negativeOf<T>(request: CacheRequest<T>, stored: StoredEntry): StoredEntry<T> {
+    return notFoundEntry(request, { ...stored, filledAtMs: stored.entry.filledAtMs });
   }
 
-  #conclude<T>({ key }: Question<T>, workspaceId: string, verdict: StoredEntry<T>): Settled<T> {
-    const { memory, purges } = this.#options;
-    const isCurrent = purges.since(verdict.position, verdict.tags) !== 'hard';
-    const isRemembered = isCurrent && memory.setVerdict(key, { workspaceId, absence: verdict });
-    return { kind: 'foreign', verdict, isKept: isRemembered };
+  /** The fallback, unless it is over by now. */
+  #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
+    const copy = fallback === null ? null : this.#copies.assess(request, fallback.stored, fallback.tier);
+    return copy !== null && isServedOnError(copy) ? copy : null;
   }
 
-  #serveLanding<T>(miss: Miss<T>, { stored, from, isKept: kept }: Landing, isLed: boolean): CacheRead<T> {
-    const { question, held, reason } = miss;
-    if (!answers(question, stored))
-      throw new StoreError('malformed', `a ${stored.kind} was kept as a ${question.kind}`);
+  /** Authorizes the result for this reader: several may have waited for it. */
+  #serveResult<T>(
+    miss: Miss<T>,
+    result: FetchResult,
+    { isLed, fallback }: { readonly isLed: boolean; readonly fallback: CachedCopy<T> | null },
+  ): CacheRead<T> {
+    const { request, reader, reason } = miss;
+    const { stored, from, failure } = result;
     if (from === 'memory' || from === 'redis') {
-      return this.#serving.serve(miss, stored, { outcome: 'hit', tier: from, isKept: kept, reason: null });
+      const copy = this.#copies.assess(request, stored, from);
+      if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
     const outcome = from === 'store' && isLed ? 'miss' : 'collapsed';
-    const read = this.#serving.serve(miss, stored, { outcome, tier: null, isKept: kept, reason });
-    return { ...read, forward: held === null || held.usability === 'purged' ? 'uri-miss' : 'stale' };
+    const forward = miss.held === null || miss.held.state === 'purged' ? 'uri-miss' : 'stale';
+    const served = { outcome, tier: null, stored: result.isStored, reason, forward } as const;
+    const isOwn = from !== 'store' || isVisible(request, stored, reader.workspaceIds);
+    if (isOwn && isOfKind(request, stored)) return this.#serve(miss, stored, served);
+    if (failure !== null && !concernsOthers(failure, reader)) {
+      if (fallback !== null) return this.#serveCopy(miss, fallback, reason);
+      this.#reportFailed(miss, reason);
+      throw failure;
+    }
+    // To this reader the record is absent. A good copy stays unless the store itself says that there is none (Q9).
+    const negative = this.#negativeOf(request, stored);
+    const isStored = isLed ? result.isStored : this.#keepNegative(miss, negative);
+    const isForeign = stored.entry.answer.kind === 'found' || failure !== null;
+    const isCopy = fallback?.stored.entry.answer.kind === 'found';
+    if (fallback !== null && isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
+    return this.#serve(miss, negative, { ...served, stored: isStored });
   }
 
-  #fail<T>(miss: Miss<T>, end: Settled<T>): unknown {
-    this.#serving.reportFailed(miss);
-    return end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not land');
+  /** For a reader who has waited for another's flight. */
+  #keepNegative<T>({ request: { key }, reader }: Read<T>, negative: StoredEntry<T>): boolean {
+    const { memory, sharedCache, purges } = this.#options;
+    if (purges.since(negative.position, negative.tags) === 'hard') return false;
+    sharedCache.setNegative(key, workspaceSetOf(reader), negative).catch((error: unknown) => {
+      this.#events.onFleetFailed?.({ operation: 'set', error });
+    });
+    return memory.setNegative(key, workspaceSetOf(reader), negative);
+  }
+
+  #serveCopy<T>(read: Read<T>, copy: CachedCopy<T>, reason: MissReason | null): CacheRead<T> {
+    const served = { outcome: outcomeOf(copy), tier: copy.tier, stored: true, reason };
+    return this.#serve(read, copy.stored, served, copy);
+  }
+
+  #serve<T>(
+    { request, startedMicros }: Read<T>,
+    stored: StoredEntry<T>,
+    { reason, ...served }: Served,
+    freshness: Pick<CachedCopy, 'ttlMs' | 'ageMs'> = this.#freshnessOf(request, stored),
+  ): CacheRead<T> {
+    const { entry, kind } = stored;
+    const { ttlMs, ageMs } = freshness;
+    this.#events.onRead?.({
+      class: classOf(kind, entry),
+      key: request.key,
+      keyHash: request.keyHash,
+      outcome: served.outcome,
+      tier: served.tier,
+      missReason: reason,
+      ageMs,
+      durationMs: this.#sinceMs(startedMicros),
+    });
+    return { entry, ttlMs, ageMs, ...served };
+  }
+
+  #freshnessOf<T>({ keyHash }: CacheRequest<T>, stored: StoredEntry<T>): Pick<CachedCopy, 'ttlMs' | 'ageMs'> {
+    return freshnessOf(keyHash, stored, this.#options, this.#options.clock.nowMs());
+  }
+
+  /** There is nothing to serve. */
+  #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
+    const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
+    const durationMs = this.#sinceMs(startedMicros);
+    this.#events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
+  }
+
+  #missReason<T>({ kind, key }: CacheRequest<T>, held: CachedCopy<T> | null): MissReason {
+    const cacheClass = held === null ? kind : classOf(kind, held.stored.entry);
+    const { times, memory } = this.#options;
+    return missReasonOf(held, times.of(cacheClass), held === null && memory.wasEvicted(key));
+  }
+
+  #sinceMs(startedMicros: number): number {
+    return (this.#options.clock.nowMicros() - startedMicros) / 1000;
   }
 }
 
-/** What was held back under maintenance is no failure of the store, and over when the maintenance is. */
-function isOfTheStore(error: unknown): boolean {
-  return !(error instanceof StoreError && error.kind === 'maintenance');
-}
-
-function settled<T>(flight: Flight<Landing>): Promise<Settled<T>> {
-  return flight.landing.then(
-    (landing) => ({ kind: 'landed', landing }),
-    (error: unknown) => ({ kind: 'failed', error }),
-  );
-}
-
-/** Another reader's copy is none. */
-function visibleOnly<T>({ question, context }: Asked<T>, held: Held<T> | null): Held<T> | null {
-  return held !== null && isVisible(question, held.stored, context.workspaceIds) ? held : null;
+function outcomeOf(copy: CachedCopy): ReadOutcome {
+  if (copy.state === 'fresh') return 'hit';
+  return isServedAtOnce(copy) ? 'stale-while-revalidate' : 'stale-if-error';
 }

@@ -1,18 +1,6 @@
-/**
- * What the HTTP surfaces read through: the store's six questions, answered with an entry and with how it came about.
- * Without a cache behind it every read is a miss.
- */
-import type {
-  DealInsightsRecord,
-  EvaluationPage,
-  EvaluationRecord,
-  ScorecardRecord,
-  ScoredCardRecord,
-  TranscriptRecord,
-} from '../domain/records.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+/** The reader of the cache, and the result of a read. */
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { ListQuery } from '../upstream/store.ts';
+import type { CacheRequest } from './request.ts';
 import type { Entry } from './entry.ts';
 
 /**
@@ -25,21 +13,23 @@ import type { Entry } from './entry.ts';
  */
 export type ReadOutcome = 'hit' | 'stale-while-revalidate' | 'stale-if-error' | 'miss' | 'collapsed';
 
+export type Tier = 'memory' | 'redis';
+
 export interface CacheRead<T> {
   readonly entry: Entry<T>;
   readonly outcome: ReadOutcome;
   /** Where the entry was found; null on a miss. */
-  readonly tier: 'memory' | 'redis' | null;
+  readonly tier: Tier | null;
   /** How long the entry is still fresh; negative since when it is not. */
   readonly ttlMs: number;
   readonly ageMs: number;
-  /** Whether the store's answer was kept: RFC 9211 `stored`. False without a cache. */
+  /** Whether the store's answer was kept: RFC 9211 `stored`. */
   readonly stored: boolean;
-  /** Why the store was asked (RFC 9211 `fwd`): nothing was held, or what was held had expired. Absent: nothing was held. */
+  /** Why the store was asked (RFC 9211 `fwd`): nothing was held, or the copy had expired. Absent: nothing was held. */
   readonly forward?: 'uri-miss' | 'stale';
 }
 
-export interface ReadContext {
+export interface Reader {
   readonly requestId: string;
   readonly traceparent?: string;
   /** The API key that reads: keys share the store fairly. */
@@ -57,28 +47,15 @@ export interface ReadContext {
   readonly isWaiting?: () => boolean;
 }
 
-/**
- * Every method answers at once where it can, and rejects with a StoreError and nothing else. None ever answers with a
- * record of other workspaces.
- */
-export interface EvaluationReader {
-  list(query: ListQuery, context: ReadContext): MaybePromise<CacheRead<EvaluationPage>>;
-  evaluation(id: string, context: ReadContext): MaybePromise<CacheRead<EvaluationRecord>>;
-  transcript(id: string, context: ReadContext): MaybePromise<CacheRead<TranscriptRecord>>;
-  scorecard(id: string, context: ReadContext): MaybePromise<CacheRead<ScoredCardRecord>>;
-  dealInsights(id: string, context: ReadContext): MaybePromise<CacheRead<DealInsightsRecord>>;
-  rubric(scorecardId: string, context: ReadContext): MaybePromise<CacheRead<ScorecardRecord>>;
+export interface Cache {
+  /** Never answers with a record of other workspaces. Rejects with a StoreError and nothing else. */
+  read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>>;
 }
 
-/** What is under way for a key in this process, for operators. */
+/** The flight of a key in this process, for operators. */
 export interface FlightView {
-  /** When the flight began, Unix milliseconds; null where there is none. */
+  /** When the flight began, Unix milliseconds; null if there is none. */
   readonly sinceMs: number | null;
   /** Whether the last one has failed so lately that none is begun yet. */
   readonly hasJustFailed: boolean;
-}
-
-/** A reader with a cache. */
-export interface CachingReader extends EvaluationReader {
-  flightOf(key: string): FlightView;
 }

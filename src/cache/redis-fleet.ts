@@ -1,29 +1,22 @@
-/** Everything that the caches of a fleet share through Redis, put together for one process. */
+/** Everything that the caches of several processes share through Redis, put together for one of them. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
 import { CacheNames } from '../redis/names.ts';
-import type { FleetInspector } from './explain.ts';
 import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import type { Fleet } from './ports.ts';
 import type { PurgeLog } from './purge-log.ts';
-import { FlightChannel } from './redis-flight-channel.ts';
-import { guarded } from './redis-guard.ts';
-import { RedisInspector } from './redis-inspect.ts';
-import { RedisLeases } from './redis-leases.ts';
-import { recheckMemory } from './redis-recheck.ts';
-import { RedisTier } from './redis-tier.ts';
 import { type Connectivity, ConnectivityWatch } from './redis/connectivity.ts';
+import { RedisSharedCache } from './redis/shared-tier.ts';
 import { StateSync } from './redis/state-sync.ts';
 import type { TtlControl, TtlEnd, TtlPolicy } from './ttl-policy.ts';
 import type { Timers } from '../timers.ts';
 
 /** They report, for logs and metrics, and must not throw. */
 export interface RedisFleetHooks {
-  /** What was found in the place of an entry (`decode`), or a check of what memory holds that was cut short (`recheck`). */
+  /** Something in the place of an entry can't be read (`decode`), or the check of memory was cut short (`recheck`). */
   readonly onFailed?: (report: { readonly operation: string; readonly error: unknown }) => void;
-  /** A change of whether this process hears of the fleet. `reason` is why Redis doesn't answer; null else. */
+  /** This process has lost or got the messages of the others. `reason`: why Redis doesn't answer; null if it does. */
   readonly onHearing?: (report: {
     readonly role: RedisRole;
     readonly hearing: Connectivity;
@@ -39,9 +32,9 @@ export interface RedisFleetOptions {
   readonly cache: RedisLink;
   /** Names the store whose answers are cached, in letters and digits: another store's are another's. */
   readonly store: string;
-  /** Of this process: what it holds is dropped while it can't be known to be true. */
+  /** This process's. It is dropped while changes may be missed. */
   readonly memory: MemoryTier;
-  /** Of this process: what is set for the fleet is set here. */
+  /** This process's. Changes for all processes are set here. */
   readonly times: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
@@ -58,18 +51,6 @@ export interface RedisFleetHealth {
   readonly detail: string;
 }
 
-export interface RedisFleet {
-  readonly fleet: Fleet;
-  readonly purges: PurgeLog;
-  readonly timesControl: TtlControl;
-  readonly maintenance: MaintenanceControl;
-  /** Shows operators what the fleet holds of a key. */
-  readonly inspector: FleetInspector;
-  health(): readonly RedisFleetHealth[];
-  /** Stops listening and looking. The links go on. */
-  close(): void;
-}
-
 const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
@@ -80,41 +61,37 @@ const DETAILS: Readonly<Record<Connectivity, string>> = {
   disconnected: 'does not answer: this process goes on by itself',
 };
 
-/**
- * Resolves once this process hears of the fleet, or as soon as it is clear that it can't now: a Redis that is out of
- * reach keeps no gateway from starting, and is joined when it comes. Never rejects.
- */
-export async function openRedisFleet(options: RedisFleetOptions): Promise<RedisFleet> {
-  const fleet = new Member(options);
-  await fleet.opened();
-  return fleet;
-}
-
-class Member implements RedisFleet {
-  readonly fleet: Fleet;
-  readonly inspector: FleetInspector;
+export class RedisFleet {
+  readonly sharedCache: RedisSharedCache;
   readonly #options: RedisFleetOptions;
-  readonly #tier: RedisTier;
-  readonly #channel: FlightChannel;
   readonly #state: StateSync;
   readonly #hearing: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
-  constructor(options: RedisFleetOptions) {
+  /**
+   * Resolves once the messages of the other processes arrive, or as soon as it is clear that they can't now: a Redis that
+   * is out of reach keeps no gateway from starting, and is joined when it comes. Never rejects.
+   */
+  static async open(options: RedisFleetOptions): Promise<RedisFleet> {
+    const fleet = new RedisFleet(options);
+    await fleet.#opened();
+    return fleet;
+  }
+
+  private constructor(options: RedisFleetOptions) {
     this.#options = options;
     const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
-    const self = randomUUID();
-    const names = new CacheNames(options.store);
-    const onBroken = (error: unknown): void => this.#report('decode', error);
-    this.#tier = new RedisTier({ redis: link, servers: () => link.servers(), names, times, onBroken });
-    this.#channel = new FlightChannel({ link, names, timers, self });
     this.#state = new StateSync(state, { ...options, onTtlEnd: (end) => options.hooks?.onTtlEnd?.(end) });
-    this.inspector = new RedisInspector({ link, names });
-    const leases = new RedisLeases({ link, channel: this.#channel, names, times, self, leaseMs, onBroken });
-    this.fleet = {
-      ...guarded({ tier: this.#tier, leases }, { link, purges: this.#state.purges }),
-      onStored: (listener) => this.#channel.onStored(listener),
-    };
+    this.sharedCache = new RedisSharedCache({
+      link,
+      names: new CacheNames(options.store),
+      times,
+      timers,
+      self: randomUUID(),
+      leaseMs,
+      isPurgeLogKnown: () => this.#state.purges.isKnown,
+      onBroken: (error) => this.#report('decode', error),
+    });
     this.#hearing = {
       state: this.#listen(state, () => this.#lookAtState()),
       cache: this.#listen(link, () => link.ping()),
@@ -133,7 +110,7 @@ class Member implements RedisFleet {
     return this.#state.maintenance;
   }
 
-  async opened(): Promise<void> {
+  async #opened(): Promise<void> {
     const { state, cache, timers } = this.#options;
     const { promise: expiry, resolve } = Promise.withResolvers<void>();
     const endings = [
@@ -152,10 +129,11 @@ class Member implements RedisFleet {
     });
   }
 
+  /** Stops listening and looking. The links go on. */
   close(): void {
     for (const hearing of Object.values(this.#hearing)) hearing.close();
     this.#state.close();
-    this.#channel.close();
+    this.sharedCache.close();
   }
 
   /** A Cluster answers where all of it does: the state lies at one of its nodes, and messages may come from any. */
@@ -175,14 +153,14 @@ class Member implements RedisFleet {
       onChange: (hearing, before, reason) => {
         if (hearing === 'connected') this.#openings[role].resolve();
         this.#trustMemory();
-        // The purge log was looked up by now. What others stored meanwhile has to be asked for.
+        // The purge log was looked up by now. Entries that others stored meanwhile have to be looked up, too.
         if (role === 'cache' && hearing === 'connected' && before === 'disconnected') this.#recheckMemory();
         hooks?.onHearing?.({ role, hearing, reason });
       },
     });
   }
 
-  /** C8: what others change must be heard of, unless nobody can be told of anything. */
+  /** C8: changes of other processes must arrive here, unless Redis is down for all. */
   #trustMemory(): void {
     const { memory } = this.#options;
     const isBehind = Object.values(this.#hearing).some(({ now }) => now === 'subscriptionLost');
@@ -191,7 +169,7 @@ class Member implements RedisFleet {
   }
 
   #recheckMemory(): void {
-    const rechecked = recheckMemory(this.#options.memory, this.#tier);
+    const rechecked = this.sharedCache.recheck(this.#options.memory);
     rechecked.catch((error: unknown) => this.#report('recheck', error));
   }
 

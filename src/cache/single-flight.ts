@@ -1,15 +1,15 @@
-/** One flight a key in this process: whoever comes while it is under way waits for it. */
+/** One flight per key in this process: a caller that comes while it is under way waits for it. */
 import type { Clock } from '../clock.ts';
 
 export interface Flight<T> {
-  readonly landing: Promise<T>;
+  readonly result: Promise<T>;
   /** Whether this call began it. */
   readonly isLed: boolean;
   /** When it began, Unix milliseconds. */
   readonly startedAtMs: number;
 }
 
-/** Whether whoever waits for a flight still does. */
+/** Whether a caller still waits. */
 type IsWaiting = () => boolean;
 
 interface UnderWay<T> {
@@ -22,35 +22,38 @@ interface Failure<T> {
   readonly atMs: number;
 }
 
+export interface SingleFlightOptions {
+  readonly clock: Clock;
+  /** For so long callers get the failure of the last flight instead of trying anew. */
+  readonly rememberFailuresMs: number;
+  /** Whether a failure means that trying again soon is of no use. */
+  readonly isToRemember: (error: unknown) => boolean;
+}
+
 export class SingleFlight<T> {
-  readonly #clock: Clock;
-  readonly #rememberFailuresMs: number;
-  readonly #isToRemember: (error: unknown) => boolean;
+  readonly #options: SingleFlightOptions;
   readonly #underWay = new Map<string, UnderWay<T>>();
   /** In order of time. */
   readonly #failures = new Map<string, Failure<T>>();
 
-  /** `isToRemember`: which failures say that trying again soon is of no use; by default all. */
-  constructor(clock: Clock, rememberFailuresMs: number, isToRemember: (error: unknown) => boolean = () => true) {
-    this.#clock = clock;
-    this.#rememberFailuresMs = rememberFailuresMs;
-    this.#isToRemember = isToRemember;
+  constructor(options: SingleFlightOptions) {
+    this.#options = options;
   }
 
-  /** When the key's flight that is under way began, Unix milliseconds; null where there is none. */
+  /** When the key's flight that is under way began, Unix milliseconds; null if there is none. */
   underWaySinceMs(key: string): number | null {
     return this.#underWay.get(key)?.flight.startedAtMs ?? null;
   }
 
-  /** Whether whoever comes now gets the failure of a flight that has just ended. */
+  /** Whether a caller that comes now gets the failure of a flight that has just ended. */
   hasJustFailed(key: string): boolean {
     return this.#lastFailure(key) !== undefined;
   }
 
   /**
    * Joins the key's flight, or begins it by calling `fly`. A flight belongs to nobody: a caller that leaves aborts
-   * nothing. A failure reaches all who wait at once, and for a while all who come after, instead of each trying anew.
-   * `fly` may ask whether anyone still waits: once nobody does, nobody joins the flight any more, and it has to end.
+   * nothing. A failure reaches all who wait at once, and for a while all who come after. `fly` may ask whether anyone
+   * still waits: once nobody does, nobody joins the flight any more, and it has to end.
    */
   join(key: string, fly: (isWanted: () => boolean) => Promise<T>, isWaiting: IsWaiting = always): Flight<T> {
     const underWay = this.#underWay.get(key);
@@ -58,7 +61,7 @@ export class SingleFlight<T> {
     const known = underWay?.flight ?? this.#lastFailure(key);
     if (known !== undefined) return { ...known, isLed: false };
     const waiters = [isWaiting];
-    const flight = { landing: this.#run(key, waiters, fly), isLed: true, startedAtMs: this.#clock.nowMs() };
+    const flight = { result: this.#run(key, waiters, fly), isLed: true, startedAtMs: this.#options.clock.nowMs() };
     this.#underWay.set(key, { flight, waiters });
     return flight;
   }
@@ -69,13 +72,13 @@ export class SingleFlight<T> {
       if (!isStillWanted) this.#end(key, waiters);
       return isStillWanted;
     };
-    // Whoever began it does what belongs to that first: `fly` could end at once.
+    // `fly` may end at once, and the flight has to be known before that.
     await Promise.resolve();
     try {
       return await fly(isWanted);
     } catch (error) {
       const flight = this.#current(key, waiters);
-      if (flight !== null && this.#isToRemember(error)) this.#remember(key, flight);
+      if (flight !== null && this.#options.isToRemember(error)) this.#remember(key, flight);
       throw error;
     } finally {
       this.#end(key, waiters);
@@ -99,7 +102,7 @@ export class SingleFlight<T> {
 
   #remember(key: string, flight: Flight<T>): void {
     this.#failures.delete(key);
-    this.#failures.set(key, { flight, atMs: this.#clock.nowMs() });
+    this.#failures.set(key, { flight, atMs: this.#options.clock.nowMs() });
     for (const [oldKey, old] of this.#failures) {
       if (this.#isRemembered(old)) break;
       this.#failures.delete(oldKey);
@@ -107,7 +110,7 @@ export class SingleFlight<T> {
   }
 
   #isRemembered({ atMs }: Failure<T>): boolean {
-    return this.#clock.nowMs() - atMs < this.#rememberFailuresMs;
+    return this.#options.clock.nowMs() - atMs < this.#options.rememberFailuresMs;
   }
 }
 

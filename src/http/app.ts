@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Router } from '@koa/router';
 import Koa from 'koa';
-import type { EvaluationReader } from '../cache/reader.ts';
+import type { Cache } from '../cache/reader.ts';
 import type { Deprecation } from '../domain/operations.ts';
 import { authenticate, type AuthenticateOptions } from './middleware/authenticate.ts';
 import { errorHandler } from './middleware/error-handler.ts';
@@ -34,7 +34,7 @@ export interface PublicAppOptions
     Pick<AuthenticateOptions, 'authenticator' | 'addressOf'>,
     Pick<RateLimitOptions, 'quota' | 'defaultLimits' | 'currentKeyLimit'>,
     Pick<LoadSheddingOptions, 'maxInFlight'> {
-  readonly reader: EvaluationReader;
+  readonly cache: Cache;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
   readonly isDraining: () => boolean;
@@ -46,7 +46,7 @@ export interface PublicAppOptions
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 export function createPublicApp(options: PublicAppOptions): RequestHandler {
-  const { reader, docs, hooks } = options;
+  const { cache, docs, hooks } = options;
   const transcripts = new Transcripts();
   const app = new Koa<RequestState>();
   app.on('error', hooks.onBroken);
@@ -59,8 +59,8 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
   app.use(docs.routes());
   app.use(authenticate({ ...options, onRefused: hooks.onAuthenticationRefused }));
   app.use(rateLimit({ ...options, onRefused: hooks.onQuotaRefused }));
-  app.use(v1Router(reader, transcripts).routes());
-  app.use(v2Router(reader, transcripts).routes());
+  app.use(v1Router(cache, transcripts).routes());
+  app.use(v2Router(cache, transcripts).routes());
   app.use(notFound());
   return app.callback();
 }

@@ -1,29 +1,21 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
-import {
-  dealInsightsQuestion,
-  evaluationQuestion,
-  listQuestion,
-  type Question,
-  rubricQuestion,
-  scorecardQuestion,
-  transcriptQuestion,
-} from '../cache/question.ts';
+import { type CacheRequest, listRequest, RECORD_REQUESTS } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, type RecordKind, RouteTable, type StoreRequest } from './route.ts';
+import { type MatchedRoute, RouteTable, type StoreRequest } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
 /**
- * - `question`: what the cache is asked. `workspaceIds` are those that a record may belong to; null if that depends on the
+ * - `request`: what the cache is asked for. `workspaceIds` are those that a record may belong to; null if that depends on the
  *   reader and none was named.
  * - `refused`: the request gets no further than the gateway itself; `message` says why
  * - `viewer-needed`: what is asked depends on the reader
  */
 export type Resolved =
   | {
-      readonly kind: 'question';
-      readonly question: Question<unknown>;
+      readonly kind: 'request';
+      readonly request: CacheRequest<unknown>;
       readonly route: string;
       readonly workspaceIds: readonly string[] | null;
     }
@@ -68,7 +60,7 @@ function resolve({ route, params }: MatchedRoute, query: string, viewer: readonl
     const workspaceIds = request.resource === 'list' ? request.query.workspaceIds : (request.workspaceIds ?? viewer);
     const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
     if (refusal !== null) return { kind: 'refused', message: refusal };
-    return { kind: 'question', question: questionOf(request), route: template, workspaceIds };
+    return { kind: 'request', request: cacheRequestOf(request), route: template, workspaceIds };
   } catch (error) {
     if (error instanceof ViewerNeeded) return { kind: 'viewer-needed' };
     // The private message: a reason that consumers must not see may be shown to an operator.
@@ -88,14 +80,6 @@ function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | 
   return 'Such a request is answered 403: the workspace of the path is none of those of whoever asks.';
 }
 
-const RECORDS = {
-  evaluation: evaluationQuestion,
-  transcript: transcriptQuestion,
-  scorecard: scorecardQuestion,
-  dealInsights: dealInsightsQuestion,
-  rubric: rubricQuestion,
-} satisfies Readonly<Record<RecordKind, (id: string) => Question<unknown>>>;
-
-function questionOf(request: StoreRequest): Question<unknown> {
-  return request.resource === 'list' ? listQuestion(request.query) : RECORDS[request.resource](request.id);
+function cacheRequestOf(request: StoreRequest): CacheRequest<unknown> {
+  return request.resource === 'list' ? listRequest(request.query) : RECORD_REQUESTS[request.resource](request.id);
 }

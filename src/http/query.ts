@@ -31,7 +31,7 @@ export interface IntegerRule {
 /** v2: an integer within its bounds, or a fault. */
 export function strictInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
   const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
-  return parameter({ name, description, schema, fallback }, (text) => {
+  return declared({ name, description, schema, fallback }, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
     if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
     const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
@@ -43,7 +43,7 @@ export function strictInteger(name: string, { min, max, fallback, description }:
 export function lenientInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
-  return parameter({ name, description, schema, fallback }, (text) => {
+  return declared({ name, description, schema, fallback }, (text) => {
     const value = INTEGER.test(text) ? Number(text) : fallback;
     return { value: Math.min(max ?? Infinity, Math.max(min, value)) };
   });
@@ -58,7 +58,7 @@ export interface TextRule {
 /** v2: 1 to `maxLength` characters. */
 export function strictText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return parameter({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema, fallback: null }, (text) => {
     const { length } = Array.from(text);
     if (length >= 1 && length <= maxLength) return { value: text };
     return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
@@ -68,7 +68,7 @@ export function strictText(name: string, { maxLength, description }: TextRule): 
 /** v1: up to `maxLength` characters; an empty text counts as absent. */
 export function lenientText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return parameter({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema, fallback: null }, (text) => {
     const { length } = Array.from(text);
     if (length <= maxLength) return { value: text === '' ? null : text };
     return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
@@ -78,7 +78,7 @@ export function lenientText(name: string, { maxLength, description }: TextRule):
 /** v2: an id of the store. */
 export function strictId(name: string, description: string): Parameter<string | null> {
   const schema = { type: 'string', pattern: ID_PATTERN.source } as const;
-  return parameter({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema, fallback: null }, (text) => {
     if (ID_PATTERN.test(text)) return { value: text };
     const rule = '1 to 64 letters, digits, hyphens and underscores';
     return { fault: `The query parameter ${name} must be made of ${rule}${butGiven(text)}.` };
@@ -87,7 +87,7 @@ export function strictId(name: string, description: string): Parameter<string | 
 
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
-  return parameter({ name, description, schema: UUID, fallback: null }, (text) => {
+  return declared({ name, description, schema: UUID, fallback: null }, (text) => {
     if (text === '') return { value: null };
     return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
   });
@@ -95,7 +95,7 @@ export function lenientUuid(name: string, description: string): Parameter<string
 
 /** v2: a UUID, in lower case. */
 export function strictUuid(name: string, description: string): Parameter<string | null> {
-  return parameter({ name, description, schema: UUID, fallback: null }, (text) => {
+  return declared({ name, description, schema: UUID, fallback: null }, (text) => {
     if (UUID_PATTERN.test(text)) return { value: text.toLowerCase() };
     return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
   });
@@ -104,7 +104,7 @@ export function strictUuid(name: string, description: string): Parameter<string 
 /** Any value but `false` is true, the empty one too (Q3). */
 export function flag(name: string, description: string): Parameter<boolean> {
   const about = { name, description, schema: { type: 'boolean', default: false }, fallback: false } as const;
-  const { openapi, ...rest } = parameter<boolean>(about, (text) => ({ value: text !== 'false' }));
+  const { openapi, ...rest } = declared<boolean>(about, (text) => ({ value: text !== 'false' }));
   return { ...rest, openapi: { ...openapi, allowEmptyValue: true } };
 }
 
@@ -115,7 +115,7 @@ interface About<T> {
   readonly fallback: T;
 }
 
-function parameter<T>({ name, fallback, ...about }: About<T>, parse: Parameter<T>['parse']): Parameter<T> {
+function declared<T>({ name, fallback, ...about }: About<T>, parse: Parameter<T>['parse']): Parameter<T> {
   return { openapi: { name, in: 'query', ...about }, fallback, parse };
 }
 

@@ -1,6 +1,7 @@
-/** What the handlers of both surfaces are made of: the request as the cache sees it, and one record as a response. */
-import { Derivation, type Entry } from '../cache/entry.ts';
-import type { CacheRead, ReadContext } from '../cache/reader.ts';
+/** The parts that the handlers of both surfaces share: the request to the cache, and one record as a response. */
+import { Derivation } from '../cache/entry.ts';
+import type { Cache, CacheRead, Reader } from '../cache/reader.ts';
+import type { CacheRequest } from '../cache/request.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
 import { Representation } from './representation.ts';
@@ -14,7 +15,7 @@ const ADDRESS_TOO_LONG = `The address is longer than ${MAX_ADDRESS_BYTES} bytes.
 /** No list is longer, so all pages beyond it are one request to the store. */
 const MAX_OFFSET = 2 ** 31 - 1;
 
-/** Refuses addresses longer than any valid one before their query is parsed; 404 where a route has no 400 (S1). */
+/** Refuses addresses longer than any valid one before their query is parsed; 404 if a route has no 400 (S1). */
 export function limitAddress(route: Route): Middleware {
   return (ctx, next) => {
     // Node gives each byte of a request target as one character.
@@ -45,8 +46,8 @@ export function queryOf(ctx: Context): URLSearchParams {
   return new URLSearchParams(`?${ctx.querystring}`);
 }
 
-/** Who reads, for the cache. `workspaceIds` narrows the workspaces of the key. */
-export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): ReadContext {
+/** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
+export function readerOf(ctx: Context, route: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
   const { requestId, redisWait, traceparent, signal } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
   const { keyId } = apiKeyOf(ctx);
@@ -81,36 +82,35 @@ export function listOf<T>({ entry }: CacheRead<T>): T {
   return entry.answer.record;
 }
 
-/** The record that was read. Throws the route's 404 if there is none, or none that this reader may see (K7). */
-export function visibleRecord<T>(route: Route, entry: Entry<T>, isVisible: (record: T) => boolean): T {
-  if (entry.answer.kind === 'absent' || !isVisible(entry.answer.record)) throw notFound(route);
+/** The record that was read, which the cache has authorized. Throws the route's 404 if there is none for this reader (K7). */
+export function foundRecord<T>(route: Route, { entry }: CacheRead<T>): T {
+  if (entry.answer.kind === 'absent') throw notFound(route);
   return entry.answer.record;
 }
 
-export interface RecordRead<T> {
-  readonly read: (id: string, reader: ReadContext) => CacheRead<T> | Promise<CacheRead<T>>;
-  /** Beside the workspace, which is always checked. */
-  readonly isVisible?: (record: T) => boolean;
+export interface ShownRecord<T> {
+  readonly requestFor: (id: string) => CacheRequest<T>;
+  /** Whether the record has a public form at all. */
+  readonly isPublic?: (record: T) => boolean;
   readonly toPublic: (record: T) => object;
 }
 
 /** The handler of a route that shows one record. Its public form is rendered once per entry. */
-export function showRecord<T extends { readonly workspaceId: string }>(
+export function showRecord<T>(
+  cache: Cache,
   route: Route<RecordRequest>,
-  { read, isVisible = () => true, toPublic }: RecordRead<T>,
+  { requestFor, isPublic = () => true, toPublic }: ShownRecord<T>,
 ): (ctx: RouteContext) => Promise<void> {
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return async (ctx) => {
     const { id, workspaceIds } = requestOf(route, ctx);
-    const reader = readerOf(ctx, route, workspaceIds ?? undefined);
-    const found = await read(id, reader);
-    // Decided on every request, cached or not: a record of another workspace is none (K5, K6).
-    const isOwn = (record: T): boolean => reader.workspaceIds.includes(record.workspaceId) && isVisible(record);
-    const record = visibleRecord(route, found.entry, isOwn);
+    const read = await cache.read(requestFor(id), readerOf(ctx, route, workspaceIds ?? undefined));
+    const record = foundRecord(route, read);
+    if (!isPublic(record)) throw notFound(route);
     await respond(
       ctx,
-      found,
-      representations.of(found.entry, () => new Representation(toPublic(record))),
+      read,
+      representations.of(read.entry, () => new Representation(toPublic(record))),
     );
   };
 }

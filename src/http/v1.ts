@@ -1,7 +1,8 @@
 /** The workspace surface: the reports of one workspace. Numbers in queries are put right, not refused (Q2). */
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
-import type { EvaluationReader } from '../cache/reader.ts';
+import type { Cache } from '../cache/reader.ts';
+import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
 import { dealInsightsBodySchema, toDealInsightsBody } from '../domain/deal-insights.ts';
 import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
@@ -12,15 +13,16 @@ import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
 import {
+  foundRecord,
   isBeyondAllPages,
   limitAddress,
   listOf,
   listQuery,
   type Page,
-  readerOf,
   requestOf,
+  readerOf,
+  type ShownRecord,
   showRecord,
-  visibleRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
 import { respond } from './respond.ts';
@@ -158,52 +160,31 @@ export const V1_ROUTES: readonly Route[] = [
   getWorkspaceKey,
 ];
 
-export function v1Router(cache: EvaluationReader, transcripts: Transcripts): Router<RequestState> {
+export function v1Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v1', strict: true, sensitive: true });
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+  const show = <T>(declaration: Route<RecordRequest>, shown: ShownRecord<T>): void => {
+    router.get(declaration.name, declaration.path, ...guards(declaration), showRecord(cache, declaration, shown));
+  };
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
     const { query, page: asked } = requestOf(listReports, ctx);
-    const read = await cache.list(query, readerOf(ctx, listReports));
+    const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
     const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
-  router.get(
-    getReport.name,
-    getReport.path,
-    ...guards(getReport),
-    showRecord(getReport, {
-      read: (id, reader) => cache.evaluation(id, reader),
-      toPublic: (record) => ({ report: toReport(record) }),
-    }),
-  );
+  show(getReport, { requestFor: RECORD_REQUESTS.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
 
-  router.get(
-    getReportScorecard.name,
-    getReportScorecard.path,
-    ...guards(getReportScorecard),
-    showRecord(getReportScorecard, {
-      read: (id, reader) => cache.scorecard(id, reader),
-      toPublic: toScoredCardView,
-    }),
-  );
+  show(getReportScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
 
-  router.get(
-    getReportDealInsights.name,
-    getReportDealInsights.path,
-    ...guards(getReportDealInsights),
-    showRecord(getReportDealInsights, {
-      read: (id, reader) => cache.dealInsights(id, reader),
-      toPublic: toDealInsightsBody,
-    }),
-  );
+  show(getReportDealInsights, { requestFor: RECORD_REQUESTS.dealInsights, toPublic: toDealInsightsBody });
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
     const { id } = requestOf(getReportTranscript, ctx);
-    const workspaceId = workspaceOf(ctx.params);
-    const read = await cache.transcript(id, readerOf(ctx, getReportTranscript, [workspaceId]));
-    const record = visibleRecord(getReportTranscript, read.entry, (found) => found.workspaceId === workspaceId);
+    const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
+    const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
+    const record = foundRecord(getReportTranscript, read);
     ctx.state.signal.throwIfAborted();
     await respond(ctx, read, await transcripts.whole(read.entry, record));
   });

@@ -1,7 +1,7 @@
 /**
  * The log: JSON lines for machines, or lines for a person at the terminal.
  *
- * Lines are written in batches, every 100 ms or when 4 kB are waiting, and whatever waits is flushed when the process
+ * Lines are written in batches, every 100 ms or when 8 kB are waiting, and whatever waits is flushed when the process
  * exits. Only a process that is killed loses lines: those of its last moment.
  */
 import {
@@ -27,7 +27,7 @@ export type LineFormat = (line: string) => string;
 
 const STDERR = 2;
 const FLUSH_EVERY_MS = 100;
-const BATCH_BYTES = 4096;
+const BATCH_BYTES = 8192;
 
 /**
  * The last line of defence: code that logs must not hand over secrets, addresses of the store or query strings. Members

@@ -1,4 +1,4 @@
-/** Where spans go. What becomes of them is no request's trouble: it is told in the log, when it begins and when it ends. */
+/** Where spans go. A collector in trouble is no request's trouble: the log has one line when it begins and one when it ends. */
 import { Agent } from 'node:http';
 import { Agent as TlsAgent } from 'node:https';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
@@ -6,13 +6,13 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { OtlpSettings } from '../config/tracing-otlp.ts';
 
 export interface DeliveryHooks {
-  /** Spans were lost; told once until they arrive again. */
+  /** Spans were lost; called once until they arrive again. */
   readonly onLost: (error: Error) => void;
   /** `lost`: how many were not taken, beside those that found no place in the queue. */
   readonly onArriving: (report: { readonly lost: number }) => void;
 }
 
-export class ToldExporter implements SpanExporter {
+export class ReportingExporter implements SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #hooks: DeliveryHooks;
   /** Null while they arrive. */
@@ -26,13 +26,12 @@ export class ToldExporter implements SpanExporter {
 
   export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
     this.#exporter.export(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) this.#arrived();
-      else this.#failed(spans.length, result.error ?? new Error('The exporter gave no reason.'));
+      if (!this.#isOver) this.#note(result, spans.length);
       onResult(result);
     });
   }
 
-  /** What is still on its way is taken for lost, and nothing more is told. */
+  /** Counts what is still on its way as lost, and reports nothing more. */
   giveUp(error: Error): void {
     if (this.#lost === null) this.#hooks.onLost(error);
     this.#isOver = true;
@@ -46,17 +45,15 @@ export class ToldExporter implements SpanExporter {
     await this.#exporter.shutdown();
   }
 
-  #arrived(): void {
-    if (this.#isOver) return;
+  #note({ code, error }: ExportResult, count: number): void {
     const lost = this.#lost;
-    this.#lost = null;
-    if (lost !== null) this.#hooks.onArriving({ lost });
-  }
-
-  #failed(count: number, error: Error): void {
-    if (this.#isOver) return;
-    if (this.#lost === null) this.#hooks.onLost(error);
-    this.#lost = (this.#lost ?? 0) + count;
+    if (code === ExportResultCode.SUCCESS) {
+      this.#lost = null;
+      if (lost !== null) this.#hooks.onArriving({ lost });
+    } else {
+      this.#lost = (lost ?? 0) + count;
+      if (lost === null) this.#hooks.onLost(error ?? new Error('The exporter gave no reason.'));
+    }
   }
 }
 
@@ -84,17 +81,16 @@ export async function createOtlpExporter(settings: OtlpSettings): Promise<OtlpEx
     compression: compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE,
     httpAgentOptions: () => agent,
   });
-  return { exporter, abandon: () => close(agent) };
+  const abandon = (): void => {
+    // The exporter retries what was cut off: it gets no further connection.
+    agent.createConnection = () => {
+      throw new Error('The gateway stops.');
+    };
+    agent.destroy();
+  };
+  return { exporter, abandon };
 }
 
 function givenOf({ ca, cert, key }: OtlpSettings['tls']) {
   return { ...(ca === null ? {} : { ca }), ...(cert === null ? {} : { cert }), ...(key === null ? {} : { key }) };
-}
-
-/** The exporter tries again by itself what was cut off: it gets no further connection. */
-function close(agent: Agent): void {
-  agent.createConnection = () => {
-    throw new Error('The gateway stops.');
-  };
-  agent.destroy();
 }

@@ -1,13 +1,13 @@
 /** Spans of the cache: each flight, and each wait for a flight that another request had begun. */
 import { type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
-import type { Flights } from '../cache/filler.ts';
+import type { AroundFetch, FetchResult } from '../cache/origin-fetch.ts';
 import type { Listener, ReadReport } from '../telemetry/events.ts';
 import { EVALGATE } from './names.ts';
 import { isRecorded, type Spans } from './spans.ts';
 
 interface UnderWay {
   readonly context: SpanContext;
-  /** What it was begun for. */
+  /** The span of the request that began it. */
   readonly cause: Span | undefined;
 }
 
@@ -16,31 +16,24 @@ const MAY_HAVE_WAITED: ReadonlySet<ReadReport['outcome']> = new Set(['collapsed'
 
 export class FlightSpans {
   readonly #spans: Spans;
-  /** By the key of what is asked for. */
+  /** By the key of the request. */
   readonly #underWay = new Map<string, UnderWay>();
 
   constructor(spans: Spans) {
     this.#spans = spans;
   }
 
-  flights(flights: Flights): Flights {
-    return {
-      findInFleet: (key) => flights.findInFleet(key),
-      run: (task) => {
-        const { question, isBackground } = task;
-        const cause = this.#spans.active();
-        const options = { kind: SpanKind.INTERNAL, attributes: { [EVALGATE.resource]: question.kind } };
-        // Nobody waits for a refresh: it goes on when its request has long been answered, in a trace of its own.
-        if (isBackground) {
-          const span = this.#spans.caused(cause, `refresh ${question.kind}`, options);
-          return this.#fly({ key: question.key, span, cause }, () => flights.run(task));
-        }
-        if (cause === undefined || !isRecorded(cause)) return flights.run(task);
-        const span = this.#spans.child(cause, `flight ${question.kind}`, options);
-        return this.#fly({ key: question.key, span, cause }, () => flights.run(task));
-      },
-    };
-  }
+  readonly flight: AroundFetch = ({ request, isBackground }, run) => {
+    const { kind, key } = request;
+    const cause = this.#spans.active();
+    const options = { kind: SpanKind.INTERNAL, attributes: { [EVALGATE.resource]: kind } };
+    // Nobody waits for a refresh: it goes on when its request has long been answered, in a trace of its own.
+    if (isBackground) {
+      return this.#fly({ key, span: this.#spans.caused(cause, `refresh ${kind}`, options), cause }, run);
+    }
+    if (cause === undefined || !isRecorded(cause)) return run();
+    return this.#fly({ key, span: this.#spans.child(cause, `flight ${kind}`, options), cause }, run);
+  };
 
   cache(hooks: Listener): Listener {
     return {
@@ -53,19 +46,19 @@ export class FlightSpans {
     };
   }
 
-  async #fly(flight: Flight, run: () => ReturnType<Flights['run']>): ReturnType<Flights['run']> {
+  async #fly(flight: Flight, run: () => Promise<FetchResult>): Promise<FetchResult> {
     const { key, span, cause } = flight;
     if (!isRecorded(span)) return await this.#spans.within(span, run);
     const underWay = { context: span.spanContext(), cause };
     this.#underWay.set(key, underWay);
     try {
       return await this.#spans.during(span, async () => {
-        const landing = await run();
-        span.setAttribute(EVALGATE.flightFrom, landing.from);
-        return landing;
+        const result = await run();
+        span.setAttribute(EVALGATE.flightFrom, result.from);
+        return result;
       });
     } finally {
-      // Whoever waited is told first.
+      // After those who waited have reported their reads.
       setImmediate(() => {
         if (this.#underWay.get(key) === underWay) this.#underWay.delete(key);
       });

@@ -1,13 +1,23 @@
-/** OpenTelemetry's SDK, put together as the operator has set it. */
+/** OpenTelemetry's SDK with the operator's settings: resource, sampler, exporters, and an end within bounds. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Tracer } from '@opentelemetry/api';
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, ConsoleSpanExporter, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  ConsoleSpanExporter,
+  ParentBasedSampler,
+  type Sampler,
+  SamplingDecision,
+  type SamplingResult,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { ATTR_SERVICE_INSTANCE_ID, ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic-conventions';
+import type { SamplerSettings } from '../config/tracing-sampler.ts';
 import type { TraceExporter, TracingSettings } from '../config/tracing.ts';
-import { createOtlpExporter, type DeliveryHooks, ToldExporter } from './exporter.ts';
-import { createSampler } from './sampler.ts';
+import { createOtlpExporter, type DeliveryHooks, type OtlpExporter, ReportingExporter } from './exporter.ts';
+import { isSampled } from './spans.ts';
 
 export interface RunningProvider {
   readonly tracer: Tracer;
@@ -16,52 +26,44 @@ export interface RunningProvider {
 }
 
 export interface ProviderOptions {
-  /** Of evalgate. */
+  /** The version of evalgate. */
   readonly version: string;
   readonly hooks: DeliveryHooks;
 }
 
 export async function startProvider(settings: TracingSettings, options: ProviderOptions): Promise<RunningProvider> {
-  const open = await Promise.all(settings.exporters.map((kind) => openExporter(kind, settings)));
-  const told = open.map(({ exporter }) => new ToldExporter(exporter, options.hooks));
+  const openExporter = async (kind: TraceExporter): Promise<OtlpExporter> =>
+    kind === 'otlp'
+      ? await createOtlpExporter(settings.otlp)
+      : { exporter: new ConsoleSpanExporter(), abandon: () => {} };
+  const open = await Promise.all(settings.exporters.map(openExporter));
+  const exporters = open.map(({ exporter }) => new ReportingExporter(exporter, options.hooks));
   const { maxQueue, maxBatch, delayMs, exportTimeoutMs } = settings.batches;
+  const batches = {
+    maxQueueSize: maxQueue,
+    maxExportBatchSize: maxBatch,
+    scheduledDelayMillis: delayMs,
+    exportTimeoutMillis: exportTimeoutMs,
+  };
   const provider = new TracerProvider({
     resource: resourceOf(settings, options.version),
     sampler: createSampler(settings.sampler),
-    spanProcessors: told.map(
-      (exporter) =>
-        new BatchSpanProcessor({
-          exporter,
-          maxQueueSize: maxQueue,
-          maxExportBatchSize: maxBatch,
-          scheduledDelayMillis: delayMs,
-          exportTimeoutMillis: exportTimeoutMs,
-        }),
-    ),
+    spanProcessors: exporters.map((exporter) => new BatchSpanProcessor({ exporter, ...batches })),
   });
   return {
     tracer: provider.getTracer('evalgate', options.version),
     close: async (graceMs) => {
       // It ends with the first batch that fails; the others may still be on their way.
-      const flushed = provider.shutdown().catch(() => Promise.all(told.map((exporter) => exporter.forceFlush())));
+      const flushed = provider.shutdown().catch(() => Promise.all(exporters.map((exporter) => exporter.forceFlush())));
       if (!(await isOverWithin(graceMs, flushed))) {
-        for (const exporter of told) exporter.giveUp(new Error(`They were not taken within ${graceMs} ms.`));
+        for (const exporter of exporters) exporter.giveUp(new Error(`They were not taken within ${graceMs} ms.`));
       }
       for (const exporter of open) exporter.abandon();
     },
   };
 }
 
-interface OpenExporter {
-  readonly exporter: SpanExporter;
-  abandon(): void;
-}
-
-async function openExporter(kind: TraceExporter, { otlp }: TracingSettings): Promise<OpenExporter> {
-  return kind === 'otlp' ? await createOtlpExporter(otlp) : { exporter: new ConsoleSpanExporter(), abandon: () => {} };
-}
-
-/** Each process is an instance: workers too. What the operator says comes last, and so counts. */
+/** Each process is an instance, workers too. The operator's attributes come last, and so override the others. */
 function resourceOf({ serviceName, resourceAttributes }: TracingSettings, version: string): Resource {
   return defaultResource().merge(
     resourceFromAttributes({
@@ -73,6 +75,32 @@ function resourceOf({ serviceName, resourceAttributes }: TracingSettings, versio
       [ATTR_SERVICE_NAME]: serviceName,
     }),
   );
+}
+
+/**
+ * A request is recorded with all that is done for it, or not at all; a trace of its own, if the linked cause is. Unless
+ * callers decide, neither their flag nor their trace's id counts: the usual ratio goes by the id, and a caller could choose
+ * ids that are always recorded.
+ */
+function createSampler({ ratio, isCallerHeeded }: SamplerSettings): Sampler {
+  const byId = new TraceIdRatioBasedSampler(ratio);
+  const root: Sampler = {
+    shouldSample: (...request: Parameters<Sampler['shouldSample']>) => {
+      const [context, traceId, , , , [cause]] = request;
+      return cause === undefined ? byId.shouldSample(context, traceId) : decisionOf(isSampled(cause.context));
+    },
+    toString: () => `evalgate{ratio=${ratio}}`,
+  };
+  if (isCallerHeeded) return new ParentBasedSampler({ root });
+  const drawn: Sampler = {
+    shouldSample: () => decisionOf(Math.random() < ratio),
+    toString: () => `drawn{ratio=${ratio}}`,
+  };
+  return new ParentBasedSampler({ root, remoteParentSampled: drawn, remoteParentNotSampled: drawn });
+}
+
+function decisionOf(isRecorded: boolean): SamplingResult {
+  return { decision: isRecorded ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD };
 }
 
 /** Whether the work was over, however it ended, before the time was. */

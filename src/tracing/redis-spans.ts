@@ -6,12 +6,12 @@ import {
   ATTR_DB_QUERY_SUMMARY,
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
-import type { Fleet, Following, Lease, LeaseAttempt } from '../cache/ports.ts';
+import type { Following, Lease, LeaseAttempt, SharedCache } from '../cache/shared-cache.ts';
 import type { KeyLookup } from '../keys/key.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
-import { errorTypeOf, EVALGATE } from './names.ts';
-import { markFailed, type Spans } from './spans.ts';
+import { EVALGATE } from './names.ts';
+import type { Spans } from './spans.ts';
 
 interface RedisCall {
   readonly redis: 'state' | 'cache';
@@ -63,65 +63,50 @@ export class RedisSpans {
     };
   }
 
-  fleet(fleet: Fleet): Fleet {
-    const { tier, leases } = fleet;
+  sharedCache(cache: SharedCache): SharedCache {
     return {
-      tier: {
-        get: (key) => this.#ask(GET, () => tier.get(key)),
-        set: (key, stored) => this.#ask(PUT, () => tier.set(key, stored)),
-        seed: (seeds) =>
-          this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: seeds.length } }, () => tier.seed(seeds)),
-        delete: (key) => tier.delete(key),
-        measure: (matches, deadline) => tier.measure(matches, deadline),
-      },
-      leases: {
-        acquire: async (key) => this.#withLease(await this.#ask(LEASE, () => leases.acquire(key))),
-        follow: (key) => this.#follow(() => leases.follow(key)),
-      },
-      onStored: (listener) => fleet.onStored(listener),
+      lookUp: async (key, workspaceSet) => await this.#ask(GET, () => cache.lookUp(key, workspaceSet)),
+      backfill: async (entries) =>
+        await this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: entries.length } }, () =>
+          cache.backfill(entries),
+        ),
+      setNegative: (key, workspaceSet, negative) => cache.setNegative(key, workspaceSet, negative),
+      acquire: async (request) => this.#withLease(await this.#ask(LEASE, () => cache.acquire(request))),
+      follow: (key) => this.#follow(() => cache.follow(key)),
+      onStored: (listener) => cache.onStored(listener),
     };
   }
 
   #withLease(attempt: LeaseAttempt): LeaseAttempt {
-    if (attempt.kind !== 'acquired') return attempt;
-    const { lease, stored } = attempt;
+    if (attempt.status !== 'acquired') return attempt;
+    const { lease } = attempt;
     const traced: Lease = {
-      renew: () => lease.renew(),
       // It stores the entry.
-      complete: async (entry) => await this.#ask(PUT, () => lease.complete(entry)),
+      complete: async (completed) => await this.#ask(PUT, () => lease.complete(completed)),
       fail: (failure) => lease.fail(failure),
       release: () => lease.release(),
     };
-    return { kind: 'acquired', lease: traced, stored };
+    return { ...attempt, lease: traced };
   }
 
-  async #follow(follow: () => Promise<Following>): Promise<Following> {
+  #follow(follow: () => Following): Following {
     const parent = this.#spans.recorded();
-    if (parent === null) return await follow();
+    const following = follow();
+    if (parent === null) return following;
     const span = this.#spans.child(parent, 'wait for another process', { kind: SpanKind.INTERNAL });
-    const end = (): void => {
-      this.#waiting.delete(parent);
-      this.#spans.end(span);
-    };
     this.#waiting.add(parent);
-    try {
-      const following = await follow();
-      return {
-        next: async (timeoutMs) => {
-          const heard = await following.next(timeoutMs);
-          if (heard !== null) span.setAttribute(EVALGATE.waitEnd, heard.kind);
-          return heard;
-        },
-        close: () => {
-          end();
-          following.close();
-        },
-      };
-    } catch (error) {
-      markFailed(span, errorTypeOf(error));
-      end();
-      throw error;
-    }
+    return {
+      next: async (timeoutMs) => {
+        const end = await following.next(timeoutMs);
+        if (end !== null) span.setAttribute(EVALGATE.waitEnd, end.kind);
+        return end;
+      },
+      close: () => {
+        this.#waiting.delete(parent);
+        this.#spans.end(span);
+        following.close();
+      },
+    };
   }
 
   /** What is answered at once was not asked of Redis. */

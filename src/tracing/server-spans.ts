@@ -1,6 +1,7 @@
 /** A span for each request, from its headers to the end of its answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Attributes, type Span, SpanKind } from '@opentelemetry/api';
+import { type Attributes, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
+import { parseTraceParent } from '@opentelemetry/core';
 import {
   ATTR_HTTP_REQUEST_METHOD,
   ATTR_HTTP_RESPONSE_STATUS_CODE,
@@ -14,8 +15,10 @@ import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { RequestReport } from '../http/middleware/request-context.ts';
 import { errorTypeOf, EVALGATE } from './names.ts';
 import { isRecorded, markFailed, type Spans } from './spans.ts';
-import { readTraceparent } from './traceparent.ts';
 
+/** Never sent: the status in the log of a request whose client had gone. */
+const CLIENT_GONE = 499;
+const MAX_TRACEPARENT_LENGTH = 512;
 /** The semantic conventions have these; any other is `_OTHER`. */
 const METHODS: ReadonlySet<string> = new Set([
   'CONNECT',
@@ -66,6 +69,13 @@ export class ServerSpans {
   }
 }
 
+/** The caller's span (W3C Trace Context); null if the header is missing, malformed or repeated. */
+function readTraceparent(header: string | readonly string[] | undefined): SpanContext | null {
+  if (typeof header !== 'string' || header.length > MAX_TRACEPARENT_LENGTH) return null;
+  const parsed = parseTraceParent(header);
+  return parsed === null ? null : { ...parsed, isRemote: true };
+}
+
 function nameOf(method: string, route: string | null): string {
   const shown = METHODS.has(method) ? method : 'HTTP';
   return route === null ? shown : `${shown} ${route}`;
@@ -83,7 +93,7 @@ function attributesOf({ method = '', httpVersion, socket }: IncomingMessage): At
   };
 }
 
-/** What the access log has too. */
+/** The same as in the log line of the request. */
 function describe(span: Span, report: RequestReport): void {
   const { requestId, keyId, surface, route, method, status, cache, failure, aborted } = report;
   span.updateName(nameOf(method, route));
@@ -99,5 +109,3 @@ function describe(span: Span, report: RequestReport): void {
   });
   if (status >= 500) markFailed(span, failure === null ? String(status) : errorTypeOf(failure));
 }
-
-const CLIENT_GONE = 499;

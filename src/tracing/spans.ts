@@ -1,8 +1,8 @@
-/** Begins spans, and knows which one is being worked for: it goes along with promises and callbacks. */
+/** Begins and ends spans, and knows the active one: it follows promises and callbacks. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type Context,
-  type Link,
+  type HrTime,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
@@ -14,36 +14,38 @@ import {
 } from '@opentelemetry/api';
 import { ATTR_ERROR_TYPE } from '@opentelemetry/semantic-conventions';
 import { errorTypeOf } from './names.ts';
-import { decided } from './sampler.ts';
-import { SpanClock } from './span-clock.ts';
+
+/** How often the clock of spans is set by the machine's, which is set right now and then. */
+const SET_CLOCK_EVERY_MS = 60_000;
 
 export class Spans {
   readonly #tracer: Tracer;
   readonly #active = new AsyncLocalStorage<Span>();
-  readonly #clock = new SpanClock();
+  #clockOffsetMs = 0;
+  #clockSetAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(tracer: Tracer) {
     this.#tracer = tracer;
   }
 
-  /** The span that is worked for now, recorded or not. */
+  /** The active span, recorded or not. */
   active(): Span | undefined {
     return this.#active.getStore();
   }
 
-  /** The same, unless it isn't recorded: what is done for it needs no spans then. */
+  /** The active span; null if it is not recorded: what is done for it needs no spans then. */
   recorded(): Span | null {
     const span = this.#active.getStore();
     return span !== undefined && isRecorded(span) ? span : null;
   }
 
-  /** The same, unless it has ended: nothing more can be said of it then. */
+  /** The active span; null if it has ended or is not recorded: it takes no more attributes then. */
   open(): Span | null {
     const span = this.#active.getStore();
     return span?.isRecording() === true ? span : null;
   }
 
-  /** Whatever `run` does, and whatever follows from that, is done for the span. */
+  /** The span is active in `run` and in all that follows from it. */
   within<R>(span: Span, run: () => R): R {
     return this.#active.run(span, run);
   }
@@ -55,25 +57,22 @@ export class Spans {
 
   /** One below it that began that long ago and is over now. */
   over(parent: Span, durationMs: number, name: string, options: SpanOptions): void {
-    const startTime = this.#clock.ago(durationMs);
+    const startTime = this.#timeAgo(durationMs);
     this.end(this.#tracer.startSpan(name, { ...options, startTime }, trace.setSpan(ROOT_CONTEXT, parent)));
   }
 
-  /** A span that continues the trace of a caller, where it told of one. */
+  /** A span that continues the trace of a caller, if there is one. */
   continued(caller: SpanContext | null, name: string, options: SpanOptions): Span {
-    const context: Context = caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
-    return this.#begin(name, options, context);
+    return this.#begin(name, options, caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller));
   }
 
-  /** The first span of a trace of its own, with a link to what has caused it; it is recorded where that is. */
+  /** The first span of a trace of its own, with a link to its cause; it is recorded if that is (`createSampler`). */
   caused(cause: Span | undefined, name: string, options: SpanOptions): Span {
-    if (cause === undefined) return this.#begin(name, options, ROOT_CONTEXT);
-    const isToRecord = isRecorded(cause);
-    const links: Link[] = isToRecord ? [{ context: cause.spanContext() }] : [];
-    return this.#begin(name, { ...options, links }, decided(isToRecord));
+    const links = cause === undefined ? [] : [{ context: cause.spanContext() }];
+    return this.#begin(name, { ...options, links }, ROOT_CONTEXT);
   }
 
-  /** Works for the span, and ends it with the result. */
+  /** Runs it with the span active, and ends the span with the result. */
   async during<R>(span: Span, run: (span: Span) => Promise<R>): Promise<R> {
     try {
       return await this.within(span, () => run(span));
@@ -86,17 +85,33 @@ export class Spans {
   }
 
   end(span: Span): void {
-    span.end(this.#clock.ago());
+    span.end(this.#timeAgo(0));
   }
 
   #begin(name: string, options: SpanOptions, context: Context): Span {
-    return this.#tracer.startSpan(name, { ...options, startTime: this.#clock.ago() }, context);
+    return this.#tracer.startSpan(name, { ...options, startTime: this.#timeAgo(0) }, context);
+  }
+
+  /** To the microsecond, and never back within a minute: children must lie within their parents. */
+  #timeAgo(durationMs: number): HrTime {
+    const sinceStartMs = performance.now();
+    if (sinceStartMs - this.#clockSetAtMs >= SET_CLOCK_EVERY_MS) {
+      this.#clockOffsetMs = Date.now() - sinceStartMs;
+      this.#clockSetAtMs = sinceStartMs;
+    }
+    const unixMs = this.#clockOffsetMs + sinceStartMs - durationMs;
+    const seconds = Math.floor(unixMs / 1000);
+    return [seconds, Math.floor((unixMs - seconds * 1000) * 1000) * 1000];
   }
 }
 
-/** Also of a span that has ended. */
+/** True for a recorded span that has ended, too. */
 export function isRecorded(span: Span): boolean {
-  return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+  return isSampled(span.spanContext());
+}
+
+export function isSampled({ traceFlags }: SpanContext): boolean {
+  return (traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
 export function markFailed(span: Span, errorType: string): void {

@@ -35,12 +35,12 @@ export async function startTracing(settings: TracingSettings, { logger, version 
     handler: (handler) => server.handler(handler),
     http: (hooks) => server.http(hooks),
     cache: (hooks) => flights.cache(hooks),
-    flights: (inner) => flights.flights(inner),
+    flight: (task, run) => flights.flight(task, run),
     store: (inner) => store.store(inner),
     storeHooks: (hooks) => store.hooks(hooks),
     quota: (quota) => redis.quota(quota),
     keys: (keys) => redis.keys(keys),
-    fleet: (fleet) => redis.fleet(fleet),
+    sharedCache: (cache) => redis.sharedCache(cache),
     close: () => provider.close(TRACES_GRACE_MS),
   };
 }

@@ -1,18 +1,17 @@
-/** A span for each call to the store, one a try; the store is told of it by `traceparent`. */
-import { type Span, SpanKind } from '@opentelemetry/api';
+/** A span for each call to the store, one per try, which goes on to the store by `traceparent`. */
+import { type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
 import { ATTR_HTTP_REQUEST_METHOD, ATTR_HTTP_RESPONSE_STATUS_CODE } from '@opentelemetry/semantic-conventions';
 import type { Resource } from '../upstream/resources.ts';
 import type { Fetch, FetchOptions } from '../upstream/store.ts';
 import { ATTR_URL_TEMPLATE, EVALGATE } from './names.ts';
 import { isRecorded, type Spans } from './spans.ts';
-import { writeTraceparent } from './traceparent.ts';
-import type { StoreHooks } from './tracing.ts';
+import type { StoreHooks } from '../telemetry/hooks.ts';
 
 export class StoreSpans {
   readonly #spans: Spans;
   readonly #isPropagated: boolean;
 
-  /** `isPropagated`: whether the store is told of traces. */
+  /** `isPropagated`: whether the store gets `traceparent`. */
   constructor(spans: Spans, isPropagated: boolean) {
     this.#spans = spans;
     this.#isPropagated = isPropagated;
@@ -49,7 +48,7 @@ export class StoreSpans {
     };
   }
 
-  /** Without the store's address, which nothing that leaves the gateway tells of (K2). */
+  /** Without the store's address, which never leaves the gateway (K2). */
   #begin(
     cause: Span | undefined,
     { name: resource, template }: Pick<Resource<never, unknown>, 'name' | 'template'>,
@@ -70,4 +69,9 @@ export class StoreSpans {
   #carrying(span: Span, { traceparent: _consumers, ...request }: FetchOptions): FetchOptions {
     return this.#isPropagated ? { ...request, traceparent: writeTraceparent(span.spanContext()) } : request;
   }
+}
+
+/** W3C Trace Context, version 00, and of the flags the one that is known. */
+function writeTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-0${traceFlags & 1}`;
 }

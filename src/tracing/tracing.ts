@@ -2,21 +2,14 @@
  * What tracing puts around the parts of a gateway when they are made. Each method gives back something of the same kind
  * to be used in its place; where tracing is off that is the very same thing. Nothing here imports OpenTelemetry.
  */
-import type { Flights } from '../cache/filler.ts';
+import type { AroundFetch } from '../cache/origin-fetch.ts';
 import type { Listener } from '../telemetry/events.ts';
-import type { Fleet } from '../cache/ports.ts';
+import type { SharedCache } from '../cache/shared-cache.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
 import type { KeyLookup } from '../keys/key.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
-import type { StoreClientHooks } from '../upstream/client.ts';
-import type { GuardHooks } from '../upstream/guard.ts';
+import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Fetch } from '../upstream/store.ts';
-
-/** What the store's client and its guard report to. */
-export interface StoreHooks {
-  readonly store: StoreClientHooks;
-  readonly guard: GuardHooks;
-}
 
 export interface Tracing {
   /** A span for each request, which `http` ends. */
@@ -24,14 +17,14 @@ export interface Tracing {
   http(hooks: PublicAppHooks): PublicAppHooks;
   cache(hooks: Listener): Listener;
   /** A span for each flight; one of its own trace where nobody waits for it. */
-  flights(flights: Flights): Flights;
+  readonly flight: AroundFetch;
   /** A span for each call to the store, which carries it on by `traceparent`. */
   store(send: Fetch): Fetch;
   storeHooks(hooks: StoreHooks): StoreHooks;
   /** Spans for what is asked of Redis. */
   quota(quota: FleetLimiter): FleetLimiter;
   keys(keys: KeyLookup): KeyLookup;
-  fleet(fleet: Fleet): Fleet;
+  sharedCache(cache: SharedCache): SharedCache;
   /** Sends what was not sent yet, within `TRACES_GRACE_MS`. Never rejects. */
   close(): Promise<void>;
 }
@@ -41,11 +34,11 @@ export const UNTRACED: Tracing = {
   handler: (handler) => handler,
   http: (hooks) => hooks,
   cache: (hooks) => hooks,
-  flights: (flights) => flights,
+  flight: (_task, run) => run(),
   store: (send) => send,
   storeHooks: (hooks) => hooks,
   quota: (quota) => quota,
   keys: (keys) => keys,
-  fleet: (fleet) => fleet,
+  sharedCache: (cache) => cache,
   close: async () => {},
 };

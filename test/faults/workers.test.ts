@@ -188,3 +188,13 @@ test.each(faulty)(
   },
   30_000,
 );
+
+test('workers are not ready either before Redis has answered, and they say why', async () => {
+  const gateway = await start({ REDIS_URL: 'redis://127.0.0.1:1', CONFIG_FILE: '' });
+  const { code, status, dependencies } = await gateway.readiness();
+  expect([code, status]).toEqual([503, 'starting']);
+  expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toContain(
+    'not ready until it has answered once',
+  );
+  expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('2 of 2 are ready');
+});

@@ -172,6 +172,23 @@ describe('what two gateways share in Redis', () => {
     expect(reader.calls()).toBe(2);
   });
 
+  test('a refresh of a copy that is held here transfers no record from Redis', async () => {
+    const reader = await world.reader(GET_REPORT_TRANSCRIPT);
+    const { id: evaluationId, workspaceId } = reader.subject;
+    const body = Array.from({ length: 4000 }, () => `Riley: ${randomUUID()}${randomUUID()}\n`).join('');
+    world.store.put({ transcripts: [aTranscript({ evaluationId, workspaceId, body })] });
+    await reader.ask();
+    world.clock.advance(2 * HOUR);
+    const raw = await world.raw();
+    const sent = async (): Promise<number> =>
+      Number(/total_net_output_bytes:(\d+)/.exec(await raw.info('stats'))?.[1] ?? Number.NaN);
+    const before = await sent();
+    expect(await reader.ask()).toMatchObject({ cache: STALE });
+    await world.eventually(async () => expect((await reader.ask()).cache).toEqual(HIT));
+    expect((await sent()) - before).toBeLessThan(body.length / 4);
+    expect(reader.calls()).toBe(2);
+  });
+
   test('K6, C4: a record that has moved is gone for its old readers as soon as a new one has read it', async () => {
     const reader = await world.reader(GET_CALL);
     for (const gateway of world.gateways) await reader.ask(gateway);

@@ -34,7 +34,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     for (const gateway of world.gateways) await reader.ask(gateway);
     world.clock.advance(MINUTE);
     await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '0s' });
-    for (const gateway of world.gateways) expect((await reader.explain(gateway)).memory?.state).toBe('gone');
+    for (const gateway of world.gateways) expect((await reader.explain(gateway)).memory?.state).toBe('expired');
     await world.setTimes('evaluation', { fresh: '2m' });
     for (const gateway of world.gateways) expect(await reader.ask(gateway)).toMatchObject({ cache: HIT, age: '60' });
     expect(reader.calls()).toBe(1);

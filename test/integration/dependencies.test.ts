@@ -164,6 +164,71 @@ test('a Redis that is not there at the start is reported once, with why', async 
   expect(JSON.stringify(about)).toContain('ECONNREFUSED');
 });
 
+const STARTING = { code: 503, status: 'starting' };
+
+test('a gateway is not ready before Redis has answered once, and stays ready when it is gone later', async () => {
+  await redis.kill();
+  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  expect(await readinessOf(gateway)).toMatchObject(STARTING);
+  expect(await detailOf('redis-state')).toBe(
+    'has not answered since this process started (ECONNREFUSED): not ready until it has answered once',
+  );
+  expect(await samplesOf(gateway, 'evalgate_readiness')).toMatchObject({
+    'evalgate_readiness{status="starting"}': 1,
+    'evalgate_readiness{status="ready"}': 0,
+  });
+
+  await redis.restart();
+  await become(REDIS_WELL);
+  expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+
+  await redis.kill();
+  await become(REDIS_DOWN);
+  expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+  expect(await detailOf('redis-state')).toBe('does not answer: this process goes on by itself');
+}, 40_000);
+
+test.each([
+  ['no password', (url: string) => url, 'NOAUTH'],
+  ['a wrong password', (url: string) => url.replace('//', '//:hunter2@'), 'WRONGPASS'],
+])('a gateway with %s for Redis is never ready, and says why', async (_, address, code) => {
+  await allow('>correct-horse');
+  gateway = await startTestGateway({ env: { REDIS_URL: address(redis.url) } });
+  await vi.waitFor(async () => expect(await detailOf('redis-state')).toContain(code), WITHIN);
+  expect(await readinessOf(gateway)).toMatchObject(STARTING);
+  expect(await detailOf('redis-state')).toBe(
+    `refuses the user or the password of REDIS_URL (${code}): not ready until it has answered once`,
+  );
+  expect((await gateway.admin('GET', '/readyz')).text).not.toContain('hunter2');
+});
+
+test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {
+  await start();
+  expect(await read()).toBe(200);
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
+  await vi.waitFor(async () => {
+    expect(await read()).toBe(200);
+    expect((await readinessOf(gateway)).statuses).toMatchObject(REDIS_DOWN);
+  }, WITHIN);
+  expect(await detailOf('redis-state')).toBe('Redis is full (maxmemory); limits are per process; changes fail');
+  expect(await detailOf('redis-cache')).toBe('Redis is full (maxmemory); new answers are kept in memory only');
+  expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
+  expect(await detailOf('keys')).toBe(
+    'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed',
+  );
+  expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+  const full = [
+    'Redis is full (maxmemory): limits are per process, and changes fail',
+    'keys: Redis is full; they can be revoked, and not be issued or changed',
+    'quotas: this process goes on with its share of the limits',
+  ];
+  expect(words()).toEqual(full);
+
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '0'));
+  await become(REDIS_WELL);
+  expect(words()).toHaveLength(2 * full.length);
+}, 40_000);
+
 test('two uses of Redis are told apart where they are two, and are one where they are one', async () => {
   await start({ REDIS_CACHE_URL: `${redis.url}/1` });
   const started = logOf(gateway, 'started');

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 test('each worker is an instance of the service, and sends what it has when it is told to stop', async () => {
   const env = { ...collector.env, OTEL_BSP_SCHEDULE_DELAY: '600000', WORKERS: '2', REDIS_URL: redis.url };
-  const gateway = await GatewayProcess.start({ env: { ...env, LOG_LEVEL: 'error' } });
+  const gateway = await GatewayProcess.start({ env });
   try {
     // Each on a connection of its own, and the workers take them in turn.
     for (let asked = 0; asked < 8; asked += 1) {

@@ -1,5 +1,6 @@
 /** What the cache of this process has done: by class since it began, by half minute for an hour, and for what it cost most. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { LastMisses } from '../../cache/last-misses.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';
 import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
@@ -45,6 +46,7 @@ export class CacheStats {
   readonly sinceMs: number;
   readonly listener: Listener;
   readonly top: TopLoads;
+  readonly lastMisses = new LastMisses();
   readonly #clock: Clock;
   readonly #byClass = new Map(CACHE_CLASSES.map((cacheClass) => [cacheClass, noCounts()]));
   /** Past steps with reads, oldest first, without their histograms. */
@@ -74,7 +76,9 @@ export class CacheStats {
     return [...this.#past, pointOf(this.#step)];
   }
 
-  #countRead({ class: cacheClass, outcome, tier, missReason, ageMs, durationMs }: ReadReport): void {
+  #countRead(read: ReadReport): void {
+    const { class: cacheClass, outcome, tier, missReason, ageMs, durationMs } = read;
+    this.lastMisses.note(read, this.#clock.nowMs());
     const counts = this.#countsOf(cacheClass);
     counts.outcomes[outcome] += 1;
     if (tier !== null) counts.tiers[tier] += 1;

@@ -77,7 +77,8 @@ function costliest<A>(periods: readonly HeavyHitters<A>[]): readonly Hitter<A>[]
   for (const hitter of periods.flatMap((period) => period.counted())) {
     const { storeCalls, storeMs } = sums.get(hitter.name) ?? { storeCalls: 0, storeMs: 0 };
     sums.set(hitter.name, {
-      ...hitter,
+      name: hitter.name,
+      about: hitter.about,
       storeCalls: hitter.storeCalls + storeCalls,
       storeMs: hitter.storeMs + storeMs,
     });
@@ -119,7 +120,7 @@ class HeavyHitters<A> {
   }
 
   counted(): readonly Hitter<A>[] {
-    return [...this.#counters.values()].map(({ weight: _, ...hitter }) => hitter);
+    return [...this.#counters.values()];
   }
 
   #begin(name: string, about: A): Counter<A> {

@@ -9,7 +9,7 @@ import type { Clock } from '../../clock.ts';
 import { afterChange, type RedisCommands, type RedisLink } from '../../redis/connection.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
 import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable } from '../purge-log.ts';
-import { tagSchema } from '../redis-entry.ts';
+import { tagSchema } from './entry-format.ts';
 import type { Tag } from '../tags.ts';
 import {
   CACHE_CLASSES,

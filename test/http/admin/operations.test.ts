@@ -173,7 +173,7 @@ describe('/readyz', () => {
       status: 'degraded',
       since: START,
       detail:
-        'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections) as may be',
+        'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be',
     });
     expect(await samplesOf(gateway, 'evalgate_http_requests_shed_total')).toEqual({
       evalgate_http_requests_shed_total: 1,

@@ -1,10 +1,28 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { classify, jitterOf } from '../../../src/cache/classify.ts';
+import { Entry } from '../../../src/cache/entry.ts';
 import { hash32 } from '../../../src/cache/hash.ts';
+import { type Freshness, freshnessOf, jitterOf } from '../../../src/cache/plan.ts';
+import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
+import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
 
-const times = { freshMs: 30_000, staleMs: 300_000, errorMs: 3_600_000 };
-const plain = { jitter: 0, isOutdated: false };
+const TIMES = { freshMs: 30_000, staleMs: 300_000, errorMs: 3_600_000 };
+
+/** The freshness of a rubric of that age. */
+function at(
+  ageMs: number,
+  { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
+): Freshness {
+  const position = new MemoryPurgeLog().position();
+  const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
+  const stored = { kind: 'rubric', entry, tags: ['all'], position, fetchedAtMs: 0 } as const;
+  return freshnessOf(keyHash, stored, { times: { of: () => times }, purges: { since: () => purge } }, ageMs);
+}
+
+/** This key's entry of time 0 has no jitter. */
+test('the jitter of the key that the examples use is none', () => {
+  expect(jitterOf(0, 0)).toBe(0);
+});
 
 test.each([
   [0, 'fresh', 30_000],
@@ -13,41 +31,50 @@ test.each([
   [329_999, 'stale', -299_999],
   [330_000, 'usable-on-error', -300_000],
   [3_629_999, 'usable-on-error', -3_599_999],
-  [3_630_000, 'gone', -3_600_000],
-] as const)('C1, C2: at the age of %d ms an entry is %s, with %d ms left', (ageMs, usability, ttlMs) => {
-  expect(classify(ageMs, times, plain)).toEqual({ usability, ttlMs });
+  [3_630_000, 'expired', -3_600_000],
+] as const)('C1, C2: at the age of %d ms an entry is %s, with %d ms left', (ageMs, state, ttlMs) => {
+  expect(at(ageMs)).toEqual({ state, ttlMs, ageMs });
 });
 
 test('C2: stale and error times both count from the end of freshness, so a shorter error time ends nothing that is stale', () => {
-  expect(classify(100_000, { ...times, errorMs: 0 }, plain).usability).toBe('stale');
-  expect(classify(330_000, { ...times, errorMs: 0 }, plain).usability).toBe('gone');
+  const times = { ...TIMES, errorMs: 0 };
+  expect(at(100_000, { times }).state).toBe('stale');
+  expect(at(330_000, { times }).state).toBe('expired');
 });
 
-test('C1: what has neither stale nor error time is gone when its freshness ends', () => {
-  expect(classify(15_000, { freshMs: 15_000, staleMs: 0, errorMs: 0 }, plain).usability).toBe('gone');
+test('C1: an entry that has neither stale nor error time has expired when its freshness ends', () => {
+  expect(at(15_000, { times: { freshMs: 15_000, staleMs: 0, errorMs: 0 } }).state).toBe('expired');
 });
 
 test('C2: jitter shortens freshness by a tenth at most, and stale and error time begin earlier by as much', () => {
-  expect(classify(0, times, { ...plain, jitter: 0.5 }).ttlMs).toBe(28_500);
   fc.assert(
-    fc.property(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (jitter) => {
-      const { ttlMs } = classify(0, times, { ...plain, jitter });
+    fc.property(fc.nat({ max: 2 ** 32 - 1 }), (keyHash) => {
+      const { ttlMs } = at(0, { keyHash });
+      expect(ttlMs).toBe(Math.floor(30_000 * (1 - 0.1 * jitterOf(keyHash, 0))));
       expect(ttlMs).toBeGreaterThanOrEqual(27_000);
-      expect(ttlMs).toBeLessThanOrEqual(30_000);
+      expect(at(ttlMs + 300_000, { keyHash }).state).toBe('usable-on-error');
     }),
   );
 });
 
+test('a clock that was set back makes no entry younger than new', () => {
+  expect(at(-5000)).toEqual({ state: 'fresh', ttlMs: 30_000, ageMs: 0 });
+});
+
 test('a soft purge makes a fresh entry stale at once, and an old one no younger', () => {
-  expect(classify(1, times, { ...plain, isOutdated: true })).toEqual({ usability: 'stale', ttlMs: 0 });
-  expect(classify(40_000, times, { ...plain, isOutdated: true })).toEqual({ usability: 'stale', ttlMs: -10_000 });
+  expect(at(1, { purge: 'soft' })).toMatchObject({ state: 'stale', ttlMs: 0 });
+  expect(at(40_000, { purge: 'soft' })).toMatchObject({ state: 'stale', ttlMs: -10_000 });
+});
+
+test('C6: a hard purge ends an entry at any age', () => {
+  for (const ageMs of [1, 40_000, 4_000_000]) expect(at(ageMs, { purge: 'hard' }).state).toBe('purged');
 });
 
 test('jitter is spread evenly over keys that differ by one character and over fills a millisecond apart', () => {
   const buckets = Array.from({ length: 10 }, () => 0);
   for (let index = 0; index < 10_000; index++) {
     const bucket = Math.floor(
-      10 * jitterOf(hash32(`v1:{evaluation:ev_${index % 100}}`), 1_772_600_000_000 + Math.floor(index / 100)),
+      10 * jitterOf(hash32(`v2:{evaluation:ev_${index % 100}}`), 1_772_600_000_000 + Math.floor(index / 100)),
     );
     buckets[bucket] = (buckets[bucket] ?? 0) + 1;
   }

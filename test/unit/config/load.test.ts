@@ -204,6 +204,9 @@ describe('the file', () => {
   });
 });
 
+const SAMPLE = (names: string) =>
+  `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${names}).`;
+
 describe('values that are each allowed, and not together', () => {
   const exposed = 'other machines could reach the admin listener, and there is no admin token';
   test.each<[Env, string | null]>([
@@ -255,9 +258,6 @@ describe('values that are each allowed, and not together', () => {
     const warning = `ADMIN_TOKEN: other machines can reach the admin listener, and tokens of fewer than 16 characters can be guessed: ${weak}. Make new ones: openssl rand -base64 24`;
     expect(loadConfig({ env: { ADMIN_HOST, ADMIN_TOKEN } }).warnings).toEqual(weak === null ? [] : [warning]);
   });
-
-  const SAMPLE = (names: string) =>
-    `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${names}).`;
 
   test.each<[Env, readonly string[]]>([
     [

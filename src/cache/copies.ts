@@ -1,0 +1,106 @@
+/** Finds what is held for a reader: in memory first, then in the shared cache. */
+import type { Clock } from '../clock.ts';
+import type { Listener } from '../telemetry/events.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './access.ts';
+import type { StoredEntry } from './entry.ts';
+import type { MemoryTier } from './memory-tier.ts';
+import { type CachedCopy, freshnessOf, type FreshnessPolicy, type Held, newerCopy } from './plan.ts';
+import type { Reader, Tier } from './reader.ts';
+import type { CacheRequest } from './request.ts';
+import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
+
+export interface CopiesOptions extends FreshnessPolicy {
+  readonly memory: MemoryTier;
+  readonly sharedCache: SharedCache;
+  readonly clock: Clock;
+  readonly events: Listener;
+}
+
+/** The copies that the tiers hold for a request, before the reader is authorized. */
+export interface Found<T> {
+  readonly newest: CachedCopy<T> | null;
+  /** The negative entry of the reader's workspaces. */
+  readonly negative: CachedCopy<T> | null;
+}
+
+export class Copies {
+  readonly #options: CopiesOptions;
+  /** Readers of one key who miss at once look it up together. */
+  readonly #lookUps = new Map<string, Promise<Shared>>();
+
+  constructor(options: CopiesOptions) {
+    this.#options = options;
+    options.sharedCache.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
+  }
+
+  inMemory<T>(request: CacheRequest<T>, reader: Reader): Found<T> {
+    const { memory } = this.#options;
+    return {
+      newest: this.assess(request, memory.get(request.key), 'memory'),
+      negative: this.assess(request, memory.negative(request.key, reader), 'memory'),
+    };
+  }
+
+  /** Copies into memory everything that it finds. Finds nothing if the shared cache does not answer. */
+  async inSharedCache<T>(request: CacheRequest<T>, reader: Reader): Promise<Found<T>> {
+    const workspaceSet = workspaceSetOf(reader);
+    const name = `${request.key} ${workspaceSet}`;
+    let lookUp = this.#lookUps.get(name);
+    if (lookUp === undefined) {
+      lookUp = this.#lookUp(request.key, workspaceSet).finally(() => this.#lookUps.delete(name));
+      this.#lookUps.set(name, lookUp);
+    }
+    // Several readers may wait for it, each for as long as it still may (R6).
+    const shared = reader.redisWait === undefined ? lookUp : reader.redisWait.within(lookUp).catch(() => NOTHING);
+    return this.adopt(request, reader, await shared);
+  }
+
+  /** Copies into memory everything found in the shared cache that is newer than the copy there. */
+  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, negative }: Shared): Found<T> {
+    const { memory } = this.#options;
+    const { key } = request;
+    if (entry !== null && isNewer(entry, memory.get(key))) memory.set(key, entry);
+    if (negative !== null && isNewer(negative, memory.negative(key, reader))) {
+      memory.setNegative(key, workspaceSetOf(reader), negative);
+    }
+    return { newest: this.assess(request, entry, 'redis'), negative: this.assess(request, negative, 'redis') };
+  }
+
+  /** The entry with its freshness; null for one that is no answer to the request. */
+  assess<T>(request: CacheRequest<T>, stored: StoredEntry | null, tier: Tier): CachedCopy<T> | null {
+    if (stored === null || !isOfKind(request, stored)) return null;
+    const { state, ttlMs, ageMs } = freshnessOf(request.keyHash, stored, this.#options, this.#options.clock.nowMs());
+    return { stored, tier, state, ttlMs, ageMs };
+  }
+
+  async #lookUp(key: string, workspaceSet: string): Promise<Shared> {
+    try {
+      return await this.#options.sharedCache.lookUp(key, workspaceSet);
+    } catch (error) {
+      this.#options.events.onFleetFailed?.({ operation: 'get', error });
+      return NOTHING;
+    }
+  }
+}
+
+/** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
+export function authorize<T>(
+  found: Found<T>,
+  request: CacheRequest<T>,
+  { workspaceIds }: Pick<Reader, 'workspaceIds'>,
+): Held<T> {
+  const { newest, negative } = found;
+  const isOwn = newest !== null && isVisible(request, newest.stored, workspaceIds);
+  return { copy: isOwn ? newest : null, negative };
+}
+
+export function newerOf<T>(local: Found<T>, shared: Found<T>): Found<T> {
+  return {
+    newest: newerCopy(local.newest, shared.newest),
+    negative: newerCopy(local.negative, shared.negative),
+  };
+}
+
+function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
+  return other === null || one.entry.filledAtMs > other.entry.filledAtMs;
+}

@@ -1,0 +1,369 @@
+/**
+ * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
+ * acquire → fetch → complete → memory, in that order; every reader that waited for it decides for itself what it may be
+ * served of the result.
+ */
+import type { Clock } from '../clock.ts';
+import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
+import type { Timers } from '../timers.ts';
+import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { concernsOthers, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
+import { authorize, type Copies, type Found, newerOf } from './copies.ts';
+import { classOf, type Keyed, type StoredEntry } from './entry.ts';
+import { hash32 } from './hash.ts';
+import type { MemoryTier } from './memory-tier.ts';
+import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
+import type { PurgeLog } from './purge-log.ts';
+import type { FlightView, Reader, Tier } from './reader.ts';
+import type { CacheRequest } from './request.ts';
+import {
+  type Completion,
+  fromFailure,
+  type Lease,
+  type LeaseAttempt,
+  NOTHING,
+  OWN_LEASE,
+  type SharedCache,
+  toFailure,
+} from './shared-cache.ts';
+import { type Flight, SingleFlight } from './single-flight.ts';
+import { type Answered, answered, backfillsOf } from './store-answer.ts';
+import { isCacheable } from './ttl-policy.ts';
+
+export interface FetchTask<T = unknown> {
+  readonly request: CacheRequest<T>;
+  /** The reader that caused it. */
+  readonly reader: Reader;
+  /** The copy that is not good enough: its validator makes the call conditional. */
+  readonly held: StoredEntry<T> | null;
+  /** Nobody has ever waited for it: a copy was served meanwhile. */
+  readonly isBackground: boolean;
+}
+
+/** How a flight ended, unless it rejects. */
+export interface FetchResult {
+  /** The store's answer, or the copy that made asking the store needless. */
+  readonly stored: StoredEntry;
+  /** `store`: by this process's call. `elsewhere`: by another process's. A tier: it was there before the flight began. */
+  readonly from: 'store' | 'elsewhere' | Tier;
+  /** Whether a tier keeps the answer for later readers. */
+  readonly isStored: boolean;
+  /**
+   * Set if the store's record is malformed and of a workspace that the reader who caused the call may not see. `stored` is
+   * an absence then; a reader of that workspace gets the failure.
+   */
+  readonly failure: StoreError | null;
+}
+
+/** Runs a flight; for tracing. */
+export type AroundFetch = (task: FetchTask, run: () => Promise<FetchResult>) => Promise<FetchResult>;
+
+export interface OriginFetcherOptions extends FreshnessPolicy {
+  readonly fetch: Fetch;
+  readonly memory: MemoryTier;
+  readonly sharedCache: SharedCache;
+  readonly copies: Copies;
+  readonly purges: PurgeLog;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly events: Listener;
+  /** How long one call may take in all; longer than the store client's own limit. */
+  readonly deadlineMs: number;
+  readonly around: AroundFetch;
+}
+
+type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
+type Fetched<T> = Answered<T> & Pick<FetchResult, 'failure'>;
+
+const REMEMBER_FAILURES_MS = 1000;
+/** How long a waiter trusts to be woken before it asks for the lease again. */
+const LOOK_EVERY_MS = 250;
+/** The call was never sent. */
+const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
+
+export class OriginFetcher {
+  readonly #options: OriginFetcherOptions;
+  readonly #flights: SingleFlight<FetchResult>;
+
+  constructor(options: OriginFetcherOptions) {
+    this.#options = options;
+    this.#flights = new SingleFlight({
+      clock: options.clock,
+      rememberFailuresMs: REMEMBER_FAILURES_MS,
+      // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
+      isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
+    });
+  }
+
+  flightOf(key: string): FlightView {
+    return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
+  }
+
+  /**
+   * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWaiting`: set if
+   * the flight is of use only to readers who wait for it.
+   */
+  fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<FetchResult> {
+    const { around } = this.#options;
+    const { key } = task.request;
+    return this.#flights.join(key, (isWanted) => around(task, () => this.#run({ ...task, isWanted })), isWaiting);
+  }
+
+  async #run<T>(task: Wanted<T>): Promise<FetchResult> {
+    try {
+      return await this.#fly(task);
+    } catch (error) {
+      const storeError = asStoreError(error);
+      const isRefresh = task.held !== null && storeError.kind !== 'maintenance';
+      if (isRefresh) this.#reportRefreshFailed(task, storeError);
+      throw storeError;
+    }
+  }
+
+  async #fly<T>(task: Wanted<T>): Promise<FetchResult> {
+    // Between a reader's look and its flight another flight of the key may have ended.
+    const local = this.#options.copies.inMemory(task.request, task.reader);
+    const copy = sufficientCopy(local, task);
+    if (copy !== null) return foundIn(copy.tier, copy);
+    const attempt = await this.#acquire(task, local);
+    return attempt.status === 'held' ? this.#follow(task, local) : this.#proceed(task, local, attempt);
+  }
+
+  async #proceed<T>(
+    task: Wanted<T>,
+    local: Found<T>,
+    attempt: Exclude<LeaseAttempt, { status: 'held' }>,
+  ): Promise<FetchResult> {
+    if (attempt.status === 'failed') throw fromFailure(attempt.failure);
+    const { lease, found } = attempt;
+    // Another process may have stored and left between this reader's look and its lease.
+    const shared = this.#options.copies.adopt(task.request, task.reader, found);
+    const copy = sufficientCopy(newerOf(local, shared), task);
+    if (copy === null) return this.#lead(task, lease);
+    void this.#try('release', () => lease.release());
+    return foundIn(copy.tier, copy);
+  }
+
+  /** Asks the store, for all processes. */
+  async #lead<T>(task: Wanted<T>, lease: Lease): Promise<FetchResult> {
+    const { request, reader } = task;
+    const { stored, failure } = await this.#callUnder(lease, task);
+    const isOwn = isVisible(request, stored, reader.workspaceIds);
+    const isAbsent = stored.entry.answer.kind === 'absent' && failure === null;
+    const learned = { ...stored, filledAtMs: stored.entry.filledAtMs };
+    const negative = isOwn ? null : notFoundEntry(request, learned);
+    // A record of another workspace is never stored on behalf of this reader: its owner's copy stays (C4).
+    const entry = isOwn || isAbsent ? stored : null;
+    const completion = await this.#try('complete', () => withinWait(task, lease.complete({ entry, negative })));
+    const isStored = this.#keep(task, { entry, negative }, completion ?? 'unshared');
+    return { stored, from: 'store', isStored, failure };
+  }
+
+  /** Keeps what the store has answered, unless a purge has come since the call began. */
+  #keep<T>(
+    { request, reader }: FetchTask<T>,
+    { entry, negative }: { readonly entry: StoredEntry<T> | null; readonly negative: StoredEntry<T> | null },
+    completion: Completion,
+  ): boolean {
+    const { memory, purges, times } = this.#options;
+    const served = negative ?? entry;
+    if (completion === 'lost' || served === null || purges.since(served.position, served.tags) === 'hard') return false;
+    let isInMemory = entry !== null && memory.set(request.key, entry);
+    if (negative !== null) isInMemory = memory.setNegative(request.key, workspaceSetOf(reader), negative);
+    if (entry !== null) this.#backfill(backfillsOf(request, entry, (key) => memory.get(key)));
+    return (isInMemory || completion === 'stored') && isCacheable(times.of(classOf(request.kind, served.entry)));
+  }
+
+  #backfill(entries: readonly Keyed[]): void {
+    if (entries.length === 0) return;
+    this.#options.memory.backfill(entries);
+    for (const { key, stored } of entries) {
+      this.#options.events.onBackfill?.({ class: stored.kind, keyHash: hash32(key) });
+    }
+    void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
+  }
+
+  /**
+   * Waits for the process that has the lease. It subscribes before it looks, so that no end is missed, and takes over
+   * when the lease lapses.
+   */
+  async #follow<T>(task: Wanted<T>, local: Found<T>): Promise<FetchResult> {
+    const { clock, copies, sharedCache, events, deadlineMs } = this.#options;
+    const { kind, key } = task.request;
+    const beganAtMs = clock.nowMs();
+    const report = (end: LeaseWaitEnd): void =>
+      events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - beganAtMs });
+    const following = sharedCache.follow(key);
+    let found = local;
+    let mustLook = true;
+    try {
+      while (clock.nowMs() - beganAtMs < deadlineMs) {
+        if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
+        const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
+        if (copy !== null) {
+          report('stored');
+          return foundIn('elsewhere', copy);
+        }
+        const attempt = await this.#acquire(task, found);
+        if (attempt.status !== 'held') {
+          report(attempt.status === 'failed' ? 'failed' : 'taken-over');
+          return await this.#proceed(task, found, attempt);
+        }
+        const end = await following.next(LOOK_EVERY_MS);
+        if (end?.kind === 'failed') {
+          report('failed');
+          throw fromFailure(end.failure);
+        }
+        mustLook = end !== null;
+      }
+      report('timeout');
+      throw new StoreError('timeout', `another process's call to the store took longer than ${deadlineMs} ms`);
+    } finally {
+      following.close();
+    }
+  }
+
+  async #acquire<T>(task: FetchTask<T>, { newest }: Found<T>): Promise<LeaseAttempt> {
+    const { request, reader } = task;
+    const attempt = await this.#try('acquire', () => {
+      const answer = this.#options.sharedCache.acquire({
+        key: request.key,
+        workspaceSet: workspaceSetOf(reader),
+        // After a purge a copy of the same millisecond may have taken its place.
+        newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.filledAtMs,
+      });
+      return withinWait(task, answer);
+    });
+    // If the shared cache can't be asked, each process asks the store for itself.
+    return attempt ?? { status: 'acquired', lease: OWN_LEASE, found: NOTHING };
+  }
+
+  /** Makes the call, and reports its failure to the other processes. */
+  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Fetched<T>> {
+    try {
+      return await this.#call(task);
+    } catch (error) {
+      const failure = asStoreError(error);
+      // A failure that says nothing of the store is none to other processes, where the call may go through: nobody waits
+      // for it here, or this process holds it back. Nor must they remember a maintenance beyond its end.
+      const isForOthers = failure.kind !== 'aborted' && !HELD_BACK.has(failure.kind);
+      if (isForOthers) void this.#try('fail', () => lease.fail(toFailure(failure)));
+      else void this.#try('release', () => lease.release());
+      throw error;
+    }
+  }
+
+  async #call<T>(task: Wanted<T>): Promise<Fetched<T>> {
+    const { fetch, purges, clock, timers, events, deadlineMs } = this.#options;
+    const { request, reader, isWanted, isBackground } = task;
+    const { key, kind } = request;
+    // A copy that was purged while this flight waited for its turn is no base to renew anything on.
+    const held = task.held !== null && purges.since(task.held.position, task.held.tags) === 'hard' ? null : task.held;
+    // Read before the call: a purge or a change that comes while it is under way is later than the answer.
+    const [position, filledAtMs, beganMicros] = [purges.position(), clock.nowMs(), clock.nowMicros()];
+    const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
+      const durationMs = (clock.nowMicros() - beganMicros) / 1000;
+      events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
+    };
+    try {
+      const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
+      const answer = await inTime(call, deadlineMs, timers);
+      const fetched = answered(request, held, answer, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
+      reportCall(classOf(kind, fetched.stored.entry));
+      this.#reportFill(task, fetched);
+      return { ...fetched, failure: null };
+    } catch (error) {
+      if (!(error instanceof StoreError && HELD_BACK.has(error.kind))) reportCall(kind);
+      if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
+      // To this reader there is no such record, whatever is wrong with it.
+      if (held !== null) this.#reportRefreshFailed(task, error);
+      const learned = { filledAtMs, position, fetchedAtMs: clock.nowMs() };
+      return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
+    }
+  }
+
+  #reportFill<T>({ request, reader, held }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
+    const { events } = this.#options;
+    const { entry, kind, fetchedAtMs } = stored;
+    const about = { class: classOf(kind, entry), key: request.key };
+    const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
+    events.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - entry.filledAtMs });
+    const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader.workspaceIds);
+    if (!isOthers && held !== null && isChanged !== null) {
+      const sinceMs = entry.filledAtMs - held.entry.filledAtMs;
+      events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
+    }
+    if (isOthers && held?.entry.answer.kind === 'found') {
+      const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
+      events.onRefreshFailed?.({ ...about, error: new StoreError('malformed', message) });
+    }
+  }
+
+  #reportRefreshFailed<T>({ request: { kind, key } }: FetchTask<T>, error: StoreError): void {
+    this.#options.events.onRefreshFailed?.({ class: kind, key, error });
+  }
+
+  /** Undefined if the shared cache fails: that is reported, and never a reader's trouble. */
+  async #try<R>(operation: string, run: () => Promise<R>): Promise<R | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      this.#options.events.onFleetFailed?.({ operation, error });
+      return undefined;
+    }
+  }
+}
+
+/** The copy that the reader can be served without asking the store; null if the store has to be asked. */
+function sufficientCopy<T>(found: Found<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
+  const next = plan(authorize(found, request, reader), null);
+  return next.action === 'serve' || next.action === 'serve-on-error' ? next.copy : null;
+}
+
+/** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
+function newsOf<T>(found: Found<T>, local: Found<T>, { request, reader, held }: FetchTask<T>): CachedCopy<T> | null {
+  const seen = [held, local.newest?.stored, local.negative?.stored];
+  const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
+  const { copy, negative } = authorize(found, request, reader);
+  return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
+}
+
+function isAfter({ stored }: CachedCopy, atMs: number): boolean {
+  return stored.entry.filledAtMs > atMs;
+}
+
+function foundIn(from: FetchResult['from'], { stored }: CachedCopy): FetchResult {
+  return { stored, from, isStored: true, failure: null };
+}
+
+function fetchOptions(held: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
+  const etag = held?.entry.answer.kind === 'found' ? held.entry.answer.etag : null;
+  return {
+    requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(etag === null ? {} : { ifNoneMatch: etag }),
+  };
+}
+
+/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). A refresh behind has no reader. */
+function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promise<R>): Promise<R> {
+  return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
+}
+
+/** Readers know no other errors than the store's. */
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
+    cause: error,
+  });
+}
+
+/** The same answer, or a StoreError after that time: no call is waited for longer. */
+function inTime<R>(answer: Promise<R>, deadlineMs: number, timers: Timers): Promise<R> {
+  const { promise: deadline, reject } = Promise.withResolvers<never>();
+  const cancel = timers.after(deadlineMs, () => {
+    reject(new StoreError('timeout', `the store did not answer within ${deadlineMs} ms`));
+  });
+  return Promise.race([answer, deadline]).finally(cancel);
+}

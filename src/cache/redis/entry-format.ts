@@ -1,0 +1,234 @@
+/**
+ * An entry as it is kept in Redis: a hash of `meta`, JSON that is small enough to be read alone, and `body`, the record's
+ * bytes. Anything that is read back is checked as strictly as the store's answers: anybody may have written it.
+ */
+import { promisify } from 'node:util';
+import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
+import { z } from 'zod';
+import {
+  dealInsightsSchema,
+  evaluationSchema,
+  scorecardSchema,
+  scoredCardSchema,
+  transcriptSchema,
+} from '../../domain/records.ts';
+import type { ResourceKind } from '../../upstream/resources.ts';
+import type { Absent, Found } from '../../upstream/store.ts';
+import { singleKey } from '../cache-key.ts';
+import { classOf, Entry, type StoredEntry, type Tagged } from '../entry.ts';
+import type { Tag } from '../tags.ts';
+import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
+
+/** Goes up with every change that an older release could not read; the keys' own version does then, too. */
+const FORMAT = 2;
+const NO_BYTES = Buffer.alloc(0);
+
+/** There is something under the key that is no entry of it. It counts as nothing. */
+export class BrokenEntryError extends Error {
+  override readonly name = 'BrokenEntryError';
+}
+
+const TAG_NAMES = ['workspace:', 'evaluation:', 'scorecard:', 'lists-of:'] as const;
+const CLASS_TAGS: ReadonlySet<string> = new Set(CACHE_CLASSES.map((name) => `class:${name}`));
+
+/** A tag of a stored entry, or of a purge. */
+export const tagSchema = z.custom<Tag>(
+  (value) =>
+    typeof value === 'string' &&
+    (value === 'all' || CLASS_TAGS.has(value) || TAG_NAMES.some((name) => value.startsWith(name))),
+  'expected a tag',
+);
+
+const recordSchemas = {
+  list: z.object({ items: z.array(evaluationSchema), total: z.int().nonnegative() }),
+  evaluation: evaluationSchema,
+  transcript: transcriptSchema,
+  scorecard: scoredCardSchema,
+  dealInsights: dealInsightsSchema,
+  rubric: scorecardSchema,
+} satisfies Record<ResourceKind, z.ZodType>;
+
+const answerSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('found'),
+    etag: z.string().nullable(),
+    bytes: z.int().nonnegative(),
+    coding: z.enum(['identity', 'zstd']),
+    decodedBytes: z.int().nonnegative(),
+  }),
+  z.object({ kind: z.literal('absent'), code: z.enum(['NOT_FOUND', 'NOT_READY']) }),
+]);
+
+const metaSchema = z.object({
+  format: z.literal(FORMAT),
+  key: z.string(),
+  kind: z.enum(['list', 'evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric']),
+  filledAtMs: z.int(),
+  fetchedAtMs: z.int(),
+  tags: z.array(tagSchema).readonly(),
+  position: z.object({ history: z.string(), sequence: z.int().nonnegative() }),
+  answer: answerSchema,
+});
+type Meta = z.output<typeof metaSchema>;
+type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
+
+/** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
+export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
+
+/** `times`: an entry that is filled while a TTL is set for a while has to last for what is in force afterwards, too. */
+export async function encodeEntry(
+  key: string,
+  stored: StoredEntry,
+  times: Pick<TtlPolicy, 'stateOf'>,
+): Promise<EntryArgs> {
+  const { kind, entry, tags, position, fetchedAtMs } = stored;
+  const { ttl, afterwards } = times.stateOf(classOf(kind, entry));
+  const keepMs = Math.max(keptMs(ttl), keptMs(afterwards));
+  const about = { format: FORMAT, key, kind, filledAtMs: entry.filledAtMs, fetchedAtMs, tags, position } as const;
+  const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
+  if (entry.answer.kind === 'absent') return [write(entry.answer), NO_BYTES, keepMs];
+  const { record, etag, bytes } = entry.answer;
+  const plain = Buffer.from(JSON.stringify(record));
+  const isCompressed = plain.length >= COMPRESS_FROM_BYTES;
+  const coding = isCompressed ? 'zstd' : 'identity';
+  const body = isCompressed ? await compress(plain) : plain;
+  return [write({ kind: 'found', etag, bytes, coding, decodedBytes: plain.length }), body, keepMs];
+}
+
+/** For those who wait for it: an entry of a class without times is kept so long, too. */
+const LEAST_KEPT_MS = 5000;
+const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+
+/**
+ * How long Redis keeps an entry. Longer than it is served: past its times its validator may still save a transfer. The
+ * times in force when it is read decide what it is worth; this only clears away what nobody reads any more.
+ */
+function keptMs({ freshMs, staleMs, errorMs }: CacheTtl): number {
+  return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, freshMs + staleMs + errorMs));
+}
+
+/**
+ * The entry in the two fields of its hash, as Redis returns them; null if there is none, or if it is broken, which is
+ * reported.
+ */
+export async function decodeEntry(
+  key: string,
+  [meta, body]: readonly unknown[],
+  onBroken: (error: BrokenEntryError) => void,
+): Promise<StoredEntry | null> {
+  if (!Buffer.isBuffer(meta)) return null;
+  try {
+    const { kind, filledAtMs, fetchedAtMs, tags, position, answer } = parseMeta(key, meta.toString());
+    if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
+    const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
+    const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, bytes);
+    return { kind, entry: new Entry(read, filledAtMs), tags, position, fetchedAtMs };
+  } catch (error) {
+    onBroken(asBroken(key, error));
+    return null;
+  }
+}
+
+/** The part of an entry that purges go by, and whether it is an absence; null, and reported, if it is broken. */
+export function decodeTagged(
+  meta: string,
+  onBroken: (error: BrokenEntryError) => void,
+): (Tagged & { readonly isAbsent: boolean }) | null {
+  try {
+    const { tags, position, answer } = metaSchema.parse(JSON.parse(meta));
+    return { tags, position, isAbsent: answer.kind === 'absent' };
+  } catch (error) {
+    onBroken(asBroken('an unknown key', error));
+    return null;
+  }
+}
+
+/** When the fetch that filled it began, Unix milliseconds; null, and reported, if it is broken. */
+export function decodeFilledAtMs(
+  key: string,
+  meta: string,
+  onBroken: (error: BrokenEntryError) => void,
+): number | null {
+  try {
+    return parseMeta(key, meta).filledAtMs;
+  } catch (error) {
+    onBroken(asBroken(key, error));
+    return null;
+  }
+}
+
+function parseMeta(key: string, text: string): Meta {
+  const meta = metaSchema.parse(JSON.parse(text));
+  if (meta.key !== key) throw new RangeError(`it is the entry of ${meta.key}`);
+  return meta;
+}
+
+async function readFound(
+  { key, kind, answer }: { readonly key: string; readonly kind: ResourceKind; readonly answer: FoundMeta },
+  bytes: Buffer,
+): Promise<Found<unknown> | Absent> {
+  const record = recordSchemas[kind].parse(await decodeBody(answer, bytes));
+  if (kind !== 'list' && singleKey(kind, idOf(record)) !== key) throw new RangeError('the record is of another id');
+  return { kind: 'found', record, etag: answer.etag, bytes: answer.bytes };
+}
+
+/** The id of a single record. */
+function idOf(record: z.output<(typeof recordSchemas)[ResourceKind]>): string {
+  if ('_id' in record) return record['_id'];
+  return 'evaluationId' in record ? record.evaluationId : '';
+}
+
+/**
+ * A list of ten records is 6 kB, and a third of that compressed. But lists read from Redis as fast as possible made two
+ * full collections a second when each was decompressed, and almost none when not. Zstandard at its default level is as
+ * small as gzip for a page of records in a quarter of its time.
+ */
+const COMPRESS_FROM_BYTES = 16 * 1024;
+/** Up to here decompressing takes less time than parsing the result, and less than a hop to the thread pool. */
+const DECOMPRESS_AT_ONCE_BYTES = 256 * 1024;
+
+const compress = promisify(zstdCompress);
+const decompress: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer> = promisify(zstdDecompress);
+
+/** Rejects if the bytes are not what was encoded. Never yields more than they are said to hold. */
+async function decodeBody({ coding, decodedBytes }: FoundMeta, bytes: Buffer): Promise<unknown> {
+  const plain = coding === 'identity' ? bytes : await decompressed(bytes, decodedBytes);
+  if (plain.length !== decodedBytes) throw new RangeError(`${plain.length} bytes instead of ${decodedBytes}`);
+  const value: unknown = JSON.parse(plain.toString());
+  return value;
+}
+
+async function decompressed(bytes: Buffer, maxOutputLength: number): Promise<Buffer> {
+  if (maxOutputLength <= DECOMPRESS_AT_ONCE_BYTES) return zstdDecompressSync(bytes, { maxOutputLength });
+  return await decompress(bytes, { maxOutputLength });
+}
+
+/** Names no values: a broken entry may be somebody's record. */
+function asBroken(key: string, cause: unknown): BrokenEntryError {
+  return new BrokenEntryError(`what is stored of ${key} is no entry: ${reasonOf(cause)}`);
+}
+
+function reasonOf(cause: unknown): string {
+  if (cause instanceof z.ZodError) return `wrong at ${cause.issues[0]?.path.join('.') ?? 'its root'}`;
+  if (cause instanceof SyntaxError) return 'it is not JSON';
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/**
+ * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
+ * scripts compare by; nil for what is no entry.
+ */
+export const ENTRY_LUA = `
+local function write(key, meta, body, keepMs)
+  redis.call('DEL', key)
+  redis.call('HSET', key, 'meta', meta, 'body', body)
+  redis.call('PEXPIRE', key, keepMs)
+end
+local function read(key)
+  if redis.call('TYPE', key).ok ~= 'hash' then return nil end
+  local isRead, meta = pcall(cjson.decode, redis.call('HGET', key, 'meta') or '')
+  if not isRead or type(meta) ~= 'table' or type(meta.position) ~= 'table' then return nil end
+  if type(meta.filledAtMs) ~= 'number' or type(meta.fetchedAtMs) ~= 'number' then return nil end
+  return meta
+end
+`;

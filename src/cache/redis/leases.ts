@@ -1,0 +1,216 @@
+/**
+ * Leases in the cache Redis, each beside the entry that it is about, in the same slot. A lease is a random token under a
+ * name that expires; every script first checks that the token is still there, so a process that was paused past its lease
+ * can neither store nor end anything.
+ */
+import { randomUUID } from 'node:crypto';
+import type { RedisLink } from '../../redis/connection.ts';
+import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
+import type { Timers } from '../../timers.ts';
+import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
+import type { TtlPolicy } from '../ttl-policy.ts';
+import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
+import { type FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
+
+/** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
+export interface KeyNames {
+  readonly entry: string;
+  readonly negative: string;
+  /** Held by the process that asks the store. */
+  readonly lease: string;
+  /** How the last call failed. */
+  readonly failure: string;
+}
+
+export interface LeasesOptions {
+  /** To the cache Redis. */
+  readonly link: RedisLink;
+  readonly channel: FlightChannel;
+  readonly namesOf: (key: string, workspaceSet: string) => KeyNames;
+  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly timers: Timers;
+  /** How long a lease holds without being renewed. */
+  readonly leaseMs: number;
+  readonly onBroken: (error: BrokenEntryError) => void;
+}
+
+/** For so long after a failure nobody asks again. */
+const REMEMBER_FAILURE_MS = 1000;
+/** Renewals are so far apart, as a part of the lease, that one that is lost is no lost lease. */
+const RENEW_AFTER = 0.3;
+
+/**
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled. Returns the
+ * failure, or how long another's lease still holds, or what is there: the entry only if it is newer than the copy held.
+ */
+const ACQUIRE = defineScript(
+  'acquireLease',
+  `${ENTRY_LUA}
+local failure = redis.call('GET', KEYS[2])
+if failure then return failure end
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return math.max(1, redis.call('PTTL', KEYS[1])) end
+local entry, present = {false, false}, read(KEYS[3])
+if present and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
+  entry = redis.call('HMGET', KEYS[3], 'meta', 'body')
+end
+local negative = redis.call('TYPE', KEYS[4]).ok == 'hash' and redis.call('HGET', KEYS[4], 'meta')
+return {entry[1], entry[2], negative}
+`,
+);
+
+/** KEYS: lease. ARGV: token, how long it holds from now. */
+const RENEW = defineScript(
+  'renewLease',
+  `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`,
+);
+
+/**
+ * KEYS: lease, entry, negative entry. ARGV: token, channel, message, then meta, body and how long it is kept, of the entry
+ * and of the negative entry; an empty meta for none. An entry that a page has backfilled meanwhile stays if its fetch
+ * began later than this one and knew of as many purges.
+ */
+const COMPLETE = defineScript(
+  'completeLease',
+  `${ENTRY_LUA}
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+if ARGV[4] ~= '' then
+  local present, new = read(KEYS[2]), cjson.decode(ARGV[4])
+  local isOvertaken = present and present.filledAtMs > new.filledAtMs
+    and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
+  if isOvertaken then return 0 end
+  write(KEYS[2], ARGV[4], ARGV[5], ARGV[6])
+end
+if ARGV[7] ~= '' then write(KEYS[3], ARGV[7], ARGV[8], ARGV[9]) end
+return 1
+`,
+);
+
+/** KEYS: lease, failure. ARGV: token, channel, message, failure, how long it is remembered. */
+const FAIL = defineScript(
+  'failLease',
+  `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+`,
+);
+
+/** KEYS: lease. ARGV: token, channel, message. */
+const RELEASE = defineScript(
+  'releaseLease',
+  `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1
+`,
+);
+
+export class Leases {
+  readonly #options: LeasesOptions;
+
+  constructor(options: LeasesOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects if Redis can't be asked. */
+  async acquire({ key, workspaceSet, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
+    const { link, leaseMs, namesOf, channel, onBroken } = this.#options;
+    const names = namesOf(key, workspaceSet);
+    const token = randomUUID();
+    const call = {
+      keys: [names.lease, names.failure, names.entry, names.negative],
+      args: [token, leaseMs, newerThanMs ?? ''],
+    };
+    const reply = await runScriptForBytes(link, ACQUIRE, call);
+    if (Array.isArray(reply)) {
+      const [meta, body, negative] = reply.map((field: unknown) => field);
+      const lease = new RedisLease({ ...this.#options, key, names, token });
+      const found = {
+        entry: await decodeEntry(key, [meta, body], onBroken),
+        negative: await decodeEntry(key, [negative], onBroken),
+      };
+      return { status: 'acquired', lease, found };
+    }
+    const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
+    if (failure !== null) return { status: 'failed', failure };
+    if (typeof reply === 'number') channel.expectLapse(key, reply);
+    return { status: 'held' };
+  }
+}
+
+interface LeaseParts extends LeasesOptions {
+  readonly key: string;
+  readonly names: KeyNames;
+  readonly token: string;
+}
+
+/** One that this process has. It is renewed until it ends. */
+class RedisLease implements Lease {
+  readonly #parts: LeaseParts;
+  #cancelRenewal: () => void = () => {};
+  #hasEnded = false;
+
+  constructor(parts: LeaseParts) {
+    this.#parts = parts;
+    this.#renewLater();
+  }
+
+  async complete({ entry, negative }: Completed): Promise<Completion> {
+    const { key, names, times, channel } = this.#parts;
+    const message =
+      entry === null
+        ? channel.message({ end: 'released', key })
+        : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
+    const args = [
+      message,
+      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, times)),
+      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
+    ];
+    const isStored = (await this.#end(COMPLETE, [names.entry, names.negative], args)) === 1;
+    return isStored ? 'stored' : 'lost';
+  }
+
+  async fail(failure: FlightFailure): Promise<void> {
+    const { key, names, channel } = this.#parts;
+    const message = channel.message({ end: 'failed', key, failure });
+    await this.#end(FAIL, [names.failure], [message, writeFailure(failure), REMEMBER_FAILURE_MS]);
+  }
+
+  async release(): Promise<void> {
+    const { key, channel } = this.#parts;
+    await this.#end(RELEASE, [], [channel.message({ end: 'released', key })]);
+  }
+
+  #end(script: RedisScript, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    this.#hasEnded = true;
+    this.#cancelRenewal();
+    const { link, names, token, channel } = this.#parts;
+    return runScript(link, script, { keys: [names.lease, ...keys], args: [token, channel.name, ...args] });
+  }
+
+  #renewLater(): void {
+    const { timers, leaseMs } = this.#parts;
+    this.#cancelRenewal = timers.after(leaseMs * RENEW_AFTER, () => void this.#renew());
+  }
+
+  async #renew(): Promise<void> {
+    const { link, names, token, leaseMs } = this.#parts;
+    const call = { keys: [names.lease], args: [token, leaseMs] };
+    // If Redis can't be asked, the next renewal may still come in time.
+    const isHeld = await runScript(link, RENEW, call).then(
+      (reply) => reply === 1,
+      () => true,
+    );
+    if (isHeld && !this.#hasEnded) this.#renewLater();
+  }
+}
+
+const NO_ENTRY = ['', '', 0] as const;

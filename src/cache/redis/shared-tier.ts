@@ -1,0 +1,256 @@
+/**
+ * The shared cache in Redis: entries, each under a name of its own, and beside each its negative entries, its lease and
+ * the memory of its last failure. Redis may evict any of them at any time.
+ */
+import type { RedisClient, RedisLink } from '../../redis/connection.ts';
+import type { CacheNames } from '../../redis/names.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
+import type { Timers } from '../../timers.ts';
+import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
+import type { MemoryTier } from '../memory-tier.ts';
+import type {
+  Following,
+  Inspection,
+  LeaseAttempt,
+  LeaseRequest,
+  Shared,
+  SharedCache,
+  SharedCacheAdmin,
+} from '../shared-cache.ts';
+import type { TtlPolicy } from '../ttl-policy.ts';
+import {
+  type BrokenEntryError,
+  decodeEntry,
+  decodeFilledAtMs,
+  decodeTagged,
+  encodeEntry,
+  ENTRY_LUA,
+} from './entry-format.ts';
+import { FlightChannel } from './flight-channel.ts';
+import { type KeyNames, Leases } from './leases.ts';
+
+export interface RedisSharedCacheOptions {
+  /** To the cache Redis. */
+  readonly link: RedisLink;
+  readonly names: CacheNames;
+  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly timers: Timers;
+  /** This process, as the sender of its messages. */
+  readonly self: string;
+  /** How long a lease holds without being renewed. */
+  readonly leaseMs: number;
+  /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
+  readonly isPurgeLogKnown: () => boolean;
+  /** Called for something in the place of an entry that can't be read. It counts as nothing. */
+  readonly onBroken: (error: BrokenEntryError) => void;
+}
+
+/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was filled later stays. */
+const SET_NEGATIVE = defineScript(
+  'setNegativeEntry',
+  `${ENTRY_LUA}
+local present, new = read(KEYS[1]), cjson.decode(ARGV[1])
+if present and present.filledAtMs > new.filledAtMs then return 0 end
+write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+return 1
+`,
+);
+
+/** The same; an entry stays that was still being fetched when the fetch of the new one began (ARGV[4]). */
+const BACKFILL = defineScript(
+  'backfillEntry',
+  `${ENTRY_LUA}
+local present = read(KEYS[1])
+if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
+write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+return 1
+`,
+);
+
+/** Names, or keys, asked about at a time. */
+const BATCH = 200;
+const NEGATIVE = 'absent';
+
+export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
+  readonly #options: RedisSharedCacheOptions;
+  readonly #channel: FlightChannel;
+  readonly #leases: Leases;
+
+  constructor(options: RedisSharedCacheOptions) {
+    this.#options = options;
+    this.#channel = new FlightChannel(options);
+    const namesOf = (key: string, workspaceSet: string): KeyNames => this.#namesOf(key, workspaceSet);
+    this.#leases = new Leases({ ...options, channel: this.#channel, namesOf });
+  }
+
+  async get(key: string): Promise<StoredEntry | null> {
+    this.#assertUsable();
+    const { link, names, onBroken } = this.#options;
+    const fields = await link.run((client) => client.hmgetBuffer(names.of(key), 'meta', 'body'));
+    return await decodeEntry(key, fields, onBroken);
+  }
+
+  async lookUp(key: string, workspaceSet: string): Promise<Shared> {
+    this.#assertUsable();
+    const { link, onBroken } = this.#options;
+    const names = this.#namesOf(key, workspaceSet);
+    const [fields, negative] = await link.run((client) =>
+      Promise.all([client.hmgetBuffer(names.entry, 'meta', 'body'), client.hgetBuffer(names.negative, 'meta')]),
+    );
+    return {
+      entry: await decodeEntry(key, fields, onBroken),
+      negative: await decodeEntry(key, [negative], onBroken),
+    };
+  }
+
+  async backfill(entries: readonly Keyed[]): Promise<void> {
+    this.#assertUsable();
+    const { link, names, times } = this.#options;
+    await Promise.all(
+      entries.map(async ({ key, stored }) => {
+        const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs];
+        await runScript(link, BACKFILL, { keys: [names.of(key)], args });
+      }),
+    );
+  }
+
+  async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {
+    this.#assertUsable();
+    const { link, times } = this.#options;
+    const args = await encodeEntry(key, negative, times);
+    await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
+  }
+
+  async acquire(request: LeaseRequest): Promise<LeaseAttempt> {
+    this.#assertUsable();
+    return await this.#leases.acquire(request);
+  }
+
+  follow(key: string): Following {
+    return this.#channel.follow(key);
+  }
+
+  onStored(listener: (key: string, filledAtMs: number) => void): () => void {
+    return this.#channel.onStored(listener);
+  }
+
+  async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
+    this.#assertUsable();
+    // A scan may come across a name twice.
+    const counted = new Set<string>();
+    let entries = 0;
+    let bytes = 0;
+    for (const { client } of this.#options.link.servers()) {
+      for await (const names of this.#scan(client)) {
+        if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
+        const unseen = names.filter((name) => !counted.has(name));
+        for (const name of unseen) counted.add(name);
+        for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
+          if (sizeBytes === null) continue;
+          entries += 1;
+          bytes += sizeBytes;
+        }
+      }
+    }
+    return { entries, bytes, isComplete: true };
+  }
+
+  async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {
+    this.#assertUp();
+    const { link } = this.#options;
+    const names = this.#namesOf(key, workspaceSet ?? '');
+    const [[meta, body], keptMs, negativeMeta, negativeKeptMs, leaseMs, failureMs] = await link.run((client) =>
+      Promise.all([
+        client.hmgetBuffer(names.entry, 'meta', 'body'),
+        client.pttl(names.entry),
+        client.hgetBuffer(names.negative, 'meta'),
+        client.pttl(names.negative),
+        client.pttl(names.lease),
+        client.pttl(names.failure),
+      ]),
+    );
+    let isBroken = false;
+    const entry = await decodeEntry(key, [meta, body], () => (isBroken = true));
+    const negative = await decodeEntry(key, [negativeMeta], () => {});
+    const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
+    const negativeBytes = negativeMeta?.length ?? 0;
+    return {
+      entry: entry === null ? null : { stored: entry, bytes, keptForMs: leftOf(keptMs) },
+      negative:
+        negative === null ? null : { stored: negative, bytes: negativeBytes, keptForMs: leftOf(negativeKeptMs) },
+      isBroken,
+      leaseLeftMs: leftOf(leaseMs),
+      hasJustFailed: leftOf(failureMs) !== null,
+    };
+  }
+
+  /**
+   * Drops from memory every entry of which Redis has a newer one: for the time in which this process could not be notified
+   * of what others stored. Rejects if Redis can't be asked any more.
+   */
+  async recheck(memory: MemoryTier): Promise<void> {
+    const keys = memory.keys();
+    for (let i = 0; i < keys.length; i += BATCH) {
+      await Promise.all(keys.slice(i, i + BATCH).map((key) => this.#recheck(key, memory)));
+    }
+  }
+
+  close(): void {
+    this.#channel.close();
+  }
+
+  async #recheck(key: string, memory: MemoryTier): Promise<void> {
+    const { link, names, onBroken } = this.#options;
+    const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
+    const filledAtMs = meta === null ? null : decodeFilledAtMs(key, meta, onBroken);
+    if (filledAtMs !== null) memory.deleteOlder(key, filledAtMs);
+  }
+
+  #namesOf(key: string, workspaceSet: string): KeyNames {
+    const { names } = this.#options;
+    const entry = names.of(key);
+    return {
+      entry,
+      negative: names.beside(entry, `${NEGATIVE}-${workspaceSet}`),
+      lease: names.beside(entry, 'lease'),
+      failure: names.beside(entry, 'failure'),
+    };
+  }
+
+  /** Entries and negative entries; everything else that lies beside an entry is no hash. */
+  async *#scan(client: RedisClient): AsyncGenerator<readonly string[]> {
+    const pattern = `${this.#options.names.entryPattern}*`;
+    let cursor = '0';
+    do {
+      const [next, names] = await client.scan(cursor, 'MATCH', pattern, 'COUNT', BATCH, 'TYPE', 'hash');
+      yield names;
+      cursor = next;
+    } while (cursor !== '0');
+  }
+
+  /** Null for one that doesn't match, or that is broken. An absence counts by its negative entries only. */
+  async #sizeIf(name: string, matches: (stored: Tagged) => boolean): Promise<number | null> {
+    const [meta, bodyBytes] = await this.#options.link.run((client) =>
+      Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
+    );
+    const tagged = meta === null ? null : decodeTagged(meta, this.#options.onBroken);
+    if (meta === null || tagged === null || !matches(tagged)) return null;
+    if (tagged.isAbsent && name.endsWith('}')) return null;
+    return name.length + Buffer.byteLength(meta) + bodyBytes;
+  }
+
+  /** While Redis doesn't answer, every call rejects at once instead of after the time of a command. */
+  #assertUp(): void {
+    if (!this.#options.link.isUp()) throw new Error('the cache Redis does not answer');
+  }
+
+  #assertUsable(): void {
+    this.#assertUp();
+    if (!this.#options.isPurgeLogKnown()) throw new Error('the purge log was not read yet');
+  }
+}
+
+/** PTTL answers with a negative number for what is not there, and for what has no end. */
+function leftOf(pttl: number): number | null {
+  return pttl < 0 ? null : pttl;
+}

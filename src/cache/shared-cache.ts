@@ -1,0 +1,147 @@
+/**
+ * The cache that several processes share. Every method may reject: each process then goes on without it, and a reader
+ * notices nothing but a miss.
+ */
+import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
+
+/** The shared entries of a key. Each was checked to be one. */
+export interface Shared {
+  /** The last answer of the store, whoever may see it. */
+  readonly entry: StoredEntry | null;
+  /** The negative entry of the set of workspaces that was asked about. */
+  readonly negative: StoredEntry | null;
+}
+
+/** Why a call ended without an answer, for those who waited for it in other processes. */
+export interface FlightFailure {
+  readonly kind: StoreErrorKind;
+  /** Private, for logs. */
+  readonly message: string;
+  readonly retryAfterMs: number | null;
+  readonly status: number | null;
+  /** The workspace that a malformed record claims; null for any other failure. */
+  readonly workspaceId: string | null;
+}
+
+/** - `lost`: the lease had ended, or the key holds something newer: nothing was done, and nobody may keep the answer. */
+export type Completion = 'stored' | 'unshared' | 'lost';
+
+/** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
+export type Completed = Shared;
+
+/** The right to ask the store for one key, for all processes. It is renewed until it ends, and lapses if the process does. */
+export interface Lease {
+  /** Stores what is given, ends the lease and wakes all who wait, in one step. */
+  complete(completed: Completed): Promise<Completion>;
+  /** Ends the lease and reports the failure to all who wait; for 1 s nobody else gets the lease but this failure. */
+  fail(failure: FlightFailure): Promise<void>;
+  /** Ends the lease because nothing was to be fetched any more. */
+  release(): Promise<void>;
+}
+
+export interface LeaseRequest {
+  readonly key: string;
+  readonly workspaceSet: string;
+  /** When the copy that the process holds was filled, Unix milliseconds: an older one is not sent. Null if it has none. */
+  readonly newerThanMs: number | null;
+}
+
+export type LeaseAttempt =
+  /** `found`: what nobody but the holder changes from now on, as far as it is newer than the copy held. */
+  | { readonly status: 'acquired'; readonly lease: Lease; readonly found: Shared }
+  | { readonly status: 'held' }
+  | { readonly status: 'failed'; readonly failure: FlightFailure };
+
+export type FlightEnd = { readonly kind: 'stored' } | { readonly kind: 'failed'; readonly failure: FlightFailure };
+
+/** A subscription to the end of another process's call. */
+export interface Following {
+  /** How the call ended, also if that was since the last call of `next`; null after that time without an end. */
+  next(timeoutMs: number): Promise<FlightEnd | null>;
+  close(): void;
+}
+
+/** Everything that is shared of a key, for operators. */
+export interface Inspection {
+  readonly entry: (Sized & { readonly keptForMs: number | null }) | null;
+  readonly negative: (Sized & { readonly keptForMs: number | null }) | null;
+  /** Something is there that is no entry. It counts as nothing. */
+  readonly isBroken: boolean;
+  /** How long the lease is still held by some process; null if nobody has it. */
+  readonly leaseLeftMs: number | null;
+  /** Whether a call has failed so lately that no process asks again yet. */
+  readonly hasJustFailed: boolean;
+}
+
+interface Sized {
+  readonly stored: StoredEntry;
+  readonly bytes: number;
+}
+
+/** The part that reads use. */
+export interface SharedCache {
+  lookUp(key: string, workspaceSet: string): Promise<Shared>;
+  /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
+  backfill(entries: readonly Keyed[]): Promise<void>;
+  /** Keeps a negative entry for those workspaces. */
+  setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void>;
+  acquire(request: LeaseRequest): Promise<LeaseAttempt>;
+  /** Once it returns, no end of a call is missed. */
+  follow(key: string): Following;
+  /** Calls back for every entry that another process completed. Returns a function that ends this. */
+  onStored(listener: (key: string, filledAtMs: number) => void): () => void;
+}
+
+/** The part that operators use. */
+export interface SharedCacheAdmin {
+  get(key: string): Promise<StoredEntry | null>;
+  /** How much of it matches. Looks at every entry, until `deadline` aborts. */
+  measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured>;
+  /** `workspaceSet`: for whom it is explained; null for nobody. Only looks. */
+  inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
+}
+
+export const NOTHING: Shared = { entry: null, negative: null };
+
+/** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
+export const OWN_LEASE: Lease = {
+  complete: () => Promise.resolve('unshared'),
+  fail: () => Promise.resolve(),
+  release: () => Promise.resolve(),
+};
+
+/** For a gateway that is alone: nothing is shared, and a lease is always had. */
+export class UnsharedCache implements SharedCache {
+  lookUp(): Promise<Shared> {
+    return Promise.resolve(NOTHING);
+  }
+
+  backfill(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  setNegative(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  acquire(): Promise<LeaseAttempt> {
+    return Promise.resolve({ status: 'acquired', lease: OWN_LEASE, found: NOTHING });
+  }
+
+  follow(): Following {
+    return { next: () => Promise.resolve(null), close: () => {} };
+  }
+
+  onStored(): () => void {
+    return () => {};
+  }
+}
+
+export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {
+  return { kind, message, retryAfterMs, status, workspaceId };
+}
+
+export function fromFailure({ kind, message, ...details }: FlightFailure): StoreError {
+  return new StoreError(kind, message, details);
+}

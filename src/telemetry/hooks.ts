@@ -1,0 +1,157 @@
+/** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
+import type { Clock } from '../clock.ts';
+import type { PublicAppHooks } from '../http/app.ts';
+import { OverloadedError } from '../http/middleware/load-shedding.ts';
+import type { RequestReport } from '../http/middleware/request-context.ts';
+import { RegistryUnavailableError } from '../keys/key.ts';
+import { logError } from '../log/error.ts';
+import { type Logger, withoutRedaction } from '../log/logger.ts';
+import type { RedisHooks } from '../redis/connection.ts';
+import type { ListenerHooks } from '../server.ts';
+import type { StoreClientHooks } from '../upstream/client.ts';
+import type { GuardHooks } from '../upstream/guard.ts';
+import { StoreError } from '../upstream/store.ts';
+import { CapacityHealth, StoreHealth } from './dependencies.ts';
+import type { Listener } from './events.ts';
+import type { Health } from './health.ts';
+import { boundedLabel, type Metrics } from './metrics.ts';
+
+export interface HookOptions {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly health: Health;
+  readonly clock: Clock;
+}
+
+/** The value of a label that has none. */
+const NONE = 'none';
+/** The API has about a dozen routes. */
+const MAX_ROUTES = 40;
+const MAX_REASONS = 16;
+
+export interface StoreHooks {
+  readonly store: StoreClientHooks;
+  readonly guard: GuardHooks;
+}
+
+/** For the client of the store, and the guard around it. */
+export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
+  const storeHealth = new StoreHealth(health, clock);
+  return {
+    store: {
+      onCall: (call) => {
+        const { resource, outcome, durationMs } = call;
+        metrics.storeCalls.inc({ resource, outcome });
+        metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
+        storeHealth.onCall(call);
+        logger.debug({ ...call }, 'store call');
+      },
+      onRecordLeftOut: (leftOut) => {
+        metrics.recordsLeftOut.inc({ resource: leftOut.resource });
+        logger.warn(
+          { ...leftOut },
+          'record left out of a list: a required member is missing, of the wrong type or foreign',
+        );
+      },
+    },
+    guard: {
+      onRefused: ({ reason }) => metrics.storeCallsRefused.inc({ reason }),
+      onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
+      onTurnTaken: ({ waitedMs }) => metrics.storeQueueWaits.observe(waitedMs / 1000),
+      onOpened: (error) => storeHealth.onBreaker(error),
+      onClosed: () => storeHealth.onBreaker(null),
+    },
+  };
+}
+
+/** Listens to the cache. */
+export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): Listener {
+  return {
+    onRead: ({ class: cacheClass, outcome, tier, missReason, ageMs }) => {
+      metrics.cacheReads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });
+      if (ageMs !== null) metrics.entryAges.observe({ class: cacheClass }, ageMs / 1000);
+      if (missReason !== null) metrics.cacheMisses.inc({ class: cacheClass, reason: missReason });
+    },
+    onLeaseWait: ({ class: cacheClass, end, durationMs }) =>
+      metrics.leaseWaits.observe({ class: cacheClass, end }, durationMs / 1000),
+    // The store's other failures are logged as they begin and end. This one is about a record, and nothing else reports it.
+    onRefreshFailed: ({ class: cacheClass, error }) => {
+      if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
+    },
+  };
+}
+
+export interface HttpHooks {
+  readonly http: PublicAppHooks;
+  readonly listener: ListenerHooks;
+}
+
+/** For the public application, and the server that it runs on. */
+export function httpHooks({ logger, metrics, health, clock }: HookOptions): HttpHooks {
+  const capacity = new CapacityHealth(health, clock);
+  const routeLabel = boundedLabel(MAX_ROUTES);
+  const reasonLabel = boundedLabel(MAX_REASONS);
+  const logRequest = requestLogger(logger);
+  return {
+    http: {
+      onRequest: (report) => {
+        const { method, status, cache, durationMs } = report;
+        const surface = report.surface === 'other' ? 'docs' : report.surface;
+        const route = routeLabel(report.route ?? 'unmatched');
+        metrics.requests.inc({ surface, route, method: methodLabel(method), status });
+        metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
+        logRequest(report);
+      },
+      onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason: reasonLabel(reason) }),
+      onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
+      onShed: () => {
+        metrics.requestsShed.inc();
+        capacity.onRefused();
+      },
+      onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
+    },
+    listener: {
+      onClientError: ({ requestId, status, reason }) => {
+        metrics.unreadableRequests.inc({ reason: reasonLabel(reason) });
+        logger.info({ requestId, status, reason }, 'refused before it was a request');
+      },
+      onDropped: () => {
+        metrics.connectionsDropped.inc();
+        capacity.onRefused();
+      },
+    },
+  };
+}
+
+/** For the links to Redis. */
+export function redisCommandHook(metrics: Metrics): NonNullable<RedisHooks['onCommand']> {
+  return (role, outcome, seconds) => {
+    if (outcome !== 'unsent') metrics.redisCommandDurations.observe({ role }, seconds);
+    if (outcome !== 'answered') metrics.redisCommandFailures.inc({ role, reason: outcome });
+  };
+}
+
+/** Methods are a caller's choice, so all but the two that the API has are one. */
+function methodLabel(method: string): string {
+  return method === 'GET' || method === 'HEAD' ? method : 'OTHER';
+}
+
+/** One line per request. Never a path, a query string or a credential (K2). */
+function requestLogger(logger: Logger): (report: RequestReport) => void {
+  const requests = withoutRedaction(logger);
+  return ({ requestId, keyId, surface, route, method, status, cache, traceId, aborted, failure, ...report }) => {
+    const durationMs = Math.round(report.durationMs * 1000) / 1000;
+    const line = { requestId, keyId, surface, route, method, status, durationMs, cache, traceId };
+    // An outage is logged once, when it begins: its requests need no line above `info`.
+    const isPartOfOutage =
+      (failure instanceof StoreError && failure.isTransient) ||
+      failure instanceof RegistryUnavailableError ||
+      failure instanceof OverloadedError;
+    if (status >= 500 && !isPartOfOutage) logger.error({ ...line, err: failure }, 'request');
+    // The parent knows the level, which may change while the gateway runs.
+    else if (!logger.isLevelEnabled('info')) return;
+    else if (isPartOfOutage) requests.info({ ...line, failure: logError(failure).message }, 'request');
+    else if (aborted) requests.info({ ...line, aborted }, 'request');
+    else requests.info(line, 'request');
+  };
+}

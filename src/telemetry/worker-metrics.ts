@@ -1,0 +1,74 @@
+/**
+ * The metrics of several workers as one. A counter never goes back: what a worker that is gone had counted when it was
+ * last asked stays in the sums, since a sum that fell would be read as a restart, and everything in it be counted again.
+ */
+import { AggregatorRegistry, Gauge } from 'prom-client';
+import { z } from 'zod';
+
+/** NaN is what nothing was observed of, and a histogram's last bucket is infinite. */
+const anyNumber = z.custom<number>((value) => typeof value === 'number');
+
+/** As prom-client hands them from process to process; each says itself how it is put together with its like. */
+const metricSchema = z.looseObject({
+  name: z.string(),
+  help: z.string(),
+  type: z.enum(['counter', 'gauge', 'histogram', 'summary']),
+  aggregator: z.enum(['omit', 'sum', 'first', 'min', 'max', 'average']),
+  values: z.array(z.looseObject({ value: anyNumber, labels: z.record(z.string(), z.union([z.string(), z.number()])) })),
+});
+const metricsSchema = z.array(metricSchema);
+
+type WorkerValues = z.infer<typeof metricsSchema>;
+
+export interface WorkerAnswers {
+  /** By the worker's number, which is never used again. */
+  readonly answers: readonly { readonly worker: number; readonly value: unknown }[];
+  /** Workers that are there and did not answer in time. */
+  readonly silent: readonly number[];
+}
+
+export class WorkerMetrics {
+  readonly #wanted: number;
+  readonly #last = new Map<number, WorkerValues>();
+  /** The counts of workers that are gone. */
+  #gone: WorkerValues = [];
+
+  /** `wanted`: how many workers there are to be. */
+  constructor(wanted: number) {
+    this.#wanted = wanted;
+  }
+
+  /**
+   * The Prometheus text. Of a worker that did not answer there is what it had counted before, and nothing that is true
+   * only of a moment. Throws ZodError where an answer holds no metrics.
+   */
+  async render({ answers, silent }: WorkerAnswers): Promise<string> {
+    const current = answers.map(({ worker, value }) => ({ worker, values: metricsSchema.parse(value) }));
+    await this.#bury([...current.map(({ worker }) => worker), ...silent]);
+    for (const { worker, values } of current) this.#last.set(worker, values);
+    const counted = silent.map((worker) => countedIn(this.#last.get(worker) ?? []));
+    const all = AggregatorRegistry.aggregate([...current.map(({ values }) => values), ...counted, this.#gone]);
+    const workers = new Gauge({
+      name: 'evalgate_workers',
+      help: 'Worker processes: how many there are to be, and how many of them the metrics are of.',
+      labelNames: ['state'],
+      registers: [all],
+    });
+    workers.set({ state: 'wanted' }, this.#wanted);
+    workers.set({ state: 'answered' }, answers.length);
+    return all.metrics();
+  }
+
+  async #bury(present: readonly number[]): Promise<void> {
+    const gone = [...this.#last].filter(([worker]) => !present.includes(worker));
+    if (gone.length === 0) return;
+    for (const [worker] of gone) this.#last.delete(worker);
+    const sums = AggregatorRegistry.aggregate([this.#gone, ...gone.map(([, values]) => countedIn(values))]);
+    this.#gone = metricsSchema.parse(await sums.getMetricsAsJSON());
+  }
+}
+
+/** Those that only ever grow. */
+function countedIn(values: WorkerValues): WorkerValues {
+  return values.filter(({ type }) => type !== 'gauge');
+}

@@ -1,0 +1,153 @@
+/**
+ * The cached answers that processes share in Redis, byte by byte: other processes, of this release and of the ones beside
+ * it, read them. Random words and the store's name are replaced; a change of anything else is a change of the format, and
+ * needs keys of another version.
+ */
+import type { Redis } from 'ioredis';
+import { zstdDecompressSync } from 'node:zlib';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const WITHIN = { timeout: 10_000, interval: 5 };
+const CALL = `/v2/calls/${EVALUATION_ID}`;
+const ENTRY = `evalgate:{cache-<store>-v2%3a%7bevaluation%3a${EVALUATION_ID}%7d}`;
+const CHANNEL = 'evalgate:channel:cache:<store>:0:flights';
+
+let redis: TestRedis;
+let raw: Redis;
+let subscriber: Redis;
+let gateway: TestGateway;
+let key: string;
+const messages: string[] = [];
+
+beforeAll(async () => {
+  redis = await startRedis({ controls: true });
+  raw = await connectWhenUp(redis.url);
+  subscriber = await connectWhenUp(redis.url);
+  await subscriber.psubscribe('evalgate:channel:cache:*:flights');
+  subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
+    messages.push(golden(`${channel} ${message}`));
+  });
+  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  key = await gateway.issueKey();
+});
+afterAll(async () => {
+  await gateway.close();
+  subscriber.disconnect();
+  raw.disconnect();
+  await redis.close();
+});
+beforeEach(async () => {
+  const names = await raw.keys('evalgate:{cache-*');
+  if (names.length > 0) await raw.del(...names);
+  await gateway.admin('POST', '/api/cache/purge', { tags: ['all'] });
+  messages.splice(0);
+});
+
+/** The store is named by a hash of its address; tokens, processes and histories are UUIDs. */
+function golden(text: string): string {
+  return text
+    .replaceAll(/(cache[-:])[0-9a-f]{12}(?=[-:])/g, '$1<store>')
+    .replaceAll(/(?!1{8}|2{8})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
+    .replaceAll(/"sequence":\d+/g, '"sequence":<number>')
+    .replaceAll(/"etag":"[^}]*?",/g, '"etag":<etag>,')
+    .replaceAll(/"message":"[^"]*"/g, '"message":<text>');
+}
+
+/** All keys of cached answers, with everything that they hold. */
+async function held(): Promise<Record<string, unknown>> {
+  const names = (await raw.keys('evalgate:{cache-*')).toSorted();
+  const values = names.map(async (name) => {
+    if ((await raw.type(name)) === 'string') return golden((await raw.get(name)) ?? '');
+    const fields = await raw.hgetall(name);
+    return Object.fromEntries(Object.entries(fields).map(([field, value]) => [field, golden(value)]));
+  });
+  return Object.fromEntries((await Promise.all(values)).map((value, i) => [golden(names[i] ?? ''), value]));
+}
+
+async function published(count: number): Promise<readonly string[]> {
+  await vi.waitUntil(() => messages.length >= count, WITHIN);
+  return messages.splice(0);
+}
+
+const POSITION = '"position":{"history":"<uuid>","sequence":<number>}';
+const TIMES = '"filledAtMs":1768478400000,"fetchedAtMs":1768478400000';
+const ABOUT = `{"format":2,"key":"v2:{evaluation:${EVALUATION_ID}}","kind":"evaluation",${TIMES}`;
+const NEGATIVE = {
+  meta: `${ABOUT},"tags":["all","class:evaluation","class:notFound","evaluation:${EVALUATION_ID}"],${POSITION},"answer":{"kind":"absent","code":"NOT_FOUND"}}`,
+  body: '',
+};
+const STORED = `${CHANNEL} {"end":"stored","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","filledAtMs":1768478400000}`;
+const RELEASED = `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}"}`;
+
+test('an entry, and the message that it was stored', async () => {
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  expect((await gateway.get(CALL, { key })).status).toBe(200);
+  const body = JSON.stringify(anEvaluation());
+  const bytes = Buffer.byteLength(body);
+  const tags = `["all","class:evaluation","evaluation:${EVALUATION_ID}","workspace:${WORKSPACE_A}","scorecard:sc_1"]`;
+  const answer = `{"kind":"found","etag":<etag>,"bytes":${bytes},"coding":"identity","decodedBytes":${bytes}}`;
+  expect(await held()).toEqual({
+    [ENTRY]: { meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`, body },
+  });
+  expect(await published(1)).toEqual([STORED]);
+});
+
+test('a record from 16 KiB of JSON on is compressed with Zstandard', async () => {
+  const text = 'Riley: hello there\n'.repeat(1000);
+  gateway.store.put({ transcripts: [aTranscript({ body: text })] });
+  expect((await gateway.get(`${CALL}/transcript`, { key })).status).toBe(200);
+  const [name = ''] = await raw.keys('evalgate:{cache-*');
+  expect(golden(name)).toBe(ENTRY.replace('evaluation', 'transcript'));
+  const record = JSON.stringify(aTranscript({ body: text }));
+  const bytes = Buffer.byteLength(record);
+  expect(golden((await raw.hget(name, 'meta')) ?? '')).toContain(
+    `"answer":{"kind":"found","etag":<etag>,"bytes":${bytes},"coding":"zstd","decodedBytes":${bytes}}`,
+  );
+  const body = await raw.hgetBuffer(name, 'body');
+  expect(zstdDecompressSync(body ?? Buffer.alloc(0)).toString()).toBe(record);
+});
+
+test('an absence: a negative entry for the workspace that was asked for, and one that keeps older copies away', async () => {
+  gateway.store.evaluations.delete(EVALUATION_ID);
+  expect((await gateway.get(CALL, { key })).status).toBe(404);
+  expect(await held()).toEqual({ [ENTRY]: NEGATIVE, [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
+  expect(await published(1)).toEqual([STORED]);
+});
+
+test('a record of another workspace leaves the same negative entry', async () => {
+  gateway.store.put({ evaluations: [anEvaluation({ workspaceId: WORKSPACE_B })] });
+  expect((await gateway.get(CALL, { key })).status).toBe(404);
+  expect(await held()).toEqual({ [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
+  expect(await published(1)).toEqual([RELEASED]);
+});
+
+test('several workspaces are named by the SHA-256 of their sorted list, in base64url', async () => {
+  gateway.store.evaluations.delete(EVALUATION_ID);
+  const other = await gateway.issueKey({ workspaceIds: [WORKSPACE_B, WORKSPACE_A] });
+  expect((await gateway.get(CALL, { key: other })).status).toBe(404);
+  expect(Object.keys(await held())).toEqual([ENTRY, `${ENTRY}:absent-8SY6A82yvkC1TfU99wYCoOn8x_jfThcViRu_DpLYP08`]);
+});
+
+test('a lease, and a failure that is remembered for a second', async () => {
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  const recover = gateway.store.fail(503, { 'retry-after': '9' });
+  const gate = gateway.store.gate();
+  const before = gateway.store.calls();
+  const reading = gateway.get(CALL, { key });
+  await gateway.store.waitForCalls(before + 1);
+  expect(await held()).toEqual({ [`${ENTRY}:lease`]: '<uuid>' });
+  const [lease = ''] = await raw.keys('evalgate:{cache-*');
+  expect(await raw.pttl(lease)).toBeGreaterThan(0);
+  expect(await raw.pttl(lease)).toBeLessThanOrEqual(2000);
+  gate.release();
+  expect((await reading).status).toBe(500);
+  recover();
+  const failure = '{"kind":"errorStatus","message":<text>,"retryAfterMs":9000,"status":503,"workspaceId":null}';
+  expect(await published(1)).toEqual([
+    `${CHANNEL} {"end":"failed","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","failure":${failure}}`,
+  ]);
+});
