@@ -5,7 +5,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import { isLoopback } from '../config/addresses.ts';
+import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { AdminContext, AdminMiddleware } from './endpoint.ts';

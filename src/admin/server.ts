@@ -1,7 +1,7 @@
 /** The admin listener's own HTTP server, apart from the public one: it answers even if that is busy or draining. */
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server.ts';
 import { type AdminOptions, createAdminApp } from './app.ts';
-import { isLoopback } from '../config/addresses.ts';
+import { isLoopback } from '../config/formats.ts';
 import { withoutBrackets } from './guards.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;

@@ -80,7 +80,7 @@ export const RECORD_REQUESTS = {
     idOf: (record) => record['_id'],
     tags: rubricTags,
   }),
-};
+} satisfies Record<Exclude<ResourceKind, 'list'>, unknown>;
 
 interface RecordDeclaration<T> {
   readonly resource: Resource<{ readonly id: string }, T>;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { readSecret } from '../config/environment.ts';
-import { parseAdminTokens } from '../config/tokens.ts';
+import { parseAdminTokens } from '../config/formats.ts';
 import { CliError } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 

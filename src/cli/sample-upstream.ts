@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { readSecret } from '../config/environment.ts';
 import {
   createSampleData,
-  createSampleUpstream,
+  SampleUpstream,
   FAULT_OPTIONS,
   FaultOptionError,
   type Faults,
@@ -56,7 +56,7 @@ async function run(command: Command, terminal: Terminal): Promise<void> {
   const givenToken = tokenFrom(terminal);
   const token = givenToken ?? DEFAULT_TOKEN;
   const data = createSampleData({ seed, evaluations });
-  const store = createSampleUpstream({ data, token, latency, faults, seed });
+  const store = new SampleUpstream({ data, token, latency, faults, seed });
   const { url } = await listen(() => store.listen(port, host), `${host}:${port}`);
   const { workspaceIds } = data;
   answer(terminal, command, {

@@ -2,8 +2,7 @@
 import type { Command } from 'commander';
 import { joinSupervisor, type Member } from '../cluster/member.ts';
 import { ConfigError } from '../config/errors.ts';
-import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
