@@ -10,7 +10,7 @@ import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
 export interface BodyRules<T> {
   readonly schema: z.ZodType<T>;
   /**
-   * What members may hold, for messages: `name` for a member, `workspaceIds[]` for an element of an array,
+   * The allowed values of members, for messages: `name` for a member, `workspaceIds[]` for an element of an array,
    * `limits.perMinute` for a member within another, the empty name for the body.
    */
   readonly allowed: Readonly<Record<string, string>>;

@@ -16,13 +16,13 @@ export interface AuditEntry {
   readonly at: string;
   /** The name of the token that made the change; `anonymous` if the listener has no tokens. */
   readonly who: string;
-  /** What was done: `key.create`, `key.revoke`, ... */
+  /** The kind of change: `key.create`, `key.revoke`, ... */
   readonly action: string;
-  /** What it was done to: the id of a key, for instance. */
+  /** The subject of the change: the id of a key, for instance. */
   readonly target: string;
-  /** What changed, as it was; null if there was nothing before. */
+  /** The changed members as they were; null if there was nothing before. */
   readonly from: unknown;
-  /** What changed, as it is now; null if there is nothing any more. */
+  /** The changed members as they are now; null if nothing is left. */
   readonly to: unknown;
 }
 
@@ -96,7 +96,7 @@ const entrySchema = z.object({
   to: z.unknown(),
 });
 
-/** What cannot be written yet is kept here until Redis is back. */
+/** Keeps entries that cannot be written yet until Redis is back. */
 export class RedisAudit implements Audit {
   readonly #options: RedisAuditOptions;
   /** Made here and not yet in Redis, oldest first. */
@@ -131,7 +131,7 @@ export class RedisAudit implements Audit {
 
   /**
    * Writes all that is unwritten when it is called. One at a time, so that a slow Redis gets no entry twice while its
-   * reply is awaited. Never rejects: the change stands. What fails is written with the next, or when Redis is back.
+   * reply is awaited. Never rejects: the change stands. An entry that fails is written with the next, or when Redis is back.
    */
   #write(): Promise<void> {
     if (this.#writing === null) {

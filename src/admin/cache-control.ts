@@ -26,11 +26,11 @@ const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 /** The three TTLs of a class, as the interface calls them. */
 type TtlName = (typeof TTL_NAMES)[number];
 
-/** What the view of a TTL is made from. */
+/** The view of a TTL is made from these. */
 export interface TtlSources {
   /** This process's. */
   readonly times: Pick<TtlPolicy, 'stateOf'>;
-  /** Where a configured value comes from. */
+  /** The source of a configured value. */
   readonly configuredBy: (cacheClass: CacheClass, name: TtlName) => 'default' | 'file' | 'environment';
 }
 

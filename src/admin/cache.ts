@@ -1,4 +1,4 @@
-/** What operators can see of the cache: counts, costliest keys, advice, the last hour; and the processes that serve. */
+/** Shows operators the cache: counts, costliest keys, advice, the last hour; and the processes that serve. */
 import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
@@ -54,7 +54,7 @@ export function cacheStatsEndpoints(options: CacheViewOptions): readonly Endpoin
   ];
 }
 
-/** What traffic of late shows, and which processes serve it. */
+/** Advice and activity from recent traffic, and the processes that serve it. */
 export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[] {
   const { stats, history, members } = options;
   return [
@@ -104,7 +104,7 @@ function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): objec
   return { since: iso(stats.sinceMs), memory: { ...memory.usage(), maxBytes }, classes };
 }
 
-/** What the memory tier holds of a class, without what a hard purge has ended. Looks at every entry. */
+/** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */
 function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): Usage {
   // A negative entry also has the tag of the resource's class, and counts as `notFound` only.
   const isOfClass = ({ tags }: Tagged): boolean =>

@@ -3,7 +3,7 @@ import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import { AdminError, asAdminError } from './errors.ts';
 
-/** What the middlewares of an admin request leave in `ctx.state`, typed once. */
+/** `ctx.state` as the middlewares of an admin request fill it. */
 export interface AdminState {
   /** The name of the caller's token; `anonymous` if the listener has no tokens, null before authentication. */
   who: string | null;
@@ -32,7 +32,7 @@ export function endpoint(method: Method, path: string, summary: string, handler:
   return { method, path, summary, handler };
 }
 
-/** Where refusals, failures and changes are logged; a pino logger is one. */
+/** Logs refusals and failures; a pino logger is one. */
 export interface AdminLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
@@ -44,7 +44,7 @@ const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'd
 export function adminRouter(endpoints: readonly Endpoint[]): Router<AdminState> {
   const router = new Router<AdminState>({ strict: true, sensitive: true });
   for (const { method, path, handler } of endpoints) router[VERBS[method]](path, inRoute(path), handler);
-  // After the endpoints, since the first route that matches answers. The router answers HEAD where it answers GET.
+  // After the endpoints, since the first route that matches answers. A route for GET answers HEAD too.
   for (const path of new Set(endpoints.map((each) => each.path))) {
     const methods = endpoints.filter((each) => each.path === path).map((each) => each.method);
     const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');

@@ -22,7 +22,7 @@ type Resolution = Target | { readonly kind: 'refused'; readonly message: string 
 export interface ExplainOptions extends Omit<ExplainParts, 'times'> {
   readonly times: ExplainParts['times'] & TtlSources['times'];
   readonly configuredBy: TtlSources['configuredBy'];
-  /** What a path of the public API asks of the cache, by the rules of its routes; see `http/explain.ts`. */
+  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
   readonly registry: Pick<KeyDirectory, 'get'>;
   readonly audit: Pick<Audit, 'entries'>;

@@ -1,4 +1,4 @@
-/** What the cache of this process has done: by class since it began, by half minute for an hour, and for what it cost most. */
+/** Counts reads and store calls of this process: by class since its start, by half minute for an hour, by cost to the store. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { LastMisses } from '../../cache/last-misses.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
@@ -7,7 +7,7 @@ import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../te
 import { STEP_MS, STEPS, stepOf } from './history.ts';
 import { TopLoads } from './top-loads.ts';
 
-/** What half, nine tenths and all but a hundredth of the reads don't exceed. Milliseconds, within 7 %. */
+/** Half, nine tenths and all but a hundredth of the reads don't exceed these. Milliseconds, within 7 %. */
 interface Percentiles {
   readonly p50: number;
   readonly p90: number;
@@ -136,7 +136,7 @@ function pointOf({ atMs, latenciesMicros, reads, staleOnError }: Step): PulsePoi
 
 const MAX_RECORDED = 2 ** 32;
 
-/** Of a few kilobytes: one significant digit, so that a percentile is within 7 % of the value. */
+/** Takes a few kilobytes. One significant digit, so that a percentile is within 7 % of the value. */
 function newHistogram(): RecordableHistogram {
   return createHistogram({ lowest: 1, highest: MAX_RECORDED, figures: 1 });
 }

@@ -1,5 +1,5 @@
 /**
- * What was read of each class and requested from the store over the last hour, in steps of half a minute. With Redis each
+ * Reads of each class and calls to the store over the last hour, in steps of half a minute. With Redis each
  * process writes what it has seen of a step, whole, again and again: writing it twice changes nothing, and what could
  * not be written is written when Redis is back.
  */
@@ -20,7 +20,7 @@ export function stepOf(atMs: number): number {
   return atMs - (atMs % STEP_MS);
 }
 
-/** What happened to one class in one step. */
+/** The activity of one class in one step. */
 interface Activity {
   reads: number;
   /** Served at once from a copy, fresh or not. */
@@ -47,7 +47,7 @@ interface HistoryView {
   readonly points: readonly HistoryPoint[];
 }
 
-/** Where the processes in front of one store put their activity together. */
+/** For processes in front of one store that put their activity together in Redis. */
 export interface HistorySharing {
   /** To the state Redis. It stays its owner's. */
   readonly link: Pick<RedisLink, 'run' | 'isUp'>;
@@ -93,7 +93,7 @@ export class History {
   readonly hooks: Listener;
   readonly #clock: Clock;
   readonly #sharing: HistorySharing | null;
-  /** What this process has seen, by when the step began, oldest first. */
+  /** This process's activity by step, keyed by when the step began, oldest first. */
   readonly #steps = new Map<number, Map<CacheClass, Activity>>();
   /** Steps that are not yet in Redis as they are here. */
   #changed = new Set<number>();
@@ -180,8 +180,8 @@ export class History {
   }
 
   /**
-   * Of each step what every other process has seen, also those that are gone; null without Redis, or while it does not
-   * answer. Never rejects.
+   * The activity of every other process in each step, also of those that are gone; null without Redis, or while it does
+   * not answer. Never rejects.
    */
   async #readOthers(steps: readonly number[]): Promise<readonly (readonly ActivityByClass[])[] | null> {
     if (this.#sharing?.link.isUp() !== true) return null;
@@ -200,7 +200,7 @@ export class History {
   }
 }
 
-/** What several processes have done together. */
+/** The activity of several processes together. */
 function sumOf(all: readonly ActivityByClass[]): ActivityByClass {
   const sums = new Map<CacheClass, Activity>();
   for (const [cacheClass, { reads, hits, storeCalls, failed }] of all.flatMap((one) => [...one])) {

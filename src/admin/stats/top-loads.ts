@@ -86,7 +86,7 @@ function costliest<A>(periods: readonly HeavyHitters<A>[]): readonly Hitter<A>[]
   return [...sums.values()].toSorted((a, b) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls);
 }
 
-/** What is known of a name since it has its place: never more than its own load. */
+/** A name and its load since it has its place: never more than its own. */
 interface Hitter<A> extends Load {
   readonly name: string;
   readonly about: A;
@@ -95,7 +95,7 @@ interface Hitter<A> extends Load {
 interface Counter<A> extends Hitter<A> {
   storeCalls: number;
   storeMs: number;
-  /** What its place stands for: its own load, and that of the names that had the place before. */
+  /** The load of its place: its own, and that of the names that had the place before. */
   weight: number;
 }
 
