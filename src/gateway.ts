@@ -3,16 +3,12 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdminOptions } from './admin/app.ts';
-import { createCacheControls } from './admin/cache-controls.ts';
-import { createCacheCounters } from './admin/cache-counts.ts';
-import { Pulse } from './admin/dashboard/pulse.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { TopLoads } from './admin/top-loads.ts';
+import { CacheStats } from './admin/stats/cache-stats.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
-import { LastMisses } from './cache/last-misses.ts';
 import { maintenanceGate } from './cache/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
@@ -100,8 +96,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
-  const stats = createStats(clock);
-  const reporting = { ...stats, metrics, health, clock, logger };
+  const stats = new CacheStats(clock);
+  const reporting = { metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, systemTimers);
@@ -130,7 +126,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
-  readonly stats: ReturnType<typeof createStats>;
+  readonly stats: CacheStats;
   readonly backend: Backend;
   /** Null in a gateway of one process. */
   readonly workers: Workers | null;
@@ -249,17 +245,7 @@ class RunningGateway implements Gateway {
       purges,
       times: ttl,
       clock,
-      events: tracing.cache(
-        broadcast([
-          cacheListener(this.#parts),
-          { onRead: (read) => stats.cacheCounters.countRead(read) },
-          { onRead: (read) => stats.lastMisses.note(read, clock.nowMs()) },
-          { onStoreCall: (call) => stats.top.note(call) },
-          stats.pulse.hooks,
-          whatIf.hooks,
-          history.hooks,
-        ]),
-      ),
+      events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks])),
       around: tracing.flight,
       maintenance,
       deadlineMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
@@ -298,30 +284,22 @@ class RunningGateway implements Gateway {
       allowedHosts: config.admin.allowedHosts,
       isReady: () => this.#readiness(workers),
       registry,
-      cache: createCacheControls({
-        memory,
-        shared: sharedCache,
-        purges,
-        times: ttl,
-        timesControl: ttlControl,
-        configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
-        maxBytes: config.cache.memoryBytes,
-        counters: stats.cacheCounters,
-        maintenance,
-        resolve: createResolver(),
-        flightOf: (key) => cache.flightOf(key),
-        lastMissOf: (key) => stats.lastMisses.of(key),
-        top: (limit) => stats.top.view(limit),
-        clock,
-      }),
-      insight: {
-        whatIf,
-        history,
-        members: instances,
-        times: ttl,
-        outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
-      },
-      pulse: stats.pulse,
+      memory,
+      maxBytes: config.cache.memoryBytes,
+      shared: sharedCache,
+      purges,
+      times: ttl,
+      timesControl: ttlControl,
+      configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
+      maintenance,
+      resolve: createResolver(),
+      flightOf: (key) => cache.flightOf(key),
+      lastMissOf: (key) => stats.lastMisses.of(key),
+      stats,
+      history,
+      whatIf,
+      outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
+      members: instances,
       config: () => redactedConfig(this.#loaded),
       metrics: workers === null ? ownMetrics : { contentType: ownMetrics.contentType, render: () => workers.metrics() },
       audit,
@@ -357,16 +335,6 @@ class RunningGateway implements Gateway {
       redis: redis.url === null ? 'none' : separateCache,
     };
   }
-}
-
-/** Counts of this process's reads and store calls, for the admin listener. */
-function createStats(clock: Clock) {
-  return {
-    cacheCounters: createCacheCounters(),
-    lastMisses: new LastMisses(),
-    top: new TopLoads(clock),
-    pulse: new Pulse(clock),
-  };
 }
 
 /** OpenTelemetry is only loaded if tracing is on. */

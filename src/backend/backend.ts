@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os';
 import type { Audit, AuditEntry } from '../admin/audit.ts';
-import type { History } from '../admin/history.ts';
+import type { History } from '../admin/stats/history.ts';
 import type { MaintenanceControl, MaintenanceState } from '../cache/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';

@@ -1,7 +1,7 @@
 /** The backend of a gateway without Redis: everything is in the memory of this process, and ends with it. */
-import { AUDIT_CAPACITY, createAudit } from '../admin/audit.ts';
-import { ttlEndEntry } from '../admin/cache-ttl-endpoints.ts';
-import { createHistory } from '../admin/history.ts';
+import { MemoryAudit } from '../admin/audit.ts';
+import { ttlEndEntry } from '../admin/cache-control.ts';
+import { History } from '../admin/stats/history.ts';
 import { MemoryMaintenance } from '../cache/maintenance.ts';
 import { MemoryPurgeLog } from '../cache/purge-log.ts';
 import { MemoryTtlControl } from '../cache/ttl-policy.ts';
@@ -16,9 +16,9 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export function memoryBackend(options: BackendOptions): Backend {
   const { clock, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
-  const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
   const whatIf = new WhatIf({ clock, ttl });
-  const history = createHistory(clock);
+  const history = new History(clock, null);
   return {
     keys: registry,
     registry,

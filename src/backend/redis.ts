@@ -1,8 +1,7 @@
 /** The backend of processes over one Redis, or over two: one for state, one for the response cache. */
-import { type Audit, AUDIT_CAPACITY } from '../admin/audit.ts';
-import { ttlEndEntry } from '../admin/cache-ttl-endpoints.ts';
-import { createRedisAudit } from '../admin/redis-audit.ts';
-import { createRedisHistory } from '../admin/redis-history.ts';
+import { type Audit, RedisAudit } from '../admin/audit.ts';
+import { ttlEndEntry } from '../admin/cache-control.ts';
+import { History } from '../admin/stats/history.ts';
 import { RedisCache } from '../cache/redis/redis-cache.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
@@ -32,7 +31,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, timers, isOne });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
-  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
   const cache = await openCache(options, { state, cache: cacheLink, redis, audit });
   const registry = new RedisRegistry({
     link: state,
@@ -55,7 +54,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks }),
   );
   const whatIf = openWhatIf(options, state, instances);
-  const history = createRedisHistory({ link: state, store: store.identity, self: instances.id, clock, timers });
+  const history = new History(clock, { link: state, store: store.identity, self: instances.id, timers });
   redis.track({ links: [state, cacheLink], processes, graceMs });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),

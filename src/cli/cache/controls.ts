@@ -2,9 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { TAG_FORM } from '../../admin/cache-purge-endpoint.ts';
-import { LONGEST_FOR_MS, LONGEST_TTL_MS, SHORTEST_FOR_MS } from '../../admin/cache-ttl-endpoints.ts';
-import { LONGEST_MAINTENANCE_MS } from '../../admin/maintenance-endpoint.ts';
+import { LONGEST_FOR_MS, LONGEST_MAINTENANCE_MS, LONGEST_TTL_MS, SHORTEST_FOR_MS, TAG_FORM } from '../../admin/api.ts';
 import { parseTag, type Tag } from '../../cache/tags.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
@@ -263,7 +261,7 @@ export function purgeCommand(): Command {
     examples: [
       'evalgate cache purge --tag evaluation:ev_1',
       'evalgate cache purge --tag evaluation:ev_1 --exact',
-      'evalgate cache purge --tag workspace:0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --tag scorecard:sc_1 --mode soft',
+      'evalgate cache purge --tag workspace:2393e09e-a0b1-4849-8887-0fb942eae255 --tag scorecard:sc_1 --mode soft',
       'evalgate cache purge --tag class:list --dry-run',
       'evalgate cache purge --tag all --yes --json',
     ],

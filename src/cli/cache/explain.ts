@@ -1,7 +1,7 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
 import { Argument, type Command } from 'commander';
 import { z } from 'zod';
-import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/explain-endpoint.ts';
+import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { callAndPrint, withAdminOption } from '../admin-client.ts';
 import { CliError, EXIT_CODES, makeCommand, matching, repeated } from '../command.ts';
@@ -55,7 +55,7 @@ export function explainCommand(): Command {
     examples: [
       'evalgate cache explain /v2/calls/ev_1/transcript?page=3',
       'evalgate cache explain "/v2/calls?page=2&pageSize=20" --key-id key_1',
-      'evalgate cache explain /v2/calls --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json',
+      'evalgate cache explain /v2/calls --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
   });
   const pathArgument = new Argument('<path>', 'the path with its query, as a client of the API sends it').argParser(

@@ -22,7 +22,7 @@ export function doctorCommand(): Command {
     examples: [
       'evalgate doctor',
       'evalgate doctor --admin http://gateway-1:8081',
-      'evalgate doctor --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json',
+      'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
   }).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
   return withAdminOption(command).action(async () => {

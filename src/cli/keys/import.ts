@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { check } from '../../admin/faults.ts';
-import { importedKeyRules } from '../../admin/key-rules.ts';
+import { importedKeyRules } from '../../admin/api.ts';
+import { check } from '../../admin/input.ts';
 import { reasonOf } from '../../config/layer.ts';
 import { CliError, makeCommand, parseJson, print } from '../command.ts';
 import { type ImportLine, useKeyAdmin, withKeyAdminOption } from './key-admin.ts';

@@ -132,7 +132,7 @@ function createCommand(): Command {
     summary: 'issue a key and print it, once',
     details: 'Only the hash of the key is stored: a lost key has to be replaced.',
     examples: [
-      'evalgate keys create --name "Acme export" --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --scope reports.read',
+      'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
     ],
   });

@@ -1,7 +1,7 @@
 /** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import type { KeyView as ShownKey } from '../../admin/key-view.ts';
+import type { KeyView as ShownKey } from '../../admin/api.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ID_PATTERN } from '../../domain/records.ts';
 import { formatDuration } from '../../duration.ts';

@@ -3,13 +3,11 @@
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { type Audit, AUDIT_CAPACITY, type AuditedChange } from '../../admin/audit.ts';
+import { keyEditRules, newKeyRules } from '../../admin/api.ts';
+import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
 import { AdminError } from '../../admin/errors.ts';
-import { mustBe } from '../../admin/faults.ts';
-import { keyCreated, keyEdited, keyRotated, keysImported } from '../../admin/key-changes.ts';
-import { keyEditRules, newKeyRules } from '../../admin/key-rules.ts';
-import { keyView } from '../../admin/key-view.ts';
-import { createRedisAudit } from '../../admin/redis-audit.ts';
+import { mustBe } from '../../admin/input.ts';
+import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
 import { systemClock } from '../../clock.ts';
 import {
   type ApiKey,
@@ -37,7 +35,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
   const registry = new TableRegistry(table, systemClock);
-  const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
+  const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
   return { ...keyAdminOf(registry, audit), close: () => link.close() };
 }
 
