@@ -49,7 +49,12 @@ export async function openFleet(
   const { timeoutMs } = config.redis;
   const limiter = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redisHealth.quotaHooks });
   const quota = tracing.quota(limiter);
-  redisHealth.track({ links: [state, cache], processes, graceMs: config.keys.graceMs });
+  redisHealth.track({
+    links: [state, cache],
+    processes,
+    graceMs: config.keys.graceMs,
+    hasDemoKeys: config.upstream.url === null,
+  });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,

@@ -27,7 +27,11 @@ export interface TrackedRedis {
   readonly processes: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
+  /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
+  readonly hasDemoKeys: boolean;
 }
+
+type KeysWithoutRedis = Pick<TrackedRedis, 'graceMs' | 'hasDemoKeys'>;
 
 export interface RedisMemory {
   readonly role: RedisRole;
@@ -94,14 +98,14 @@ export class RedisHealth {
   };
 
   /** Called when all of it has been opened: until then silence is no trouble. */
-  track({ links, processes, graceMs }: TrackedRedis): void {
+  track({ links, processes, graceMs, hasDemoKeys }: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = links;
     const loggedAs = isOne ? { loggedAs: 'redis' } : {};
     health.add({ name: 'redis-state', ...loggedAs, check: () => this.#checkRedis('state') });
     health.add({ name: 'redis-cache', ...loggedAs, check: () => this.#checkRedis('cache') });
     health.add({ name: 'quota', check: () => this.#checkQuota(processes()) });
-    health.add({ name: 'keys', check: () => this.#checkKeys(graceMs) });
+    health.add({ name: 'keys', check: () => this.#checkKeys({ graceMs, hasDemoKeys }) });
   }
 
   /** As known without asking. */
@@ -179,13 +183,13 @@ export class RedisHealth {
     return { status: 'degraded', detail, fields: { err: reason } };
   }
 
-  #checkKeys(graceMs: number): DependencyState {
+  #checkKeys(keys: KeysWithoutRedis): DependencyState {
     if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
     if (this.#keySync === 'subscriptionLost') {
       const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
       return { status: 'degraded', trouble: 'subscriptionLost', detail };
     }
-    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(graceMs);
+    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(keys);
     if (this.#isFull) {
       const detail = 'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed';
       return { status: 'degraded', trouble: 'full', detail };
@@ -193,19 +197,24 @@ export class RedisHealth {
     return { status: 'ok', detail: 'every change is heard of' };
   }
 
-  #checkDisconnectedKeys(graceMs: number): DependencyState {
+  #checkDisconnectedKeys({ graceMs, hasDemoKeys }: KeysWithoutRedis): DependencyState {
+    const degraded = (trouble: string, detail: string): DependencyState => ({
+      status: 'degraded',
+      trouble: hasDemoKeys ? `${trouble}Demo` : trouble,
+      detail,
+    });
+    const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
     if (!this.#hasLookedUpKeys) {
-      const detail = 'Redis could not be asked since this process started: no key is let in until it answers';
-      return { status: 'degraded', trouble: 'neverAsked', detail };
+      const since = 'Redis could not be asked since this process started';
+      return degraded('neverAsked', `${since}: ${allowed} until it answers`);
     }
     const untilMs = this.#keysDisconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() > untilMs) {
-      const detail = `Redis could not be asked for ${formatDuration(graceMs)}: no key is let in`;
-      return { status: 'degraded', trouble: 'graceOver', detail };
+      return degraded('graceOver', `Redis could not be asked for ${formatDuration(graceMs)}: ${allowed}`);
     }
-    const until = new Date(untilMs).toISOString();
-    const detail = `Redis cannot be asked: keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${until}; no other key is let in`;
-    return { status: 'degraded', trouble: 'disconnected', detail };
+    const confirmed = `keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${new Date(untilMs).toISOString()}`;
+    const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
+    return degraded('disconnected', `Redis cannot be asked: ${confirmed}; ${others}`);
   }
 }
 
