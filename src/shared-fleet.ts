@@ -15,7 +15,7 @@ import { createRedisAudit } from './admin/redis-audit.ts';
 import { StartError } from './server.ts';
 import { redisCommandHook } from './telemetry/hooks.ts';
 import { RedisHealth } from './telemetry/redis-health.ts';
-import { warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
+import { logBudget, warnOfOtherStores, warnOfRedis } from './telemetry/redis-warnings.ts';
 import { createRedisCallRate } from './upstream/redis-call-rate.ts';
 import { aboutSelf, auditLog, type SharedState, type SharedStateOptions } from './shared-state.ts';
 
@@ -30,7 +30,7 @@ export async function openFleet(
   const redisHealth = new RedisHealth({ ...options, timers: systemTimers, isOne });
   const { state, cache } = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redisHealth);
   const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
-  const caches = await openCaches(options, redisHealth, { state, cache, audit });
+  const caches = await openCaches(options, redisHealth, { state, cache, isOne, audit });
   const registry = new RedisRegistry({
     link: state,
     clock,
@@ -93,7 +93,8 @@ function openLinks(
   const cache = connect('cache', { url: cacheUrl ?? url, timeoutMs, hooks });
   // A request that waited for one of them does not wait for the other too (R6).
   state.onTimeout(() => void cache.doubt());
-  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
+  const hasCacheBudget = config.cache.redisBytes !== null;
+  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, hasCacheBudget, logger });
   return { state, cache };
 }
 
@@ -113,13 +114,20 @@ function limitStoreCalls({ config, source, clock }: SharedStateOptions, link: Re
 }
 
 function openCaches(
-  { memory, times, maintenance, source, clock, logger }: SharedStateOptions,
+  { config, memory, times, maintenance, source, clock, logger }: SharedStateOptions,
   redisHealth: RedisHealth,
-  { state, cache, audit }: { readonly state: RedisLink; readonly cache: RedisLink; readonly audit: Audit },
+  {
+    state,
+    cache,
+    isOne,
+    audit,
+  }: { readonly state: RedisLink; readonly cache: RedisLink; readonly isOne: boolean; readonly audit: Audit },
 ): Promise<RedisFleet> {
   return RedisFleet.open({
     state,
     cache,
+    isOne,
+    maxBytes: config.cache.redisBytes,
     store: source.identity,
     memory,
     times,
@@ -131,6 +139,10 @@ function openCaches(
         logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
       onHearing: ({ role, hearing }) => redisHealth.onConnectivity(role, hearing),
       onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
+      onBudget: (excess) => {
+        redisHealth.onBudget(excess);
+        logBudget(logger, excess);
+      },
     },
   });
 }

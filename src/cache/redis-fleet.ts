@@ -6,6 +6,7 @@ import { CacheNames } from '../redis/names.ts';
 import type { MaintenanceControl, MaintenanceState } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { PurgeLog } from './purge-log.ts';
+import { type BudgetExcess, RedisBudget } from './redis/budget.ts';
 import { type Connectivity, ConnectivityWatch } from './redis/connectivity.ts';
 import { RedisSharedCache } from './redis/shared-tier.ts';
 import { StateSync } from './redis/state-sync.ts';
@@ -24,12 +25,18 @@ export interface RedisFleetHooks {
   }) => void;
   /** TTLs have ended by themselves; called in one process of all. */
   readonly onTtlEnd?: (end: TtlEnd) => void;
+  /** The shared cache went over its budget in Redis, with what is exceeded, or is within it again (null). */
+  readonly onBudget?: (excess: BudgetExcess | null) => void;
 }
 
 export interface RedisFleetOptions {
-  /** They stay their owner's to close; one and the same Redis may be behind both. */
+  /** They stay their owner's to close. */
   readonly state: RedisLink;
   readonly cache: RedisLink;
+  /** Whether one and the same Redis is behind both: the cache leaves a reserve there. */
+  readonly isOne: boolean;
+  /** Most bytes of entries in the cache Redis; null for no such limit. */
+  readonly maxBytes: number | null;
   /** Names the store whose answers are cached, in letters and digits: another store's are another's. */
   readonly store: string;
   /** This process's. It is dropped while changes may be missed. */
@@ -65,6 +72,7 @@ export class RedisFleet {
   readonly sharedCache: RedisSharedCache;
   readonly #options: RedisFleetOptions;
   readonly #state: StateSync;
+  readonly #budget: RedisBudget;
   readonly #hearing: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #openings = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
@@ -82,9 +90,19 @@ export class RedisFleet {
     this.#options = options;
     const { state, cache: link, times, timers, leaseMs = LEASE_MS } = options;
     this.#state = new StateSync(state, { ...options, onTtlEnd: (end) => options.hooks?.onTtlEnd?.(end) });
+    const names = new CacheNames(options.store);
+    this.#budget = new RedisBudget({
+      link,
+      names,
+      maxBytes: options.maxBytes,
+      isShared: options.isOne,
+      timers,
+      onChange: (excess) => options.hooks?.onBudget?.(excess),
+    });
     this.sharedCache = new RedisSharedCache({
       link,
-      names: new CacheNames(options.store),
+      names,
+      budget: this.#budget,
       times,
       timers,
       self: randomUUID(),
@@ -133,6 +151,7 @@ export class RedisFleet {
   close(): void {
     for (const hearing of Object.values(this.#hearing)) hearing.close();
     this.#state.close();
+    this.#budget.close();
     this.sharedCache.close();
   }
 

@@ -1,6 +1,6 @@
 /** Settings of the response cache: its memory, and for each class of answers three times and how much of it may be out of date. */
 import { z } from 'zod';
-import { duration, share, size } from './kinds.ts';
+import { duration, optional, share, size } from './kinds.ts';
 import { DAY, setting } from './setting.ts';
 
 function cacheTimes(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
@@ -32,6 +32,11 @@ export const cacheSettings = z.strictObject({
     env: null,
     initial: '64MB',
     does: 'Memory that a process gives to cached records and their rendered forms. More where the hit ratio is low and memory is free.',
+  }),
+  redisBytes: setting(optional(size(0, 1_000_000_000_000_000)), {
+    env: null,
+    initial: null,
+    does: 'Redis memory that the cache may fill, by an estimate; above it new answers are kept in memory only. Set it where keys and limits share a Redis without maxmemory. With maxmemory the cache leaves a tenth of that free there in any case.',
   }),
   classes: z.strictObject({
     list: cacheTimes('LIST', 'a list page', ['30s', '5m', '1h']),

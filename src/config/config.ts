@@ -16,7 +16,6 @@ export function configOf(settings: Settings): Config {
 }
 
 function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, log }: Settings) {
-  const { list, evaluation, transcript, scorecard, rubric, dealInsights, notFound } = cache.classes;
   return {
     server: {
       host: server.host,
@@ -52,28 +51,34 @@ function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, lo
     keys: { source: keys.source, graceMs: keys.grace },
     rateLimit: { perMinute: rateLimit.perMinute, perHour: rateLimit.perHour },
     api: { deprecations: api.deprecations },
-    cache: {
-      memoryBytes: cache.memory,
-      classes: {
-        list: times(list),
-        evaluation: times(evaluation),
-        transcript: times(transcript),
-        scorecard: times(scorecard),
-        rubric: times(rubric),
-        dealInsights: times(dealInsights),
-        notFound: times(notFound),
-      },
-      outdatedLimits: {
-        list: list.outdatedLimit,
-        evaluation: evaluation.outdatedLimit,
-        transcript: transcript.outdatedLimit,
-        scorecard: scorecard.outdatedLimit,
-        rubric: rubric.outdatedLimit,
-        dealInsights: dealInsights.outdatedLimit,
-        notFound: notFound.outdatedLimit,
-      },
-    },
+    cache: cacheOf(cache),
     log: { level: log.level },
+  };
+}
+
+function cacheOf({ memory, redisBytes, classes }: Settings['cache']) {
+  const { list, evaluation, transcript, scorecard, rubric, dealInsights, notFound } = classes;
+  return {
+    memoryBytes: memory,
+    redisBytes,
+    classes: {
+      list: times(list),
+      evaluation: times(evaluation),
+      transcript: times(transcript),
+      scorecard: times(scorecard),
+      rubric: times(rubric),
+      dealInsights: times(dealInsights),
+      notFound: times(notFound),
+    },
+    outdatedLimits: {
+      list: list.outdatedLimit,
+      evaluation: evaluation.outdatedLimit,
+      transcript: transcript.outdatedLimit,
+      scorecard: scorecard.outdatedLimit,
+      rubric: rubric.outdatedLimit,
+      dealInsights: dealInsights.outdatedLimit,
+      notFound: notFound.outdatedLimit,
+    },
   };
 }
 

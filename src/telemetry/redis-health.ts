@@ -1,4 +1,5 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
+import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
@@ -54,6 +55,8 @@ export class RedisHealth {
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
   #keysDisconnectedAtMs = 0;
+  /** Why no new answers are stored in the cache Redis; null if they are. */
+  #excess: BudgetExcess | null = null;
   #cancelSubscriptionLost = (): void => {};
   #links: readonly RedisLink[] = [];
   /** Under way: the gauges of one scrape share it. */
@@ -72,6 +75,11 @@ export class RedisHealth {
     return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected';
   }
 
+  /** Whether no new answers are stored in the cache Redis. */
+  get isCacheOverBudget(): boolean {
+    return this.#excess !== null;
+  }
+
   // Why the connection failed says more than the error of a command that could not be sent.
   readonly onDown: NonNullable<RedisHooks['onDown']> = (role, reason) => this.#downFor.set(role, reason);
 
@@ -79,6 +87,11 @@ export class RedisHealth {
     this.#connectivity[role] = connectivity;
     if (role === 'state' && connectivity !== 'disconnected') this.#hasAnswered = true;
     this.#options.health.update();
+  };
+
+  readonly onBudget = (excess: BudgetExcess | null): void => {
+    this.#excess = excess;
+    this.#options.health.update('redis-cache');
   };
 
   readonly quotaHooks = {
@@ -163,7 +176,9 @@ export class RedisHealth {
       const detail = `Redis is full (maxmemory); ${consequence}`;
       return { status: 'degraded', trouble: 'full', detail, fields: { err: this.#quotaFailure?.reason } };
     }
-    return { status: 'ok', detail: 'answers, and its messages arrive' };
+    // A limit that somebody set and that holds is no trouble of Redis.
+    const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
+    return { status: 'ok', detail: `answers, and its messages arrive${budget}` };
   }
 
   #disconnectedDetail(role: RedisRole): string {
@@ -255,4 +270,13 @@ function sumOf(values: readonly (number | null)[]): number | null {
     (sum, value) => (sum === null || value === null ? null : sum + value),
     values.length === 0 ? null : 0,
   );
+}
+
+function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
+  const [used, most] = [usedBytes, maxBytes].map((bytes) => `${(bytes / 1_000_000).toFixed(1)} MB`);
+  const reason =
+    limit === 'budget'
+      ? `the cache has some ${used} of ${most} (cache.redisBytes)`
+      : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
+  return `new answers are kept in memory only: ${reason}`;
 }

@@ -54,7 +54,7 @@ export function doctorCommand(terminal: Terminal): Command {
 }
 
 async function checkServices(config: Config, workspaceId: string | null): Promise<readonly Check[]> {
-  const [redis, upstream] = await Promise.all([checkRedis(config.redis), checkUpstream(config.upstream, workspaceId)]);
+  const [redis, upstream] = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspaceId)]);
   return [...redis, ...upstream];
 }
 

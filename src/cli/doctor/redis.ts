@@ -1,12 +1,6 @@
 /** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
 import type { Config } from '../../config/config.ts';
-import {
-  type RedisFault,
-  redisFaults,
-  type RedisKind,
-  type RedisSettings,
-  type RedisUse,
-} from '../../redis/settings.ts';
+import { type RedisFault, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
@@ -20,7 +14,9 @@ const CLOCK_TOLERANCE_MS = 1000;
 export const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 /** Of both, where there are two. */
-export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']): Promise<readonly Check[]> {
+export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
+  const { url, cacheUrl, timeoutMs } = redis;
+  const hasCacheBudget = redisBytes !== null;
   if (url === null) {
     return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
   }
@@ -29,9 +25,9 @@ export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']):
     cacheUrl === null || cacheUrl === url ? null : visit('cache', cacheUrl),
   ]);
   const isShared = cache === null || isSameServer(state, cache);
-  const checks = [...checksOf(state, isShared ? 'both' : 'state', timeoutMs)];
+  const checks = [...checksOf(state, { use: isShared ? 'both' : 'state', hasCacheBudget }, timeoutMs)];
   if (cache === null) return checks;
-  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, 'cache', timeoutMs))];
+  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, { use: 'cache' }, timeoutMs))];
 }
 
 /** What was found there, or why nothing could be. */
@@ -81,22 +77,29 @@ function sameServer(): Check {
   );
 }
 
-function checksOf({ role, look, failure, topology }: Visit, use: RedisUse, timeoutMs: number): readonly Check[] {
+function checksOf(
+  { role, look, failure, topology }: Visit,
+  purpose: RedisPurpose,
+  timeoutMs: number,
+): readonly Check[] {
   if (look === null) return failure === null ? [] : [failure, ...topology];
   const setting = settingOf(role);
   const checks = [
     checkLatency(look, role, timeoutMs),
     ...topology,
-    ...checkServers(look, role, use),
+    ...checkServers(look, role, purpose),
     checkRefusal(look.refusal, setting),
   ];
   return role === 'state' ? [...checks, checkRedisClock(look.clock)] : checks;
 }
 
 /** What is true of all servers once, without their names; the rest with the name of its server. */
-function checkServers({ servers, kind }: RedisLook, role: RedisRole, use: RedisUse): readonly Check[] {
+function checkServers({ servers, kind }: RedisLook, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
   const setting = settingOf(role);
-  const found = servers.map(({ name, settings }) => ({ name, checks: checkSettings(settings, role, { use, kind }) }));
+  const found = servers.map(({ name, settings }) => ({
+    name,
+    checks: checkSettings(settings, role, { ...purpose, kind }),
+  }));
   const isCommon = (check: Check): boolean =>
     found.every(({ checks }) => checks.some(({ message }) => message === check.message));
   const common = found[0]?.checks.filter(isCommon) ?? [];
@@ -129,14 +132,14 @@ export function checkLatency(
 export function checkSettings(
   settings: RedisSettings | null,
   role: RedisRole,
-  { use, kind }: { readonly use: RedisUse; readonly kind: RedisKind },
+  purpose: RedisPurpose,
 ): readonly Check[] {
   const setting = settingOf(role);
   if (settings === null) {
     const message = `${setting}: it refuses INFO: version, eviction and persistence can't be told`;
     return [skipped('redis', message)];
   }
-  const faults = redisFaults(settings, use, kind);
+  const faults = redisFaults(settings, purpose);
   const isFaulty = (about: RedisFault['about']): boolean => faults.some((fault) => fault.about === about);
   const found = faults.map(({ severity, finding, remedy }) => {
     const message = `${setting}: ${finding}`;
