@@ -1,12 +1,8 @@
 /** Makes the applications of both listeners out of a gateway's parts. */
 import type { IncomingMessage } from 'node:http';
 import type { AdminOptions } from './admin/app.ts';
-import { createCacheControls } from './admin/cache-controls.ts';
-import type { CacheCounters } from './admin/cache-counts.ts';
-import type { Pulse } from './admin/dashboard/pulse.ts';
 import type { Readiness } from './admin/readiness.ts';
-import type { TopLoads } from './admin/top-loads.ts';
-import type { LastMisses } from './cache/last-misses.ts';
+import type { CacheStats } from './admin/stats/cache-stats.ts';
 import type { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import type { Cache } from './cache/reader.ts';
@@ -14,9 +10,8 @@ import { UnsharedCache } from './cache/shared-cache.ts';
 import type { TtlPolicy } from './cache/ttl-policy.ts';
 import type { Clock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
-import { redactedConfig } from './config/effective.ts';
+import { originOf, redactedConfig } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { originOf } from './config/reload.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
@@ -52,14 +47,6 @@ export interface Parts {
   readonly tracing: Tracing;
 }
 
-/** What this process counts and remembers of its reads and store calls, for the admin listener. */
-export interface CacheStats {
-  readonly cacheCounters: CacheCounters;
-  readonly lastMisses: LastMisses;
-  readonly top: TopLoads;
-  readonly pulse: Pulse;
-}
-
 /** What changes while it runs. */
 export interface Running {
   readonly loaded: () => LoadedConfig;
@@ -78,7 +65,6 @@ const FLIGHT_MARGIN_MS = 5000;
 
 export function assembleCache(parts: Parts): ReadThrough {
   const { source, shared, memory, times, clock, stats, loaded, tracing } = parts;
-  const { cacheCounters, lastMisses, top, pulse } = stats;
   return new ReadThrough({
     fetch: source.store.fetch,
     memory,
@@ -87,15 +73,7 @@ export function assembleCache(parts: Parts): ReadThrough {
     times,
     clock,
     events: tracing.cache(
-      broadcast([
-        cacheListener(parts),
-        { onRead: (read) => cacheCounters.countRead(read) },
-        { onRead: (read) => lastMisses.note(read, clock.nowMs()) },
-        { onStoreCall: (call) => top.note(call) },
-        pulse.hooks,
-        shared.insight.whatIf.hooks,
-        shared.insight.history.hooks,
-      ]),
+      broadcast([cacheListener(parts), stats.listener, shared.insight.whatIf.hooks, shared.insight.history.hooks]),
     ),
     around: tracing.flight,
     maintenance: shared.maintenance,
@@ -138,30 +116,22 @@ export function assembleAdmin(parts: Parts, reader: Pick<ReadThrough, 'flightOf'
     allowedHosts: admin.allowedHosts,
     isReady: () => readinessOf(parts, running, siblings),
     registry: shared.registry,
-    cache: createCacheControls({
-      memory,
-      shared: shared.sharedCache,
-      purges: shared.purges,
-      times,
-      timesControl: shared.timesControl,
-      configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
-      maxBytes: cache.memoryBytes,
-      counters: stats.cacheCounters,
-      maintenance: shared.maintenance,
-      resolve: createResolver(),
-      flightOf: (key) => reader.flightOf(key),
-      lastMissOf: (key) => stats.lastMisses.of(key),
-      top: (limit) => stats.top.view(limit),
-      clock,
-    }),
-    insight: {
-      whatIf: shared.insight.whatIf,
-      history: shared.insight.history,
-      members: shared.members,
-      times,
-      outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
-    },
-    pulse: stats.pulse,
+    memory,
+    maxBytes: cache.memoryBytes,
+    shared: shared.sharedCache,
+    purges: shared.purges,
+    times,
+    timesControl: shared.timesControl,
+    configuredBy: (cacheClass, time) => originOf(running.loaded(), `cache.classes.${cacheClass}.${time}`),
+    maintenance: shared.maintenance,
+    resolve: createResolver(),
+    flightOf: (key) => reader.flightOf(key),
+    lastMissOf: (key) => stats.lastMisses.of(key),
+    stats,
+    history: shared.insight.history,
+    whatIf: shared.insight.whatIf,
+    outdatedLimits: () => running.loaded().config.cache.outdatedLimits,
+    members: shared.members,
     config: () => redactedConfig(running.loaded()),
     metrics: siblings === null ? metrics.source : metricsOfAll(metrics, siblings),
     audit: shared.audit,

@@ -1,18 +1,15 @@
 /** The composition root: a configuration in, a running gateway out. Everything is made here and handed to who needs it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createCacheCounters } from './admin/cache-counts.ts';
-import { Pulse } from './admin/dashboard/pulse.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { TopLoads } from './admin/top-loads.ts';
+import { CacheStats } from './admin/stats/cache-stats.ts';
 import { assembleAdmin, assembleCache, assemblePublicApp, type Parts, readinessOf, type Running } from './assembly.ts';
-import { LastMisses } from './cache/last-misses.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Siblings } from './cluster/member.ts';
+import { reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { reload } from './config/reload.ts';
 import { announceDemo, type DemoAnnouncement, issueDemoKeys } from './demo.ts';
 import { errorBody } from './http/problem.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
@@ -71,13 +68,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
-  const stats = {
-    cacheCounters: createCacheCounters(),
-    lastMisses: new LastMisses(),
-    top: new TopLoads(clock),
-    pulse: new Pulse(clock),
-  };
-  const reporting = { ...stats, metrics, health, clock, logger };
+  const stats = new CacheStats(clock);
+  const reporting = { metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
   const times = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, systemTimers);

@@ -1,6 +1,5 @@
 /** What operators are shown of live traffic: the what-if curves and the history, of a whole fleet where there is one. */
-import { createHistory, type History } from './admin/history.ts';
-import { createRedisHistory } from './admin/redis-history.ts';
+import { History } from './admin/stats/history.ts';
 import type { Timers } from './timers.ts';
 import type { TtlPolicy } from './cache/ttl-policy.ts';
 import { WhatIf } from './cache/what-if/what-if.ts';
@@ -34,14 +33,14 @@ export interface InsightFleet {
 /** Without a fleet this process sees all that there is. */
 export function openInsight(parts: InsightParts, fleet: InsightFleet | null): Insight {
   const { clock, timers, logger, times } = parts;
-  if (fleet === null) return insightOf(new WhatIf({ clock, ttl: times }), createHistory(clock));
+  if (fleet === null) return insightOf(new WhatIf({ clock, ttl: times }), new History(clock, null));
   const { link, members, store } = fleet;
   const place = { link, store, self: members.id };
   const whatIf = new WhatIf(
     { clock, ttl: times },
     { ...place, timers, peers: () => members.peers(), onBroken: warnOnce(logger) },
   );
-  return insightOf(whatIf, createRedisHistory({ ...place, clock, timers }));
+  return insightOf(whatIf, new History(clock, { ...place, timers }));
 }
 
 function insightOf(whatIf: WhatIf, history: History): Insight {

@@ -1,7 +1,7 @@
 /** Opens what gateway processes share, in Redis or in the memory of a process that is alone. */
 import { randomUUID } from 'node:crypto';
-import { AUDIT_CAPACITY, createAudit } from './admin/audit.ts';
-import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
+import { MemoryAudit } from './admin/audit.ts';
+import { ttlEndEntry } from './admin/cache-control.ts';
 import { maintenanceGate, MemoryMaintenance } from './cache/maintenance.ts';
 import { MemoryPurgeLog } from './cache/purge-log.ts';
 import { systemTimers } from './timers.ts';
@@ -27,7 +27,7 @@ export async function openSharedState(options: SharedStateOptions): Promise<Shar
 function openAlone(options: SharedStateOptions): SharedState {
   const { clock, times, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
-  const audit = createAudit({ clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
   const members = singleInstance(aboutSelf(options));
   const insight = openInsight({ ...options, timers: systemTimers }, null);
   return {

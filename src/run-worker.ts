@@ -1,8 +1,7 @@
 /** The composition root of a worker: a gateway that is started, reloaded and drained on the first process's word. */
 import type { Member } from './cluster/member.ts';
 import type { Environment } from './config/environment.ts';
-import { type KeptFiles, loadKept } from './config/kept-files.ts';
-import type { LoadedConfig } from './config/load.ts';
+import { type KeptFiles, type LoadedConfig, loadKept } from './config/load.ts';
 import { type Gateway, startGateway, type WorkerOptions } from './gateway.ts';
 import { createLogger } from './log/logger.ts';
 import { terminalFormat } from './log/terminal.ts';

@@ -1,6 +1,6 @@
 /** The bundled sample store as the gateway runs it where no other is configured. */
 import { randomBytes } from 'node:crypto';
-import { createSampleData, createSampleUpstream, type DemoIds } from './sample/index.ts';
+import { createSampleData, SampleUpstream, type DemoIds } from './sample/index.ts';
 
 /** Where the sample is and what it asks for. */
 export interface SampleAddress {
@@ -23,7 +23,7 @@ const SAMPLE_MEDIAN_LATENCY_MS = 120;
 export async function startSampleStore(): Promise<SampleStore> {
   const data = createSampleData({ seed: SAMPLE_SEED, evaluations: SAMPLE_EVALUATIONS });
   const token = randomBytes(24).toString('base64url');
-  const sample = createSampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
+  const sample = new SampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
   const { url } = await sample.listen(0);
   return { url, token, ids: data.demo, close: () => sample.close() };
 }

@@ -1,6 +1,6 @@
 /** What gateway processes share through Redis. */
-import { type Audit, AUDIT_CAPACITY } from './admin/audit.ts';
-import { ttlEndEntry } from './admin/cache-ttl-endpoints.ts';
+import { type Audit, RedisAudit } from './admin/audit.ts';
+import { ttlEndEntry } from './admin/cache-control.ts';
 import { RedisFleet } from './cache/redis-fleet.ts';
 import { systemTimers } from './timers.ts';
 import { openInsight } from './insight.ts';
@@ -11,7 +11,6 @@ import { FailoverLimiter } from './quota/failover.ts';
 import { RedisAddressError } from './redis/address.ts';
 import { type RedisHooks, RedisLink, type RedisRole } from './redis/connection.ts';
 import { type Instances, RedisInstances } from './redis/instances.ts';
-import { createRedisAudit } from './admin/redis-audit.ts';
 import { StartError } from './server.ts';
 import { redisCommandHook } from './telemetry/hooks.ts';
 import { RedisHealth } from './telemetry/redis-health.ts';
@@ -29,7 +28,7 @@ export async function openFleet(
   const isOne = cacheUrl === null || cacheUrl === url;
   const redisHealth = new RedisHealth({ ...options, timers: systemTimers, isOne });
   const { state, cache } = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redisHealth);
-  const audit = createRedisAudit({ link: state, clock, capacity: AUDIT_CAPACITY, sink: auditLog(logger) });
+  const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
   const caches = await openCaches(options, redisHealth, { state, cache, isOne, audit });
   const registry = new RedisRegistry({
     link: state,

@@ -1,6 +1,6 @@
 /** What the first process hands a worker: never through arguments or the environment, which others can read. */
 import { z } from 'zod';
-import type { KeptFiles } from './config/kept-files.ts';
+import type { KeptFiles } from './config/load.ts';
 import { type ImportedKey } from './keys/key.ts';
 import { parseImportedKey } from './keys/schema.ts';
 

@@ -1,46 +1,41 @@
 /** The admin listener's application: what a request passes through, from top to bottom. */
 import Koa from 'koa';
-import type { Clock } from '../clock.ts';
-import type { KeyDirectory } from '../keys/key.ts';
 import type { RequestHandler } from '../server.ts';
-import type { Audit } from './audit.ts';
-import { type CacheControls, cacheEndpoints } from './cache-endpoints.ts';
-import { type AdminLog, type AdminMiddleware, type AdminState, callerOf } from './context.ts';
-import { dashboardEndpoints } from './dashboard/files.ts';
-import { type Pulse, pulseEndpoint } from './dashboard/pulse.ts';
-import { adminRouter, type Endpoint, notFound } from './endpoint.ts';
-import { errorHandler } from './errors.ts';
-import { hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
-import { insightEndpoints, type InsightOptions } from './insight-endpoints.ts';
-import { keyEndpoints } from './key-endpoints.ts';
 import type { MetricsSource } from '../telemetry/metrics.ts';
+import { type CacheViewOptions, cacheStatsEndpoints, trafficEndpoints } from './cache.ts';
+import { type CacheControlOptions, cacheControlEndpoints } from './cache-control.ts';
+import { dashboardEndpoints } from './dashboard/files.ts';
+import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
+import type { AdminLog, AdminMiddleware, AdminState, Endpoint } from './endpoint.ts';
+import { explainEndpoint, type ExplainOptions } from './explain.ts';
+import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
+import type { AuthenticateOptions } from './guards.ts';
+import { type KeyEndpointOptions, keyEndpoints } from './keys.ts';
 import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
-import { authenticate, type AuthenticateOptions } from './tokens.ts';
 
-export interface AdminOptions extends AuthenticateOptions {
-  /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
-  readonly allowedHosts: readonly string[];
-  readonly isReady: () => Readiness;
-  readonly registry: KeyDirectory;
-  readonly cache: CacheControls;
-  readonly insight: InsightOptions;
-  readonly pulse: Pick<Pulse, 'view'>;
-  /** The effective configuration, without secrets. */
-  readonly config: () => unknown;
-  readonly metrics: MetricsSource;
-  readonly audit: Audit;
-  readonly clock: Clock;
-  readonly log: AdminLog;
-}
+export type AdminOptions = AuthenticateOptions &
+  KeyEndpointOptions &
+  CacheViewOptions &
+  CacheControlOptions &
+  ExplainOptions & {
+    /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
+    readonly allowedHosts: readonly string[];
+    readonly isReady: () => Readiness;
+    /** The effective configuration, without secrets. */
+    readonly config: () => unknown;
+    readonly metrics: MetricsSource;
+    readonly log: AdminLog;
+  };
 
 export function createAdminApp(options: AdminOptions): RequestHandler {
   const probes = probeEndpoints(options);
   const endpoints = [
     ...operationEndpoints(options),
     ...keyEndpoints(options),
-    ...cacheEndpoints(options),
-    ...insightEndpoints(options),
-    pulseEndpoint(options.pulse, options.insight.members.id),
+    ...cacheStatsEndpoints(options),
+    explainEndpoint(options),
+    ...cacheControlEndpoints(options),
+    ...trafficEndpoints(options),
   ];
   const dashboard = dashboardEndpoints([...probes, ...endpoints]);
   const app = new Koa<AdminState>();
@@ -81,63 +76,38 @@ function logBroken(log: AdminLog): (error: unknown) => void {
 
 function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
   return [
-    {
-      method: 'GET',
-      path: '/livez',
-      what: '200 while the process runs',
-      handle: async (ctx) => {
-        ctx.body = { status: 'alive' };
-      },
-    },
-    {
-      method: 'GET',
-      path: '/readyz',
-      what: 'whether requests can be served, and how each dependency is doing; 503 while starting or draining',
-      handle: async (ctx) => {
+    endpoint('GET', '/livez', '200 while the process runs', async (ctx) => {
+      ctx.body = { status: 'alive' };
+    }),
+    endpoint(
+      'GET',
+      '/readyz',
+      'whether requests can be served, and how each dependency is doing; 503 while starting or draining',
+      async (ctx) => {
         const readiness = isReady();
         ctx.status = readinessStatus(readiness);
         ctx.type = 'application/json; charset=utf-8';
         ctx.body = renderReadiness(readiness);
       },
-    },
+    ),
   ];
 }
 
 function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly Endpoint[] {
   return [
-    {
-      method: 'GET',
-      path: '/metrics',
-      what: 'metrics in the Prometheus text format',
-      handle: async (ctx) => {
-        const text = await metrics.render();
-        ctx.set('Content-Type', metrics.contentType);
-        ctx.body = text;
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/whoami',
-      what: 'the name under which the audit records what you change',
-      handle: async (ctx) => {
-        ctx.body = { who: callerOf(ctx) };
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/config',
-      what: 'the effective configuration, secrets left out',
-      handle: async (ctx) => {
-        ctx.body = config();
-      },
-    },
-    {
-      method: 'GET',
-      path: '/api/audit',
-      what: 'who changed what, when, from what, to what; newest first',
-      handle: async (ctx) => {
-        ctx.body = { entries: await audit.entries() };
-      },
-    },
+    endpoint('GET', '/metrics', 'metrics in the Prometheus text format', async (ctx) => {
+      const text = await metrics.render();
+      ctx.set('Content-Type', metrics.contentType);
+      ctx.body = text;
+    }),
+    endpoint('GET', '/api/whoami', 'the name under which the audit records what you change', async (ctx) => {
+      ctx.body = { who: callerOf(ctx) };
+    }),
+    endpoint('GET', '/api/config', 'the effective configuration, secrets left out', async (ctx) => {
+      ctx.body = config();
+    }),
+    endpoint('GET', '/api/audit', 'who changed what, when, from what, to what; newest first', async (ctx) => {
+      ctx.body = { entries: await audit.entries() };
+    }),
   ];
 }

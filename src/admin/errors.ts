@@ -1,7 +1,8 @@
-/** A failed admin request: one class, and the one middleware that renders it. */
-import type { AdminLog, AdminMiddleware } from './context.ts';
+/** A refused or failed admin request, and changes whose outcome may stay unknown. */
 import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
 import { InvalidKeyError } from '../keys/schema.ts';
+import { NotSentError, replyCode } from '../redis/connection.ts';
+import type { Audit, AuditedChange } from './audit.ts';
 
 /**
  * A refusal. `publicMessage` goes to the caller and says what was given, what is allowed and what to do;
@@ -26,7 +27,7 @@ export class AdminError extends Error {
 }
 
 /** The refusal that any thrown value amounts to. */
-function asAdminError(error: unknown): AdminError {
+export function asAdminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof KeyStateError) {
     return new AdminError(409, error.message, { privateMessage: 'the state of the key forbids it' });
@@ -46,27 +47,50 @@ function asAdminError(error: unknown): AdminError {
   });
 }
 
-/** Renders whatever was thrown further in: the only place that sets a failure's status. */
-export function errorHandler(log: AdminLog): AdminMiddleware {
-  return async (ctx, next) => {
-    try {
-      await next();
-    } catch (thrown) {
-      const error = asAdminError(thrown);
-      ctx.status = error.status;
-      ctx.set({ ...error.headers });
-      ctx.body = { error: { message: error.publicMessage } };
-      const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
-      // Never the path, which may hold anything: a token pasted in the wrong place, for instance.
-      const fields = {
-        method: ctx.method,
-        route: ctx.state.route,
-        status: error.status,
-        who: ctx.state.who,
-        reason: error.message,
-      };
-      if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
-      else if (!isRead || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
+/** Refused before anything was done; not for lack of an answer. */
+const REFUSALS = [AdminError, KeyStateError, InvalidKeyError, RangeError] as const;
+
+export interface AttemptedChange extends Pick<AuditedChange, 'who' | 'action' | 'target'> {
+  /** The request as it was understood, for the audit of an unknown outcome. No secret; null if `action` says it all. */
+  readonly asked: object | null;
+}
+
+/**
+ * Makes the change. If no answer comes, the audit notes what was asked and that its outcome is unknown, and an AdminError
+ * 503 says so too. If the change could not be sent, or Redis is full, it was not made, and the AdminError 503 says that.
+ */
+export async function attempt<T>(
+  audit: Audit,
+  { asked, ...change }: AttemptedChange,
+  run: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
+    const reason = error instanceof Error ? error.message : 'no reason was given';
+    // The registry reports what Redis did as the cause.
+    const cause = error instanceof RegistryUnavailableError ? error.cause : error;
+    if (replyCode(cause) === 'OOM') {
+      throw new AdminError(
+        503,
+        'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
+        { privateMessage: `${change.action}: not made: Redis is out of memory` },
+      );
     }
-  };
+    // An error that does not say that the change was not sent leaves the outcome unknown.
+    if (cause instanceof NotSentError) {
+      throw new AdminError(
+        503,
+        'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
+        { privateMessage: `${change.action}: not made: ${reason}` },
+      );
+    }
+    await audit.record({ ...change, from: null, to: { outcome: 'unknown', asked } });
+    throw new AdminError(
+      503,
+      'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
+      { privateMessage: `${change.action}: outcome unknown: ${reason}` },
+    );
+  }
 }

@@ -1,16 +1,21 @@
 /**
  * Checks on every admin request before anything else reads it. The listener has power over keys and is reachable from a
  * browser on the same machine, so web pages must be kept out: those under a name that resolves to this machine (DNS
- * rebinding), and those that send requests across origins (CSRF).
+ * rebinding), and those that send requests across origins (CSRF). Then the tokens.
  */
-import type { AdminMiddleware } from './context.ts';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
+import { isLoopback } from '../config/formats.ts';
+import { addressKey } from '../keys/client-address.ts';
+import type { RequestLimiter } from '../keys/request-limiter.ts';
+import type { AdminContext, AdminMiddleware } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { isLoopback } from '../config/addresses.ts';
-import { bare, hostnameOf, isAddress } from './host.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+/** Host (RFC 9110, 7.2): a name, an IPv4 address or a bracketed IPv6 address, then perhaps a port. Never user info or a path. */
+const HOST_HEADER = /^(?:\[([0-9a-f:.]+)\]|([^\s:@/\\?#[\]]+))(?::[0-9]{1,5})?$/i;
 
 /** Headers of every response, failures included: a browser may show it and do nothing else with it. */
 export function securityHeaders(): AdminMiddleware {
@@ -34,13 +39,14 @@ export function securityHeaders(): AdminMiddleware {
  * the pod, which nobody can configure beforehand, and a rebound page cannot have an address as its host.
  */
 export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
-  const allowed = new Set(allowedHosts.map(bare));
+  const allowed = new Set(allowedHosts.map(withoutBrackets));
   return (ctx, next) => {
     const header = ctx.req.headers.host;
-    const hostname = hostnameOf(header);
+    const match = HOST_HEADER.exec(header ?? '');
+    const hostname = (match?.[1] ?? match?.[2])?.toLowerCase();
     const passes =
-      hostname !== null &&
-      (isLoopback(hostname) || allowed.has(hostname) || (PROBES.has(ctx.path) && isAddress(hostname)));
+      hostname !== undefined &&
+      (isLoopback(hostname) || allowed.has(hostname) || (PROBES.has(ctx.path) && isIP(hostname) !== 0));
     if (!passes) {
       const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
       throw new AdminError(
@@ -53,17 +59,24 @@ export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
   };
 }
 
+/** A configured name or address without the brackets of IPv6, in lower case. */
+export function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+}
+
 /**
  * A browser names the source of a request in `Origin` (RFC 6454) and `Sec-Fetch-Site` (W3C Fetch Metadata). Only this
  * listener's own pages pass, and requests that no page made. Tools other than browsers send neither header.
  */
 export function originGuard(): AdminMiddleware {
   return (ctx, next) => {
-    const { origin, host } = ctx.req.headers;
-    if (origin !== undefined && !isOwnOrigin(origin, host)) {
+    const { origin, host = '' } = ctx.req.headers;
+    // https is own too: the listener may stand behind a proxy that ends TLS, and the host has been checked already.
+    const own = [`http://${host.toLowerCase()}`, `https://${host.toLowerCase()}`];
+    if (origin !== undefined && !own.includes(origin)) {
       throw new AdminError(
         403,
-        `The Origin ${quoted(origin)} is foreign. Only pages of this listener itself (http://${host ?? ''}) may call it from a browser.`,
+        `The Origin ${quoted(origin)} is foreign. Only pages of this listener itself (http://${host}) may call it from a browser.`,
         { privateMessage: 'foreign Origin' },
       );
     }
@@ -79,48 +92,120 @@ export function originGuard(): AdminMiddleware {
   };
 }
 
-/** https is own too: the listener may stand behind a proxy that ends TLS, and the host has been checked already. */
-function isOwnOrigin(origin: string, host: string | undefined): boolean {
-  const own = (host ?? '').toLowerCase();
-  return origin === `http://${own}` || origin === `https://${own}`;
-}
-
 /**
  * POST, PUT and PATCH take `application/json` only, which no HTML form can send: uncompressed and in UTF-8 (RFC 8259,
  * 8.1). The endpoint reads the body itself, with its own limit.
  */
 export function jsonGuard(): AdminMiddleware {
   return (ctx, next) => {
-    if (METHODS_WITH_BODY.has(ctx.method)) {
-      const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
-      const charset = parameters
-        .map((parameter) => parameter.trim())
-        .find((parameter) => parameter.startsWith('charset='));
-      if (type?.trim() !== 'application/json' || !isUtf8(charset)) {
-        throw new AdminError(
-          415,
-          `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
-          { privateMessage: 'not JSON' },
-        );
-      }
-      const coding = ctx.get('Content-Encoding');
-      if (coding !== '' && coding !== 'identity') {
-        throw new AdminError(
-          415,
-          `The Content-Encoding is ${quoted(coding)}; bodies are taken uncompressed only. Send the body as it is, without that header.`,
-          { privateMessage: 'compressed body' },
-        );
-      }
+    if (!METHODS_WITH_BODY.has(ctx.method)) return next();
+    const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
+    const charset = parameters.map((parameter) => parameter.trim()).find((text) => text.startsWith('charset='));
+    const isUtf8 = charset === undefined || charset === 'charset=utf-8' || charset === 'charset="utf-8"';
+    if (type?.trim() !== 'application/json' || !isUtf8) {
+      throw new AdminError(
+        415,
+        `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
+        { privateMessage: 'not JSON' },
+      );
+    }
+    const coding = ctx.get('Content-Encoding');
+    if (coding !== '' && coding !== 'identity') {
+      throw new AdminError(
+        415,
+        `The Content-Encoding is ${quoted(coding)}; bodies are taken uncompressed only. Send the body as it is, without that header.`,
+        { privateMessage: 'compressed body' },
+      );
     }
     return next();
   };
 }
 
-function isUtf8(charset: string | undefined): boolean {
-  return charset === undefined || charset === 'charset=utf-8' || charset === 'charset="utf-8"';
-}
-
 /** A header's value as shown to the caller: never longer than a line. */
 function quoted(value: string | undefined): string {
   return value === undefined ? '(none)' : JSON.stringify(value.slice(0, 100));
+}
+
+/** A token, and the name of its holder in the audit. */
+export interface AdminToken {
+  readonly name: string;
+  readonly token: string;
+}
+
+export interface AuthenticateOptions {
+  /** Without any, everybody who reaches the listener may do everything. */
+  readonly tokens: readonly AdminToken[];
+  /** Requests per address without a valid token. */
+  readonly wrongTokens: RequestLimiter;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: AdminContext) => string;
+}
+
+/** The name in the audit if the listener has no tokens. */
+const ANONYMOUS = 'anonymous';
+/** The scheme in any case (RFC 9110, 11.1). The token may be any text without spaces: an operator chose it. */
+const BEARER = /^bearer +(\S+) *$/i;
+const CHALLENGE = 'Bearer realm="evalgate admin"';
+
+/**
+ * Lets nobody pass without a token, if there are any. Wrong tokens are counted per address; a right one is never refused
+ * for its address, so that a stranger behind the same proxy cannot lock the operators out.
+ */
+export function authenticate({ tokens, wrongTokens, addressOf }: AuthenticateOptions): AdminMiddleware {
+  const holderOf = tokenCheck(tokens);
+  return async (ctx, next) => {
+    const credentials = ctx.get('Authorization');
+    const token = BEARER.exec(credentials)?.[1];
+    const known = token === undefined ? null : holderOf(token);
+    const holder = tokens.length === 0 ? ANONYMOUS : known;
+    if (holder === null) {
+      const waitSeconds = await wrongTokens.consume(addressKey(addressOf(ctx)));
+      throw waitSeconds === null ? unauthenticated(credentials) : tooManyWrongTokens(waitSeconds);
+    }
+    ctx.state.who = holder;
+    await next();
+  };
+}
+
+/**
+ * Finds the name of a token's holder; null for an unknown token. Digests of equal length are compared, all of them even
+ * after one was equal, so that neither time nor length reveals anything about a token.
+ */
+function tokenCheck(tokens: readonly AdminToken[]): (presented: string) => string | null {
+  const known = tokens.map(({ name, token }) => ({ name, digest: digest(token, 'utf8') }));
+  return (presented) => {
+    // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
+    const candidate = digest(presented, 'latin1');
+    let holder: string | null = null;
+    for (const { name, digest: expected } of known) {
+      if (timingSafeEqual(candidate, expected)) holder ??= name;
+    }
+    return holder;
+  };
+}
+
+function digest(text: string, encoding: 'utf8' | 'latin1'): Buffer {
+  return createHash('sha256').update(text, encoding).digest();
+}
+
+function unauthenticated(credentials: string): AdminError {
+  const isMissing = credentials === '';
+  const finding = isMissing
+    ? 'No admin token was given.'
+    : 'The Authorization header holds no admin token of this gateway.';
+  return new AdminError(401, `${finding} Send one of the tokens of ADMIN_TOKEN as "Authorization: Bearer <token>".`, {
+    privateMessage: isMissing ? 'no admin token' : 'unknown admin token',
+    headers: { 'WWW-Authenticate': isMissing ? CHALLENGE : `${CHALLENGE}, error="invalid_token"` },
+  });
+}
+
+function tooManyWrongTokens(waitSeconds: number): AdminError {
+  return new AdminError(
+    401,
+    'Too many requests from this address had no valid admin token. Try again later, or send one of the tokens of ADMIN_TOKEN.',
+    {
+      privateMessage: 'too many wrong admin tokens',
+      headers: { 'WWW-Authenticate': CHALLENGE, 'Retry-After': String(waitSeconds) },
+    },
+  );
 }

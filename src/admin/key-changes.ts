@@ -1,8 +1,8 @@
-/** Changes of keys as the audit has them, made through the admin listener or the command line. */
+/** Keys as the interface shows them, and their changes as the audit has them; for the admin listener and the command line. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiKey, EditedKey, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
+import { iso, isoOrNull, type KeyView } from './api.ts';
 import type { AuditedChange } from './audit.ts';
-import { auditedKey, isoOrNull } from './key-view.ts';
 
 /** An import may hold thousands; the audit is bounded. */
 const MAX_AUDITED_KEY_IDS = 100;
@@ -13,11 +13,33 @@ const STATUS_ACTIONS: Readonly<Record<KeyStatus, string>> = {
   revoked: 'key.revoke',
 };
 
+/** Member by member, so that one added to ApiKey is never shown by accident. */
+export function keyView(key: ApiKey): KeyView {
+  return {
+    keyId: key.keyId,
+    name: key.name,
+    status: key.status,
+    workspaceIds: key.workspaceIds,
+    scopes: key.scopes,
+    createdAt: iso(key.createdAtMs),
+    expiresAt: isoOrNull(key.expiresAtMs),
+    limits: { perMinute: key.limits.perMinute, perHour: key.limits.perHour },
+    quotaId: key.quotaId,
+    lastUsedAt: isoOrNull(key.lastUsedAtMs),
+  };
+}
+
+/** The members of a key that an operator decides on. */
+function auditedKey(key: ApiKey): Readonly<Record<string, unknown>> {
+  const { name, status, workspaceIds, scopes, limits, expiresAt } = keyView(key);
+  return { name, status, workspaceIds, scopes, limits, expiresAt };
+}
+
 export function keyCreated(who: string, key: ApiKey): AuditedChange {
   return { who, action: 'key.create', target: key.keyId, from: null, to: auditedKey(key) };
 }
 
-/** The action of an edit: a change of the status alone has a name of its own. */
+/** The action of an edit: a change of only the status has a name of its own. */
 export function editAction(edit: KeyEdit): string {
   const members = Object.entries(edit).filter(([, value]) => value !== undefined);
   return edit.status !== undefined && members.length === 1 ? STATUS_ACTIONS[edit.status] : 'key.edit';
@@ -25,23 +47,18 @@ export function editAction(edit: KeyEdit): string {
 
 /** The members that differ; null if none does: that is no change. */
 export function keyEdited(who: string, edit: KeyEdit, { before, after }: EditedKey): AuditedChange | null {
-  const [from, to] = [Object.entries(auditedKey(before)), new Map(Object.entries(auditedKey(after)))];
-  const changed = from.filter(([name, value]) => !isDeepStrictEqual(value, to.get(name)));
+  const [from, to] = [auditedKey(before), auditedKey(after)];
+  const changed = Object.keys(from).filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return null;
-  return {
-    who,
-    action: editAction(edit),
-    target: after.keyId,
-    from: Object.fromEntries(changed),
-    to: Object.fromEntries(changed.map(([name]) => [name, to.get(name)])),
-  };
+  const only = (members: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(changed.map((name) => [name, members[name]]));
+  return { who, action: editAction(edit), target: after.keyId, from: only(from), to: only(to) };
 }
 
 export function keyRotated(
   who: string,
-  keys: Readonly<Record<'before' | 'after' | 'successor', ApiKey>>,
+  { before, after, successor }: Readonly<Record<'before' | 'after' | 'successor', ApiKey>>,
 ): AuditedChange {
-  const { before, after, successor } = keys;
   return {
     who,
     action: 'key.rotate',
@@ -59,17 +76,15 @@ export function keysImported(
   return { who, action: 'key.import', target: 'keys', from: null, to: { added, replaced, keyIds: keyIdsOf(keys) } };
 }
 
-/** An edit as it was asked for, if it is not known whether it was made. */
+/** An edit as it was asked for, if it is not known whether it was made; `askedKey` and `askedImport` alike. */
 export function askedEdit({ expiresAtMs, ...edit }: KeyEdit): object {
   return { ...edit, ...(expiresAtMs === undefined ? {} : { expiresAt: isoOrNull(expiresAtMs) }) };
 }
 
-/** A key that was asked for, if it is not known whether it was made. */
 export function askedKey({ name, workspaceIds, scopes, limits, expiresAtMs }: NewKey): object {
   return { name, workspaceIds, scopes, limits, expiresAt: isoOrNull(expiresAtMs) };
 }
 
-/** The same of an import. */
 export function askedImport(keys: readonly Pick<ImportedKey, 'keyId'>[]): object {
   return { keys: keys.length, keyIds: keyIdsOf(keys) };
 }

@@ -1,8 +1,8 @@
 /** The admin listener's own HTTP server, apart from the public one: it answers even if that is busy or draining. */
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server.ts';
 import { type AdminOptions, createAdminApp } from './app.ts';
-import { isLoopback } from '../config/addresses.ts';
-import { bare } from './host.ts';
+import { isLoopback } from '../config/formats.ts';
+import { withoutBrackets } from './guards.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_CONNECTIONS = 512;
@@ -15,14 +15,14 @@ export async function startAdminServer(
   options: AdminOptions,
   { host, port, maxConnectionsPerAddress }: Address & Required<Pick<ListenerOptions, 'maxConnectionsPerAddress'>>,
 ): Promise<Listener> {
-  if (!isLoopback(bare(host)) && options.tokens.length === 0) {
+  if (!isLoopback(withoutBrackets(host)) && options.tokens.length === 0) {
     throw new StartError(
       `The admin listener would be open to anyone who reaches ${host === '' ? 'this machine' : host}: that is no loopback address and ADMIN_TOKEN is not set. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.`,
     );
   }
   return listen(
     createAdminApp(options),
-    { host: bare(host), port },
+    { host: withoutBrackets(host), port },
     {
       portSetting: 'ADMIN_PORT',
       headersTimeoutMs: HEADERS_TIMEOUT_MS,

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
 
-/** Goes up whenever an entry's stored form changes, so that two releases can run side by side over one Redis. */
-const FORMAT = 'v2';
+/** Goes up with ENTRY_VERSION in redis/entry-format.ts, so that two releases can run side by side over one Redis. */
+const KEY_VERSION = 'v2';
 
 /** Beyond this a list is named by its hash: a list of 50 workspaces would otherwise have a key of 2 kB. */
 const MAX_PLAIN_LENGTH = 200;
@@ -26,25 +26,22 @@ function lowerAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
-/**
- * The braces make everything that is kept beside the entry land in the same slot of a Redis Cluster:
- * `v2:{evaluation:ID}`, `v2:{evaluation:ID}:lease`.
- */
+/** The key of a single record: `v2:{evaluation:ID}`. Its name in Redis, and the hash tag in it, are made in redis/names.ts. */
 export function singleKey(kind: Exclude<ResourceKind, 'list'>, id: string): string {
-  return `${FORMAT}:{${kind}:${id}}`;
+  return `${KEY_VERSION}:{${kind}:${id}}`;
 }
 
 /** `query` is normalised. Searched lists have hashed keys: what people search for is nobody else's business. */
 export function listKey(query: ListQuery): string {
   const parts = [query.workspaceIds.join(','), query.scorecardId, query.offset, query.limit];
-  if (query.search !== null) return `${FORMAT}:{search:${digest([...parts, query.search])}}`;
+  if (query.search !== null) return `${KEY_VERSION}:{search:${digest([...parts, query.search])}}`;
   const plain = parts.join('/');
-  return `${FORMAT}:{list:${plain.length <= MAX_PLAIN_LENGTH ? plain : digest(parts)}}`;
+  return `${KEY_VERSION}:{list:${plain.length <= MAX_PLAIN_LENGTH ? plain : digest(parts)}}`;
 }
 
 /** Whether the key is that of a searched list. */
 export function isSearchKey(key: string): boolean {
-  return key.startsWith(`${FORMAT}:{search:`);
+  return key.startsWith(`${KEY_VERSION}:{search:`);
 }
 
 /** JSON keeps the parts apart whatever they hold. */

@@ -1,7 +1,7 @@
 /**
  * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
  * acquire → fetch → complete → memory, in that order; every reader that waited for it decides for itself what it may be
- * served of the result.
+ * served of the result. If the process that holds the lease dies, the lease lapses and one of those that wait takes over.
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
@@ -317,7 +317,7 @@ export class OriginFetcher {
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
 function sufficientCopy<T>(found: Found<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
   const next = plan(authorize(found, request, reader), null);
-  return next.action === 'serve' || next.action === 'serve-on-error' ? next.copy : null;
+  return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
 }
 
 /** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */

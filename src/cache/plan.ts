@@ -1,4 +1,7 @@
-/** Decides how a read is answered from the copies that are held. Pure; nothing else decides on freshness. `explain` prints a Plan. */
+/**
+ * Decides how a read is answered from the copies that are held. Pure. `explain` prints a Plan. Nothing else decides on
+ * freshness: read-through.ts only applies `fallback` once the store has failed or is late.
+ */
 import type { MissReason } from '../telemetry/events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { mix32 } from './hash.ts';
@@ -79,7 +82,7 @@ export function jitterOf(keyHash: number, filledAtMs: number): number {
 }
 
 export type Plan<T = unknown> =
-  | { readonly action: 'serve' | 'serve-and-refresh' | 'serve-on-error'; readonly copy: CachedCopy<T> }
+  | { readonly action: 'serve' | 'serve-and-refresh' | 'serve-fallback'; readonly copy: CachedCopy<T> }
   /** `held`: the copy that is not good enough; `fallback`: the same, if it is usable when the store fails. */
   | { readonly action: 'fetch'; readonly held: CachedCopy<T> | null; readonly fallback: CachedCopy<T> | null }
   /** There is nothing to serve, and the store must not be asked. */
@@ -101,21 +104,21 @@ export interface Held<T = unknown> {
 export function plan<T>({ copy, negative }: Held<T>, maintenance: Maintenance | null): Plan<T> {
   // A copy that was filled later says that the record is there for this reader after all.
   const denial = negative !== null && (copy === null || isNewer(negative, copy)) ? negative : null;
-  if (copy === null || !isServedOnError(copy)) {
+  if (copy === null || !isUsable(copy)) {
     return denial === null ? planOf(copy, copy, maintenance) : planOf(denial, copy ?? denial, maintenance);
   }
   const next = planOf(copy, copy, maintenance);
   if (denial?.state !== 'fresh') return next;
-  return isServedAtOnce(copy) ? { action: 'serve', copy } : { action: 'serve-on-error', copy };
+  return isServedAtOnce(copy) ? { action: 'serve', copy } : { action: 'serve-fallback', copy };
 }
 
 /** `held`: the copy that the store is asked to renew, if it is asked. */
 function planOf<T>(copy: CachedCopy<T> | null, held: CachedCopy<T> | null, maintenance: Maintenance | null): Plan<T> {
   if (copy?.state === 'fresh') return { action: 'serve', copy };
   if (copy?.state === 'stale') return { action: maintenance === null ? 'serve-and-refresh' : 'serve', copy };
-  const fallback = copy !== null && isServedOnError(copy) ? copy : null;
+  const fallback = copy !== null && isUsable(copy) ? copy : null;
   if (maintenance === null) return { action: 'fetch', held, fallback };
-  return fallback === null ? { action: 'refuse', held, maintenance } : { action: 'serve-on-error', copy: fallback };
+  return fallback === null ? { action: 'refuse', held, maintenance } : { action: 'serve-fallback', copy: fallback };
 }
 
 /** Whether the reader is answered without waiting. */
@@ -127,7 +130,8 @@ export function isServedAtOnce({ state }: Freshness): boolean {
   return state === 'fresh' || state === 'stale';
 }
 
-export function isServedOnError({ state }: Freshness): boolean {
+/** Whether the copy may be served at all: at once, or when the store fails. */
+export function isUsable({ state }: Freshness): boolean {
   return state !== 'purged' && state !== 'expired';
 }
 

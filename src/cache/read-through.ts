@@ -10,7 +10,7 @@ import { authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
 import { type FetchResult, OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
-import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isServedOnError, missReasonOf, plan } from './plan.ts';
+import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { UnsharedCache } from './shared-cache.ts';
@@ -95,7 +95,7 @@ export class ReadThrough implements Cache {
       case 'serve-and-refresh':
         this.#refreshBehind(read, next.copy);
         return this.#serveCopy(read, next.copy, null);
-      case 'serve-on-error':
+      case 'serve-fallback':
         return this.#serveCopy(read, next.copy, this.#missReason(request, next.copy));
       case 'fetch':
         return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.held) });
@@ -168,7 +168,7 @@ export class ReadThrough implements Cache {
   /** The fallback, unless it is over by now. */
   #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
     const copy = fallback === null ? null : this.#copies.assess(request, fallback.stored, fallback.tier);
-    return copy !== null && isServedOnError(copy) ? copy : null;
+    return copy !== null && isUsable(copy) ? copy : null;
   }
 
   /** Authorizes the result for this reader: several may have waited for it. */

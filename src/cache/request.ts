@@ -1,5 +1,4 @@
 /** Requests to the store as values: everything that the cache needs to know of each, so that it treats all alike. */
-import { LRUCache } from 'lru-cache';
 import type {
   DealInsightsRecord,
   EvaluationPage,
@@ -32,18 +31,11 @@ export interface CacheRequest<T> {
   backfills(record: T): readonly EvaluationRecord[];
 }
 
-/** Requests remembered per kind; each takes about a kilobyte. */
-const MAX_REMEMBERED = 256;
-
-const lists = new WeakMap<ListQuery, CacheRequest<EvaluationPage>>();
-
-/** Made once per query object. A searched list backfills nothing, because searches vary without end. */
+/** A searched list backfills nothing, because searches vary without end. */
 export function listRequest(given: ListQuery): CacheRequest<EvaluationPage> {
-  const known = lists.get(given);
-  if (known !== undefined) return known;
   const query = normaliseQuery(given);
   const key = listKey(query);
-  const request: CacheRequest<EvaluationPage> = {
+  return {
     kind: 'list',
     key,
     keyHash: hash32(key),
@@ -54,43 +46,41 @@ export function listRequest(given: ListQuery): CacheRequest<EvaluationPage> {
     tags: (page) => listTags(query, page),
     backfills: ({ items }) => (query.search === null ? items : []),
   };
-  lists.set(given, request);
-  return request;
 }
 
-/** By kind and id. Those of the ids that were asked for last are kept: most reads are of the same few records. */
+/** Makes the request of a record, by kind and id. */
 export const RECORD_REQUESTS = {
-  evaluation: remembered<EvaluationRecord>({
+  evaluation: recordRequests<EvaluationRecord>({
     resource: resources.evaluation,
     kind: 'evaluation',
     idOf: (record) => record['_id'],
     tags: evaluationTags,
   }),
-  transcript: remembered<TranscriptRecord>({
+  transcript: recordRequests<TranscriptRecord>({
     resource: resources.transcript,
     kind: 'transcript',
     idOf: ({ evaluationId }) => evaluationId,
     tags: partTags,
   }),
-  scorecard: remembered<ScoredCardRecord>({
+  scorecard: recordRequests<ScoredCardRecord>({
     resource: resources.scorecard,
     kind: 'scorecard',
     idOf: ({ evaluationId }) => evaluationId,
     tags: partTags,
   }),
-  dealInsights: remembered<DealInsightsRecord>({
+  dealInsights: recordRequests<DealInsightsRecord>({
     resource: resources.dealInsights,
     kind: 'dealInsights',
     idOf: ({ evaluationId }) => evaluationId,
     tags: partTags,
   }),
-  rubric: remembered<ScorecardRecord>({
+  rubric: recordRequests<ScorecardRecord>({
     resource: resources.rubric,
     kind: 'rubric',
     idOf: (record) => record['_id'],
     tags: rubricTags,
   }),
-};
+} satisfies Record<Exclude<ResourceKind, 'list'>, unknown>;
 
 interface RecordDeclaration<T> {
   readonly resource: Resource<{ readonly id: string }, T>;
@@ -99,32 +89,23 @@ interface RecordDeclaration<T> {
   readonly tags: (id: string, record: T | null) => readonly Tag[];
 }
 
-function remembered<T extends { readonly workspaceId: string }>(
-  declaration: RecordDeclaration<T>,
-): (id: string) => CacheRequest<T> {
-  const known = new LRUCache<string, CacheRequest<T>>({ max: MAX_REMEMBERED });
+function recordRequests<T extends { readonly workspaceId: string }>({
+  resource,
+  kind,
+  idOf,
+  tags,
+}: RecordDeclaration<T>): (id: string) => CacheRequest<T> {
   return (id) => {
-    const earlier = known.get(id);
-    if (earlier !== undefined) return earlier;
-    const request = recordRequest(declaration, id);
-    known.set(id, request);
-    return request;
-  };
-}
-
-function recordRequest<T extends { readonly workspaceId: string }>(
-  { resource, kind, idOf, tags }: RecordDeclaration<T>,
-  id: string,
-): CacheRequest<T> {
-  const key = singleKey(kind, id);
-  return {
-    kind,
-    key,
-    keyHash: hash32(key),
-    fetch: (send, options) => send(resource, { id }, options),
-    isAnsweredBy: (record) => idOf(record) === id,
-    workspaceOf: ({ workspaceId }) => workspaceId,
-    tags: (record) => tags(id, record),
-    backfills: () => [],
+    const key = singleKey(kind, id);
+    return {
+      kind,
+      key,
+      keyHash: hash32(key),
+      fetch: (send, options) => send(resource, { id }, options),
+      isAnsweredBy: (record) => idOf(record) === id,
+      workspaceOf: ({ workspaceId }) => workspaceId,
+      tags: (record) => tags(id, record),
+      backfills: () => [],
+    };
   };
 }

@@ -5,20 +5,11 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
-import type { ResourceKind } from '../upstream/resources.ts';
+import { RESOURCE_KINDS } from '../upstream/resources.ts';
 
 /** What has TTLs of its own: each kind of resource, and negative entries. */
-export type CacheClass = ResourceKind | 'notFound';
-
-export const CACHE_CLASSES = [
-  'list',
-  'evaluation',
-  'transcript',
-  'scorecard',
-  'rubric',
-  'dealInsights',
-  'notFound',
-] as const satisfies readonly CacheClass[];
+export const CACHE_CLASSES = [...RESOURCE_KINDS, 'notFound'] as const;
+export type CacheClass = (typeof CACHE_CLASSES)[number];
 
 /** `staleMs` and `errorMs` both count from the end of freshness. */
 export interface CacheTtl {

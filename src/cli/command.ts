@@ -1,37 +1,58 @@
-/** How every command is made: help with examples, `--json`, and errors that come back as exceptions. */
-import { Command, InvalidArgumentError } from 'commander';
+/** The parts that all commands share: help with examples, `--json`, parsers of options, and errors with an exit status. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { readSecret } from '../config/environment.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
-import { CliError, EXIT_CODES } from './errors.ts';
-import type { Terminal } from './terminal.ts';
+
+/** 0: done. 1: it failed. 2: it was called wrongly. */
+export const EXIT_CODES = { ok: 0, failed: 1, usage: 2 } as const;
+
+/** A failure whose message is all that the user needs: what was given, what is allowed, what to do. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  readonly exitCode: 1 | 2;
+
+  constructor(message: string, exitCode: 1 | 2 = EXIT_CODES.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The status to exit with after the error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CliError) return error.exitCode;
+  // Commander also ends --help and --version with an error, whose status is 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
+  return EXIT_CODES.failed;
+}
 
 export interface CommandTexts {
   readonly name: string;
   readonly summary: string;
-  /** What there is to say beyond the summary. */
+  /** Follows the summary in the help of the command itself. */
   readonly details?: string;
   readonly examples: readonly string[];
 }
 
-/** A command that answers. */
-export function makeCommand(texts: CommandTexts, terminal: Terminal): Command {
-  return makeGroup(texts, terminal).option('--json', 'print one JSON document, and nothing else, on standard output');
+/** A command that prints an answer. */
+export function makeCommand(texts: CommandTexts): Command {
+  return makeGroup(texts).option('--json', 'print one JSON document, and nothing else, on standard output');
 }
 
 /** A command that only holds others. */
-export function makeGroup({ name, summary, details, examples }: CommandTexts, terminal: Terminal): Command {
+export function makeGroup({ name, summary, details, examples }: CommandTexts): Command {
   return new Command(name)
     .summary(summary)
     .description(details === undefined ? summary : `${summary}\n\n${details}`)
     .addHelpText('after', `\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`)
     .helpCommand(false)
     .exitOverride()
-    .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError('Run with --help to see what is possible.');
 }
 
-/** A command of an earlier release: whatever follows its name, it fails and says what takes its place. */
-export function makeRemoved(name: string, explanation: string, terminal: Terminal): Command {
-  return makeGroup({ name, summary: 'removed', examples: [] }, terminal)
+/** A command of an earlier release: with any arguments, it fails and explains its replacement. */
+export function makeRemoved(name: string, explanation: string): Command {
+  return makeGroup({ name, summary: 'removed', examples: [] })
     .helpOption(false)
     .allowUnknownOption()
     .argument('[anything...]')
@@ -40,14 +61,10 @@ export function makeRemoved(name: string, explanation: string, terminal: Termina
     });
 }
 
-/** Gives the answer: the document with `--json`, else the text. */
-export function answer(
-  terminal: Terminal,
-  command: Command,
-  { document, text }: { document: unknown; text: string },
-): void {
+/** Prints the answer of a command: the document with `--json`, else the text. */
+export function print(command: Command, document: unknown, text: string): void {
   const { json } = command.opts<{ json?: boolean }>();
-  terminal.out(json === true ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
+  process.stdout.write(json === true ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
 }
 
 /** A parser of an option that is an integer. */
@@ -59,7 +76,7 @@ export function integerBetween(min: number, max: number): (text: string) => numb
   };
 }
 
-/** A parser of an option that is a duration, in milliseconds. */
+/** A parser of an option that is a duration. It returns milliseconds. */
 export function durationBetween(minMs: number, maxMs: number): (text: string) => number {
   return (text) => {
     const value = parseDuration(text) ?? Number.NaN;
@@ -70,7 +87,7 @@ export function durationBetween(minMs: number, maxMs: number): (text: string) =>
   };
 }
 
-/** A parser of an option or argument of that form; `allowed` says it in words. Repeated, it collects. */
+/** A parser of an option or argument that matches a pattern; `allowed` describes the pattern in words. */
 export function matching(pattern: RegExp, allowed: string): (text: string) => string {
   return (text) => {
     if (pattern.test(text)) return text;
@@ -83,4 +100,30 @@ export function repeated<T>(
   parse: (text: string) => T,
 ): (text: string, previous: readonly T[] | undefined) => readonly T[] {
   return (text, previous = []) => [...previous, parse(text)];
+}
+
+/**
+ * A secret from the variable `name` or the file that `<name>_FILE` names; null if neither is set. `parse` throws for an
+ * invalid value. Throws CliError if it cannot be read.
+ */
+export function secretFrom<T>(name: string, parse: (written: string) => T): T | null {
+  const reading = readSecret(name, process.env, (path) => readFileSync(path, 'utf8'));
+  if (reading === null) return null;
+  if (!('written' in reading)) {
+    throw new CliError(`${reading.name}: given ${reading.given}; ${reading.problem}; allowed: ${reading.allowed}`);
+  }
+  try {
+    return parse(String(reading.written));
+  } catch (error) {
+    throw new CliError(`${reading.name}: ${error instanceof Error ? error.message : 'it cannot be read'}`);
+  }
+}
+
+/** Undefined if the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

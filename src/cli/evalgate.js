@@ -1,17 +1,23 @@
 #!/usr/bin/env node
 /*
- * The launcher. Plain JavaScript that an old Node.js understands as well: the program itself is TypeScript that
- * Node.js runs as it is, and where the version is too old somebody should read why instead of a syntax error.
+ * The launcher. It is plain JavaScript, so that a Node.js too old for the program, which is TypeScript, says what to do
+ * instead of showing a syntax error.
  */
-import { tooOld } from './node-version.js';
+const OLDEST_MAJOR = 24;
+const { node: version } = process.versions;
 
-const problem = tooOld(process.versions.node);
-if (problem === null) {
+if (Number.parseInt(version, 10) >= OLDEST_MAJOR) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {
-  process.stderr.write(`${problem}\n`);
+  process.stderr.write(
+    [
+      `evalgate needs Node.js ${OLDEST_MAJOR} or newer, and this is ${version}.`,
+      'It brings its own: run `npm ci` in its folder, without --ignore-scripts and --omit=dev,',
+      'then start it with `npm start`, or a command with `npx evalgate ...`.\n',
+    ].join('\n'),
+  );
   process.exitCode = 1;
 }

@@ -1,23 +1,18 @@
 /** Opens a Redis for one command: it answers within seconds, or the command ends with what to do about it. */
 import {
   describeAddress,
+  describeNode,
   parseRedisAddress,
+  type RedisAddress,
   RedisAddressError,
-  type RedisAddress as Parsed,
 } from '../redis/address.ts';
-import { RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
-import { askMode, askSentinels } from './redis-nodes.ts';
-import { CliError } from './errors.ts';
+import { askNode, RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { CliError } from './command.ts';
 
-/** Somebody waits at a terminal: longer than a request of the gateway may wait, and not so long as to seem stuck. */
+/** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
 const ANSWER_WITHIN_MS = 5000;
 
-export interface RedisAddress {
-  readonly role: RedisRole;
-  readonly url: string;
-}
-
-/** Redis can't be used. `message` says why, `advice` what to do; neither holds a password. */
+/** Redis can't be used. `finding` says why, `advice` what to do; neither holds a password. */
 export class RedisAccessError extends CliError {
   readonly finding: string;
   readonly advice: string;
@@ -29,57 +24,63 @@ export class RedisAccessError extends CliError {
   }
 }
 
+/** The variable that sets the Redis of this role. */
 export function settingOf(role: RedisRole): string {
   return role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
 }
 
-/** No answer came in the time that a command waits. */
+/** No answer came within ANSWER_WITHIN_MS. */
 class NoAnswerError extends Error {}
 
-/** There is no database of that number; a gateway would use the first one in its place, unnoticed. */
+/** There is no database of that number; a gateway would silently use the first one instead. */
 class NoDatabaseError extends Error {}
 
 /** A link that is up. The caller closes it. Rejects with RedisAccessError. */
-export async function openAnsweringRedis({ role, url }: RedisAddress): Promise<RedisLink> {
+export async function openAnsweringRedis(role: RedisRole, url: string): Promise<RedisLink> {
   const setting = settingOf(role);
-  const fail = (finding: string, advice: string): RedisAccessError => new RedisAccessError(setting, finding, advice);
-  const { address, link } = opened({ role, url }, fail);
+  const address = parsedAddress(setting, url);
+  const link = new RedisLink({ url, role, timeoutMs: ANSWER_WITHIN_MS });
   try {
-    await answers(link);
+    await untilUp(link);
     await selectDatabase(link);
     return link;
   } catch (error) {
     await link.close();
     const { reason, advice } = await explain(error, setting, address);
-    throw fail(`${describeAddress(address)} can't be used (${reason})`, advice);
+    throw new RedisAccessError(setting, `${describeAddress(address)} can't be used (${reason})`, advice);
   }
 }
 
-function opened(
-  { role, url }: RedisAddress,
-  fail: (finding: string, advice: string) => RedisAccessError,
-): { readonly address: Parsed; readonly link: RedisLink } {
+function parsedAddress(setting: string, url: string): RedisAddress {
   try {
-    const address = parseRedisAddress(url);
-    return { address, link: new RedisLink({ url, role, timeoutMs: ANSWER_WITHIN_MS }) };
+    return parseRedisAddress(url);
   } catch (error) {
     if (!(error instanceof RedisAddressError)) throw error;
-    throw fail(error.message, `Set ${settingOf(role)} to an address that evalgate can use: see docs/redis.md.`);
+    const advice = `Set ${setting} to an address that evalgate can use: see docs/redis.md.`;
+    throw new RedisAccessError(setting, error.message, advice);
   }
 }
 
-/** Rejects with the first failure to connect: a command has no time to see whether Redis comes back. */
-async function answers(link: RedisLink): Promise<void> {
+/** Rejects with the first failure to connect: a command does not wait for Redis to come back. */
+async function untilUp(link: RedisLink): Promise<void> {
   if (link.isUp()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const late = (): void => reject(new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
-  const timer = setTimeout(late, ANSWER_WITHIN_MS);
   const ends = [link.onUp(resolve), link.onDown(reject)];
   try {
-    await promise;
+    await within(promise, ANSWER_WITHIN_MS, new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
+  } finally {
+    for (const end of ends) end();
+  }
+}
+
+/** Rejects with `late` if the promise has not settled after `limitMs`. */
+export async function within(awaited: Promise<void>, limitMs: number, late: Error): Promise<void> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(late), limitMs);
+  try {
+    await Promise.race([awaited, tooLate]);
   } finally {
     clearTimeout(timer);
-    for (const end of ends) end();
   }
 }
 
@@ -92,7 +93,7 @@ async function selectDatabase({ client, db }: RedisLink): Promise<void> {
   }
 }
 
-/** Why Redis, or the way there, refuses: Redis's own words or the code of the system's error. */
+/** The reason of a failed command or connection: the text of the reply, or the code of the system's error. */
 export function redisReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
@@ -103,7 +104,7 @@ interface Explanation {
   readonly advice: string;
 }
 
-async function explain(error: unknown, setting: string, address: Parsed): Promise<Explanation> {
+async function explain(error: unknown, setting: string, address: RedisAddress): Promise<Explanation> {
   const reason = redisReason(error);
   if (error instanceof NoDatabaseError) {
     return { reason, advice: `Give another database number in ${setting}, or raise "databases" there.` };
@@ -130,14 +131,14 @@ async function explain(error: unknown, setting: string, address: Parsed): Promis
     }
   }
   const advice = `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
-  // Redis refuses with a reply, and the system with a code: an answer with neither is in another language.
+  // An error of Redis has a reply code, one of the system an error code. Without either, another protocol answers.
   const isForeign =
     address.kind === 'single' && code === null && errorCode(error) === '' && !(error instanceof NoAnswerError);
   return { reason: isForeign ? 'what answers is not Redis' : reason, advice };
 }
 
 /** Why the Sentinels name no primary; null if one of them does. */
-async function explainSentinels(setting: string, address: Parsed): Promise<Explanation | null> {
+async function explainSentinels(setting: string, address: RedisAddress): Promise<Explanation | null> {
   const asked = await askSentinels(address);
   if (asked.some(({ primary }) => primary !== null)) return null;
   const errors = asked.flatMap((answer) => (answer.error === null ? [] : [answer.error]));
@@ -148,7 +149,7 @@ async function explainSentinels(setting: string, address: Parsed): Promise<Expla
     };
   }
   const reason = `no Sentinel answers: ${redisReason(errors[0])}`;
-  // A Redis does not know the command.
+  // A Redis answers the SENTINEL command with ERR.
   if (errors.some((error) => replyCode(error) === 'ERR')) {
     return {
       reason,
@@ -166,7 +167,7 @@ function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-function schemeOf(kind: Parsed['kind']): string {
+function schemeOf(kind: RedisAddress['kind']): string {
   return kind === 'single' ? 'redis' : `redis+${kind}`;
 }
 
@@ -180,4 +181,38 @@ function certificateAdvice(reason: string, setting: string, isAuthorityNamed: bo
     return `The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of ${setting}.`;
   }
   return `Name a file with the certificate of its authority: ?tlsCaFile=/path/ca.pem at the end of ${setting}, or in NODE_EXTRA_CA_CERTS.`;
+}
+
+export interface SentinelAnswer {
+  /** Host and port of the Sentinel. */
+  readonly name: string;
+  /** Host and port of the primary; null if the Sentinel knows none of that name, or does not answer. */
+  readonly primary: string | null;
+  /** Why it does not answer; null if it does. */
+  readonly error: unknown;
+}
+
+/** Asks each Sentinel of the address for its primary. Never rejects. */
+export function askSentinels(address: RedisAddress): Promise<readonly SentinelAnswer[]> {
+  return Promise.all(
+    address.nodes.map(async (node): Promise<SentinelAnswer> => {
+      const name = describeNode(node);
+      try {
+        const reply: unknown = await askNode(address, node, (client) =>
+          client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', address.primary),
+        );
+        return { name, primary: Array.isArray(reply) ? reply.map(String).join(':') : null, error: null };
+      } catch (error) {
+        return { name, primary: null, error };
+      }
+    }),
+  );
+}
+
+/** `standalone`, `cluster` or `sentinel`, from the first node of the address that answers; null if none does. */
+async function askMode(address: RedisAddress): Promise<string | null> {
+  const infos = await Promise.all(
+    address.nodes.map((node) => askNode(address, node, (client) => client.info('server')).catch(() => '')),
+  );
+  return infos.map((info) => /^redis_mode:(\w+)/m.exec(info)?.[1] ?? null).find((mode) => mode !== null) ?? null;
 }

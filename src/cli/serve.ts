@@ -2,63 +2,58 @@
 import type { Command } from 'commander';
 import { joinSupervisor, type Member } from '../cluster/member.ts';
 import { ConfigError } from '../config/errors.ts';
-import { type KeptConfig, loadAndKeep } from '../config/kept-files.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
 import type { DemoAnnouncement } from '../demo.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
-import { answer, makeCommand } from './command.ts';
-import type { Terminal } from './terminal.ts';
+import { makeCommand, print } from './command.ts';
 
-export function serveCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'serve',
-      summary: 'run the gateway',
-      details:
-        'Without UPSTREAM_URL it runs in front of the bundled sample store and prints keys to try it with.\n' +
-        'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
-      examples: [
-        'evalgate serve',
-        'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
-        'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
-      ],
-    },
-    terminal,
-  );
-  return command.action(() => serve(command, terminal));
+export function serveCommand(): Command {
+  const command = makeCommand({
+    name: 'serve',
+    summary: 'run the gateway',
+    details:
+      'Without UPSTREAM_URL it runs in front of the bundled sample store and prints keys to try it with.\n' +
+      'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
+    examples: [
+      'evalgate serve',
+      'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
+      'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
+    ],
+  });
+  return command.action(() => serve(command));
 }
 
 type Signal = 'SIGTERM' | 'SIGINT';
 
 const DEFAULT_ADMIN_PORT = 8081;
 
-/** What runs: one gateway in this process, or several in processes of their own. */
+/** One gateway in this process, or several in processes of their own. */
 interface Running {
   readonly publicUrl: string;
   readonly adminUrl: string;
   readonly demo: DemoAnnouncement | null;
   reload(kept: KeptConfig): readonly string[];
   reloadFailed(): void;
-  /** Goes on accepting for so long, then ends. Resolves with how many processes had to be killed. */
+  /** Accepts requests for `forMs` more, then drains. Resolves with the number of processes that had to be killed. */
   stop(forMs: number): Promise<number>;
 }
 
 /** Resolves when the gateway has stopped, on SIGTERM or SIGINT. */
-async function serve(command: Command, terminal: Terminal): Promise<void> {
+async function serve(command: Command): Promise<void> {
   const member = joinSupervisor();
-  if (member !== null) process.exit(await serveAsWorker(member, terminal));
-  // From the first moment on: a signal that comes while the gateway starts must not be lost.
+  if (member !== null) process.exit(await serveAsWorker(member));
+  // Registered first: a signal that comes while the gateway starts must not be lost.
   const stopped = stopSignal();
-  const kept = loadAndKeep(terminal.env);
+  const kept = loadAndKeep(process.env);
   const { config } = kept.loaded;
   const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
   warn(logger, kept.loaded);
   const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
-  answer(terminal, command, { document: { publicUrl, adminUrl, demo }, text: announcement(running, config) });
-  process.on('SIGHUP', () => reload(running, terminal, logger));
+  print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
+  process.on('SIGHUP', () => reload(running, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
   const killed = await running.stop(delayMs(signal, kept));
@@ -66,19 +61,19 @@ async function serve(command: Command, terminal: Terminal): Promise<void> {
   if (killed > 0) process.exitCode = 1;
 }
 
-/** Resolves with the status to exit with. A worker has to exit: its connection to the first process would hold it. */
-async function serveAsWorker(member: Member, terminal: Terminal): Promise<number> {
+/** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */
+async function serveAsWorker(member: Member): Promise<number> {
   try {
     const { runWorker } = await import('../run-worker.ts');
-    return await runWorker(member, terminal.env);
+    return await runWorker(member, process.env);
   } catch (error) {
-    terminal.err(`${error instanceof Error ? error.stack : 'something failed that is no error'}\n`);
+    process.stderr.write(`${error instanceof Error ? error.stack : 'something failed that is no error'}\n`);
     return 1;
   }
 }
 
 async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running> {
-  // Only this command needs the whole gateway; the others start faster without.
+  // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(loaded, { logger });
   const { publicUrl, adminUrl, demo } = gateway;
@@ -95,13 +90,13 @@ async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running
   };
 }
 
-/** Null where the signal came before all were ready; they have ended then. */
+/** Null if the signal came before all were ready; they have ended then. */
 async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
   const { SupervisedGateways } = await import('../supervise.ts');
   const gateways = new SupervisedGateways(kept, logger);
   const starting = gateways.start();
   const first = await Promise.race([starting, stopped]);
-  // All that run already are drained, as later.
+  // Those that run already are drained.
   if (typeof first === 'string') await gateways.stop(delayMs(first, kept));
   const started = await starting;
   if (started === null) return null;
@@ -113,7 +108,7 @@ async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<S
   };
 }
 
-/** How long requests are accepted after the signal. */
+/** How long requests are accepted after the signal, in milliseconds. */
 function delayMs(signal: Signal, { loaded }: KeptConfig): number {
   return signal === 'SIGTERM' ? loaded.config.server.drainDelayMs : 0;
 }
@@ -126,10 +121,10 @@ function stopSignal(): Promise<Signal> {
   });
 }
 
-/** Reads the configuration again; where it is invalid, the old one stays in force. */
-function reload(running: Running, terminal: Terminal, logger: Logger): void {
+/** Reads the configuration again; if it is invalid, the old one stays in force. */
+function reload(running: Running, logger: Logger): void {
   try {
-    const kept = loadAndKeep(terminal.env);
+    const kept = loadAndKeep(process.env);
     warn(logger, kept.loaded);
     const needRestart = running.reload(kept);
     logger.info({ file: kept.loaded.file }, 'configuration reloaded');

@@ -1,6 +1,197 @@
-/** The configuration as the gateway uses it: typed, frozen, with units in the names. */
-import type { Settings } from './schema.ts';
-import type { NamedToken } from './tokens.ts';
+/**
+ * Every setting of the gateway, once: its name in the file, the environment variable that overrides it, its default, what
+ * is allowed, what it does and when to change it. Types, checks and the reference table come from here.
+ */
+import { z } from 'zod';
+import { duration, integer, oneOf, optional, port, share, size } from './codecs.ts';
+import { adminTokens, deprecations, host, hostNames, httpUrl, networks, redisUrl, upstreamToken } from './formats.ts';
+import { secret, setting, settingsOf } from './settings.ts';
+
+const SECOND = 1000;
+const DAY = 86_400_000;
+const MAX_REQUESTS = 1_000_000_000;
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+const settingsSchema = z.strictObject({
+  server: z.strictObject({
+    host: setting(host(), { env: 'HOST', default: '127.0.0.1' }).describe(
+      'Address that the public API listens on. `0.0.0.0` or `::` to be reached from other machines.',
+    ),
+    port: setting(port(), { env: 'PORT', default: 8080 }).describe('Port of the public API.'),
+    trustedProxies: setting(networks(), { env: 'TRUSTED_PROXIES', default: [] }).describe(
+      "Networks of the proxies in front, whose `X-Forwarded-For` is believed. Set it to your balancer's; never to networks that clients are in.",
+    ),
+    drainDelayMs: setting(duration(0, 600 * SECOND), { env: 'DRAIN_DELAY', default: '2s' }).describe(
+      'How long after SIGTERM new requests are still accepted, so that balancers can notice. Longer than their check interval.',
+    ),
+    maxConnections: setting(integer(1, 1_000_000), { env: null, default: 10_000 }).describe(
+      'Most connections of clients that a process holds open; further ones are closed at once. Below the limit on open files.',
+    ),
+    maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000)), { env: null, default: null }).describe(
+      'The same for the connections of one address; without it there is no such limit. Not behind a balancer, which is one address.',
+    ),
+    maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
+      'Most requests that a process works on at a time; further ones are refused early, with 500 and `Retry-After`. Lower it where memory is scarce.',
+    ),
+    workers: setting(integer(1, 256), { env: 'WORKERS', default: 1 }).describe(
+      'Processes that serve, beside one that keeps them running; more than one needs Redis. Set it to the number of cores that are to be used; each has a cache memory of its own.',
+    ),
+  }),
+  admin: z.strictObject({
+    host: setting(host(), { env: 'ADMIN_HOST', default: '127.0.0.1' }).describe(
+      'Address of the admin listener. Anything but a loopback address demands an admin token.',
+    ),
+    port: setting(port(), { env: 'ADMIN_PORT', default: 8081 }).describe('Port of the admin listener.'),
+    maxConnectionsPerAddress: setting(integer(1, 1_000_000), { env: null, default: 100 }).describe(
+      'Most connections of one address that the admin listener holds open; further ones are closed at once. More only if all probes and operators come through one proxy.',
+    ),
+    token: secret(adminTokens(), 'ADMIN_TOKEN').describe(
+      'The admin listener answers only to these tokens; the name of a token goes into the audit.',
+    ),
+    allowedHosts: setting(hostNames(), { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
+      'Names and addresses, besides loopback ones, by which the admin listener may be addressed. Add those under which operators and Prometheus reach it.',
+    ),
+  }),
+  redis: z.strictObject({
+    url: secret(redisUrl(), 'REDIS_URL').describe(
+      'Redis for keys, quotas and what several processes share; without it all of that is in the memory of one process. A Redis, a Cluster, or the primary that Sentinels name.',
+    ),
+    cacheUrl: secret(redisUrl(), 'REDIS_CACHE_URL').describe(
+      'A second Redis for the response cache alone, which may evict. Without it the first one is used.',
+    ),
+    timeoutMs: setting(duration(10, 500), { env: null, default: '250ms' }).describe(
+      'How long a request waits for Redis. After one timeout Redis counts as away for the process until it answers a probe, and no further request waits for it. Longer only for a Redis far away.',
+    ),
+  }),
+  upstream: z.strictObject({
+    url: setting(optional(httpUrl()), { env: 'UPSTREAM_URL', default: null }).describe(
+      'Base address of the evaluation store. Without it the bundled sample store runs, with demo keys.',
+    ),
+    token: secret(upstreamToken(), 'UPSTREAM_TOKEN').describe(
+      'Bearer token for the evaluation store. Without it requests to the store carry no `Authorization`.',
+    ),
+    timeoutMs: setting(duration(1, 300 * SECOND), { env: 'UPSTREAM_TIMEOUT', default: '10s' }).describe(
+      "How long a call to the store may take in all. Above the store's slowest good answer.",
+    ),
+    maxResponseBytes: setting(size(1000, 1_000_000_000), { env: null, default: '8MB' }).describe(
+      "Largest answer of the store that is read, decoded. Above the store's largest transcript, well below the memory.",
+    ),
+    maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
+      'Most calls that a process has in flight at the store, and so most connections that it opens. What the store bears, divided by the processes.',
+    ),
+    maxQueue: setting(integer(0, 100_000), { env: null, default: 100 }).describe(
+      'How many calls of a process may wait for their turn at the store; further ones are refused at once. More where bursts are short, fewer where a late answer is no use.',
+    ),
+    queueTimeoutMs: setting(duration(0, 300 * SECOND), { env: null, default: '1s' }).describe(
+      'How long a call may wait for its turn at the store before it is refused. Below `upstream.timeout`, of which the wait is a part.',
+    ),
+    reservePercent: setting(integer(0, 90), { env: null, default: 20 }).describe(
+      'Share of `upstream.maxConnections` that one API key leaves to the others. 0 for a gateway with one consumer.',
+    ),
+    maxRequestsPerSecond: setting(optional(integer(1, 1_000_000)), { env: null, default: null }).describe(
+      'Most calls a second that all processes together send to the store, with a tenth of it at once after a pause; without it there is no such cap. For stores that have a quota.',
+    ),
+    retryPercent: setting(integer(0, 100), { env: null, default: 10 }).describe(
+      'How many calls may be repeated, as a share of all, where a repetition can succeed. 0 for a store that must never be asked twice.',
+    ),
+    breakerPercent: setting(optional(integer(1, 100)), { env: null, default: 50 }).describe(
+      'Once more than this share of the recent calls (the last 80, of the last 10 s, once there are 10) has failed, the store is left alone, but for one probe a second. Without it calls go on whatever fails. Higher for a store that fails often and is of use all the same.',
+    ),
+  }),
+  keys: z.strictObject({
+    source: setting(oneOf(['registry', 'upstream']), { env: 'KEYS_SOURCE', default: 'registry' }).describe(
+      "`upstream`: a key that the registry doesn't know is looked up at the store. For stores that issue keys themselves.",
+    ),
+    graceMs: setting(duration(0, 7 * DAY), { env: 'KEY_GRACE', default: '10m' }).describe(
+      'How long a confirmed key stays good while it cannot be checked. Shorter: revocation is sure sooner. Longer: outages are ridden out.',
+    ),
+  }),
+  rateLimit: z.strictObject({
+    perMinute: setting(integer(1, MAX_REQUESTS), { env: 'RATE_LIMIT_PER_MINUTE', default: 120 }).describe(
+      'Requests that a key may make in any 60 s, where it has no limit of its own.',
+    ),
+    perHour: setting(integer(1, MAX_REQUESTS), { env: 'RATE_LIMIT_PER_HOUR', default: 3000 }).describe(
+      'Requests that a key may make in any 3600 s, where it has no limit of its own.',
+    ),
+  }),
+  api: z.strictObject({
+    deprecations: setting(deprecations(), { env: null, default: [] }).describe(
+      'Surfaces and operations whose answers say that they are going to end, and when. See [versions](versions.md).',
+    ),
+  }),
+  cache: z.strictObject({
+    memoryBytes: setting(size(0, 1_000_000_000_000), { env: null, default: '64MB' }).describe(
+      'Memory that a process gives to cached records and their rendered forms. More where the hit ratio is low and memory is free.',
+    ),
+    redisBytes: setting(optional(size(0, 1_000_000_000_000_000)), { env: null, default: null }).describe(
+      'Redis memory that the cache may fill, by an estimate; above it new answers are kept in memory only. Set it where keys and limits share a Redis without maxmemory. With maxmemory the cache leaves a tenth of that free there in any case.',
+    ),
+    classes: z.strictObject({
+      list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),
+      evaluation: cacheClass('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
+      transcript: cacheClass('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
+      scorecard: cacheClass('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
+      rubric: cacheClass('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
+      dealInsights: cacheClass('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
+      notFound: cacheClass('NOT_FOUND', "the store's word that there is no such thing", ['15s', '0s', '0s']),
+    }),
+  }),
+  log: z.strictObject({
+    level: setting(oneOf(LOG_LEVELS), { env: 'LOG_LEVEL', default: 'info' }).describe(
+      'Least grave log lines to write. `debug` while looking for a fault.',
+    ),
+  }),
+});
+
+function cacheClass(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
+  const [fresh, stale, error] = times;
+  const time = (suffix: string, written: string) =>
+    setting(duration(0, 365 * DAY), { env: `CACHE_${name}_${suffix}`, default: written });
+  return z.strictObject({
+    freshMs: time('FRESH', fresh).describe(
+      `How long ${what} is served as it is. Longer spares the store; changes show up later.`,
+    ),
+    staleMs: time('STALE', stale).describe(
+      `How long past its freshness ${what} is still served at once while one refresh runs behind. Longer means fewer waits.`,
+    ),
+    errorMs: time('ERROR', error).describe(
+      `How long past its freshness ${what} is served when the store fails. Longer rides out longer outages.`,
+    ),
+    outdatedLimit: setting(share(), { env: null, default: '2%' }).describe(
+      `Share of answers that may be out of date with the time that is recommended for ${what}. Lower where that hurts more than load on the store; it changes the recommendation alone.`,
+    ),
+  });
+}
+
+/** All settings in the order of the schema. */
+export const SETTINGS = settingsOf(settingsSchema);
+
+/** Takes the values as written, at the settings' keys. */
+export const configSchema = settingsSchema.transform(({ server, admin: { token, ...admin }, cache, ...others }) => ({
+  ...others,
+  server: { ...server, maxConnectionsPerAddress: server.maxConnectionsPerAddress ?? Infinity },
+  admin: { ...admin, tokens: token ?? [] },
+  cache: {
+    memoryBytes: cache.memoryBytes,
+    redisBytes: cache.redisBytes,
+    classes: perClass(cache.classes, ({ freshMs, staleMs, errorMs }) => ({ freshMs, staleMs, errorMs })),
+    outdatedLimits: perClass(cache.classes, ({ outdatedLimit }) => outdatedLimit),
+  },
+}));
+
+type CacheClasses = z.output<typeof settingsSchema>['cache']['classes'];
+
+function perClass<T>(classes: CacheClasses, pick: (settings: CacheClasses['list']) => T) {
+  return {
+    list: pick(classes.list),
+    evaluation: pick(classes.evaluation),
+    transcript: pick(classes.transcript),
+    scorecard: pick(classes.scorecard),
+    rubric: pick(classes.rubric),
+    dealInsights: pick(classes.dealInsights),
+    notFound: pick(classes.notFound),
+  };
+}
 
 type DeepReadonly<T> = T extends readonly (infer E)[]
   ? readonly DeepReadonly<E>[]
@@ -8,92 +199,5 @@ type DeepReadonly<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T;
 
-export type Config = DeepReadonly<ReturnType<typeof shape>>;
-
-/** Makes the configuration of checked settings. Nothing of it can be changed afterwards. */
-export function configOf(settings: Settings): Config {
-  return deepFreeze(shape(settings));
-}
-
-function shape({ server, admin, redis, upstream, keys, rateLimit, api, cache, log }: Settings) {
-  return {
-    server: {
-      host: server.host,
-      port: server.port,
-      trustedProxies: server.trustedProxies,
-      drainDelayMs: server.drainDelay,
-      maxConnections: server.maxConnections,
-      maxConnectionsPerAddress: server.maxConnectionsPerAddress ?? Infinity,
-      maxInFlight: server.maxInFlight,
-      workers: server.workers,
-    },
-    admin: {
-      host: admin.host,
-      port: admin.port,
-      maxConnectionsPerAddress: admin.maxConnectionsPerAddress,
-      tokens: admin.token ?? noTokens(),
-      allowedHosts: admin.allowedHosts,
-    },
-    redis: { url: redis.url, cacheUrl: redis.cacheUrl, timeoutMs: redis.timeout },
-    upstream: {
-      url: upstream.url,
-      token: upstream.token,
-      timeoutMs: upstream.timeout,
-      maxResponseBytes: upstream.maxResponse,
-      maxConnections: upstream.maxConnections,
-      maxQueue: upstream.maxQueue,
-      queueTimeoutMs: upstream.queueTimeout,
-      maxRequestsPerSecond: upstream.maxRequestsPerSecond,
-      reservePercent: upstream.reservePercent,
-      retryPercent: upstream.retryPercent,
-      breakerPercent: upstream.breakerPercent,
-    },
-    keys: { source: keys.source, graceMs: keys.grace },
-    rateLimit: { perMinute: rateLimit.perMinute, perHour: rateLimit.perHour },
-    api: { deprecations: api.deprecations },
-    cache: cacheOf(cache),
-    log: { level: log.level },
-  };
-}
-
-function cacheOf({ memory, redisBytes, classes }: Settings['cache']) {
-  const { list, evaluation, transcript, scorecard, rubric, dealInsights, notFound } = classes;
-  return {
-    memoryBytes: memory,
-    redisBytes,
-    classes: {
-      list: times(list),
-      evaluation: times(evaluation),
-      transcript: times(transcript),
-      scorecard: times(scorecard),
-      rubric: times(rubric),
-      dealInsights: times(dealInsights),
-      notFound: times(notFound),
-    },
-    outdatedLimits: {
-      list: list.outdatedLimit,
-      evaluation: evaluation.outdatedLimit,
-      transcript: transcript.outdatedLimit,
-      scorecard: scorecard.outdatedLimit,
-      rubric: rubric.outdatedLimit,
-      dealInsights: dealInsights.outdatedLimit,
-      notFound: notFound.outdatedLimit,
-    },
-  };
-}
-
-function noTokens(): NamedToken[] {
-  return [];
-}
-
-function times({ fresh, stale, error }: { fresh: number; stale: number; error: number }) {
-  return { freshMs: fresh, staleMs: stale, errorMs: error };
-}
-
-function deepFreeze<T extends object>(value: T): DeepReadonly<T>;
-function deepFreeze(value: object): object {
-  for (const inner of Object.values(value)) {
-    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
-  }
-  return Object.freeze(value);
-}
+/** The configuration as the gateway uses it: typed, frozen, with units in the names. */
+export type Config = DeepReadonly<z.output<typeof configSchema>>;

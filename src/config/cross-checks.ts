@@ -1,6 +1,6 @@
 /** Settings that are each allowed but not together. */
-import { isLoopback } from './addresses.ts';
-import type { Settings } from './schema.ts';
+import type { Config } from './config.ts';
+import { isLoopback } from './formats.ts';
 
 export interface Conflict {
   /** The setting to blame, by id. */
@@ -11,10 +11,10 @@ export interface Conflict {
   readonly allowed: string;
 }
 
-/** What must not be together: the gateway does not start. */
-export function conflictsOf({ server, admin, redis }: Settings): readonly Conflict[] {
+/** Conflicts with which the gateway does not start. */
+export function conflictsOf({ server, admin, redis }: Config): readonly Conflict[] {
   const conflicts: Conflict[] = [];
-  if (!isLoopback(admin.host) && admin.token === null) {
+  if (!isLoopback(admin.host) && admin.tokens.length === 0) {
     conflicts.push({
       setting: 'admin.host',
       others: ['admin.token'],
@@ -50,24 +50,22 @@ export function conflictsOf({ server, admin, redis }: Settings): readonly Confli
 }
 
 function overlap(one: string, other: string): boolean {
-  const everywhere = ['0.0.0.0', '::'];
-  return (
-    one === other || everywhere.includes(one) || everywhere.includes(other) || (isLoopback(one) && isLoopback(other))
-  );
+  const isEverywhere = [one, other].some((host) => host === '0.0.0.0' || host === '::');
+  return isEverywhere || one === other || (isLoopback(one) && isLoopback(other));
 }
 
 /** A shorter token can be guessed. */
 export const MIN_TOKEN_LENGTH = 16;
 
-/** Values that are allowed and hardly meant, in whole sentences. */
-export function warningsOf({ admin, upstream, cache }: Settings): readonly string[] {
+/** Values that are allowed but hardly meant, in whole sentences. */
+export function warningsOf({ admin, upstream, cache }: Config): readonly string[] {
   const warnings = Object.entries(cache.classes)
-    .filter(([, { stale, error }]) => error < stale)
+    .filter(([, { staleMs, errorMs }]) => errorMs < staleMs)
     .map(
       ([name]) =>
         `cache.classes.${name}: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.`,
     );
-  const weak = (admin.token ?? []).filter(({ token }) => token.length < MIN_TOKEN_LENGTH).map(({ name }) => name);
+  const weak = admin.tokens.filter(({ token }) => token.length < MIN_TOKEN_LENGTH).map(({ name }) => name);
   if (weak.length > 0 && !isLoopback(admin.host)) {
     warnings.push(
       `ADMIN_TOKEN: other machines can reach the admin listener, and tokens of fewer than ${MIN_TOKEN_LENGTH} characters can be guessed: ${weak.join(', ')}. Make new ones: openssl rand -base64 24`,

@@ -1,47 +1,39 @@
 /**
- * The environment layer: one variable a setting, and `<NAME>_FILE` beside each secret. A variable that is set to
+ * The environment layer: one variable per setting, and `<NAME>_FILE` beside each secret. A variable that is set to
  * nothing counts as not set, since container tools hand on empty ones.
  */
-import { type ConfigFault, showGiven } from './errors.ts';
+import { SETTINGS } from './config.ts';
+import { type ConfigFault, editDistance, nearest, showGiven } from './errors.ts';
 import { type GivenValue, type Layer, type ReadFile, reasonOf } from './layer.ts';
-import { listSettings, type Setting } from './settings.ts';
-import { editDistance, nearest } from './suggest.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-type Reading = GivenValue | ConfigFault | null;
-
 export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
-  const settings = listSettings();
   const values = new Map<string, GivenValue>();
-  const faults = [...unknownCacheTimes(env, settings)];
+  const faults = [...unknownCacheTimes(env)];
   const unknown = new Set<string>();
-  for (const setting of settings) {
-    const reading = readVariable(setting, env, readFile);
+  for (const { id, env: name, secret } of SETTINGS) {
+    if (name === null) continue;
+    const reading = secret ? readSecret(name, env, readFile) : readVariable(name, env);
     if (reading === null) continue;
     if ('written' in reading) {
-      values.set(setting.id, reading);
+      values.set(id, reading);
     } else {
       faults.push(reading);
-      unknown.add(setting.id);
+      unknown.add(id);
     }
   }
   return { values, faults, unknown };
 }
 
-function readVariable({ env: name, secret }: Setting, env: Environment, readFile: ReadFile): Reading {
-  if (name === null) return null;
-  return secret ? readSecret(name, env, readFile) : direct(name, env);
-}
-
-function direct(name: string, env: Environment): GivenValue | null {
+function readVariable(name: string, env: Environment): GivenValue | null {
   const written = env[name];
   return written === undefined || written === '' ? null : { written, name };
 }
 
-/** A secret, from `<name>` or from the file that `<name>_FILE` names. */
+/** Reads a secret from `<name>` or from the file that `<name>_FILE` names; null if neither is set. */
 export function readSecret(name: string, env: Environment, readFile: ReadFile): GivenValue | ConfigFault | null {
-  const value = direct(name, env);
+  const value = readVariable(name, env);
   const fileName = `${name}_FILE`;
   const path = env[fileName];
   if (path === undefined || path === '') return value;
@@ -58,58 +50,51 @@ export function readSecret(name: string, env: Environment, readFile: ReadFile): 
   }
 }
 
-/** Variables that begin so are meant for this program. */
-const OWN_PREFIXES = ['UPSTREAM_', 'REDIS_', 'RATE_LIMIT_', 'CACHE_'];
-/** Kubernetes and Docker set these for a service of that name, such as REDIS_SERVICE_HOST. */
-const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT\w*)|PORT(?:_\d+_(?:TCP|UDP)\w*)?)$/;
-
-/** A sentence for each variable that is nearly one of ours, and one if a demo is served though a store was meant. */
-export function environmentWarnings(env: Environment, { isDemo }: { readonly isDemo: boolean }): readonly string[] {
-  const known = listSettings().flatMap(({ env: name, secret }) => {
-    if (name === null) return [];
-    return secret ? [name, `${name}_FILE`] : [name];
-  });
-  const given = Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
-  const warnings = given
-    .filter((name) => !known.includes(name) && !name.startsWith('OTEL_'))
-    .flatMap((name) => {
-      const meant = slipOf(name, known);
-      if (meant !== null) return [`${name} is set and is no setting of evalgate: did you mean ${meant}?`];
-      const prefix = OWN_PREFIXES.find((one) => name.startsWith(one));
-      if (prefix === undefined) return [];
-      const others = known.filter((one) => one.startsWith(prefix)).join(', ');
-      return [`${name} is set and is no setting of evalgate. Those that begin with ${prefix} are ${others}.`];
-    });
-  const besides = given.filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
-  if (isDemo && besides.length > 0) {
-    warnings.push(
-      `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${besides.join(', ')}).`,
-    );
-  }
-  return warnings;
-}
-
-/** The variable that was meant by a slip of at most two letters; short names must be the same but for their case. */
-function slipOf(name: string, known: readonly string[]): string | null {
-  const meant = nearest(name, known);
-  if (meant === null) return null;
-  const most = meant.length < 8 ? 0 : 2;
-  return editDistance(name.toUpperCase(), meant) <= most ? meant : null;
-}
-
-/** Names that look like a cache time and are none: a typing error there would otherwise change nothing, unnoticed. */
-function unknownCacheTimes(env: Environment, settings: readonly Setting[]): ConfigFault[] {
-  const known = settings.flatMap(({ env: name }) => (name?.startsWith('CACHE_') === true ? [name] : []));
+/** A name that looks like a cache time and is none: a typing error there would otherwise change nothing, unnoticed. */
+function unknownCacheTimes(env: Environment): ConfigFault[] {
+  const known = SETTINGS.flatMap(({ env: name }) => (name?.startsWith('CACHE_') === true ? [name] : []));
   return Object.entries(env)
     .filter(([name, value]) => /^CACHE_.*_(?:FRESH|STALE|ERROR)$/.test(name) && value !== '' && !known.includes(name))
     .map(([name, value]) => {
       const meant = nearest(name, known);
-      const hint = meant === null ? '' : `; did you mean ${meant}?`;
-      return {
-        name,
-        given: showGiven(value, false),
-        problem: `there is no such cache time${hint}`,
-        allowed: `one of ${known.join(', ')}`,
-      };
+      const problem = `there is no such cache time${meant === null ? '' : `; did you mean ${meant}?`}`;
+      return { name, given: showGiven(value, false), problem, allowed: `one of ${known.join(', ')}` };
     });
+}
+
+/** Variables with these prefixes are meant for this program. */
+const OWN_PREFIXES = ['UPSTREAM_', 'REDIS_', 'RATE_LIMIT_', 'CACHE_'];
+/** Kubernetes and Docker set these for a service of that name, such as REDIS_SERVICE_HOST. */
+const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT\w*)|PORT(?:_\d+_(?:TCP|UDP)\w*)?)$/;
+/** A shorter name has to be the same but for its case: `WORKER` is a common name, and near `WORKERS`. */
+const MIN_LENGTH_FOR_SLIPS = 8;
+const MAX_SLIPS = 2;
+
+/** One sentence per variable that is nearly one of ours, and one if a demo is served though a store was meant. */
+export function environmentWarnings(env: Environment, { isDemo }: { readonly isDemo: boolean }): readonly string[] {
+  const known = SETTINGS.flatMap(({ env: name, secret }) => {
+    if (name === null) return [];
+    return secret ? [name, `${name}_FILE`] : [name];
+  });
+  const given = Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
+  const warnings: string[] = [];
+  for (const name of given) {
+    if (known.includes(name) || name.startsWith('OTEL_')) continue;
+    const meant = nearest(name, known);
+    const maxSlips = meant === null || meant.length < MIN_LENGTH_FOR_SLIPS ? 0 : MAX_SLIPS;
+    const prefix = OWN_PREFIXES.find((one) => name.startsWith(one));
+    if (meant !== null && editDistance(name.toUpperCase(), meant) <= maxSlips) {
+      warnings.push(`${name} is set and is no setting of evalgate: did you mean ${meant}?`);
+    } else if (prefix !== undefined) {
+      const others = known.filter((one) => one.startsWith(prefix)).join(', ');
+      warnings.push(`${name} is set and is no setting of evalgate. Those that begin with ${prefix} are ${others}.`);
+    }
+  }
+  const forStore = given.filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
+  if (isDemo && forStore.length > 0) {
+    warnings.push(
+      `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${forStore.join(', ')}).`,
+    );
+  }
+  return warnings;
 }

@@ -1,13 +1,13 @@
-/** What is wrong with a configuration: every fault at once, each as the person who wrote it can find it. */
+/** Faults of a configuration, for the person who wrote it: all at once, each with its place and with what was meant. */
 
 export interface ConfigFault {
   /** The environment variable, or the member's path and its file: `server.port (my.yaml)`. */
   readonly name: string;
-  /** The value as it was given, ready to print; never a secret's. Null where nothing was given. */
+  /** The value as it was given, ready to print; never a secret's. Null if nothing was given. */
   readonly given: string | null;
-  /** What exactly is wrong, where there is more to say than that the value is not an allowed one. */
+  /** The exact problem, if there is more to say than that the value is not allowed. */
   readonly problem: string | null;
-  /** What is allowed, or what to do. */
+  /** The allowed values, or the thing to do. */
   readonly allowed: string;
 }
 
@@ -30,10 +30,34 @@ function formatFault({ name, given, problem, allowed }: ConfigFault): string {
 
 const GIVEN_MAX_LENGTH = 120;
 
-/** A written value for a message: quoted, on one line, cut where it is long; a secret's is not shown. */
+/** A written value for a message: quoted, on one line, cut if it is long; a secret is not shown. */
 export function showGiven(written: unknown, secret: boolean): string {
   if (secret && written !== null) return '(a secret, not shown)';
-  // A URL can carry a password even where none belongs.
+  // A URL can carry a password even in a setting that takes none.
   const text = (JSON.stringify(written) ?? 'nothing').replace(/\/\/[^/\s"]*@/g, '//***@');
   return text.length > GIVEN_MAX_LENGTH ? `${text.slice(0, GIVEN_MAX_LENGTH)}...` : text;
+}
+
+/** The candidate nearest to the word by edit distance, ignoring case; null if none is near enough to be meant. */
+export function nearest(word: string, candidates: readonly string[]): string | null {
+  const limit = Math.max(2, Math.floor(word.length / 3));
+  const [best] = candidates
+    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= limit)
+    .toSorted((a, b) => a.distance - b.distance);
+  return best?.candidate ?? null;
+}
+
+/** Levenshtein distance: the least number of letters to insert, drop or replace. */
+export function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length] ?? 0;
 }

@@ -1,11 +1,9 @@
-/** The file layer: reads the YAML file and finds each setting in it; refuses whatever no setting is known for. */
+/** The file layer: reads the YAML file and finds each setting in it; refuses every name that is no setting. */
 import { parseDocument } from 'yaml';
-import { type ConfigFault, showGiven } from './errors.ts';
-import type { GivenValue, Layer, ReadFile } from './layer.ts';
-import { reasonOf } from './layer.ts';
-import { configSchema } from './schema.ts';
-import { isSection, isTree, listSettings, type Section, type Tree } from './settings.ts';
-import { nearest } from './suggest.ts';
+import { SETTINGS } from './config.ts';
+import { type ConfigFault, nearest, showGiven } from './errors.ts';
+import { type GivenValue, type Layer, type ReadFile, reasonOf } from './layer.ts';
+import { isTree, type Tree } from './settings.ts';
 
 /** `name` is how messages call the file. */
 export function readFileLayer(path: string, name: string, readFile: ReadFile): Layer {
@@ -13,24 +11,20 @@ export function readFileLayer(path: string, name: string, readFile: ReadFile): L
   try {
     text = readFile(path);
   } catch (error) {
-    return unusable(
-      { name: 'CONFIG_FILE', given: showGiven(path, false), problem: reasonOf(error) },
-      'a YAML file that can be read',
-    );
+    const fault = { name: 'CONFIG_FILE', given: showGiven(path, false), problem: reasonOf(error) };
+    return unusable(fault, 'a YAML file that can be read');
   }
   const content = parseYaml(text);
-  if ('problem' in content) {
-    return unusable({ name, given: null, problem: content.problem }, 'one YAML 1.2 document of settings');
-  }
+  if ('problem' in content) return unusable({ name, given: null, ...content }, 'one YAML 1.2 document of settings');
   const layer = { values: new Map<string, GivenValue>(), faults: new Array<ConfigFault>(), unknown: new Set<string>() };
-  collect({ section: configSchema, tree: content.tree, path: [], name }, layer);
+  collect(content.tree, { prefix: '', file: name }, layer);
   return layer;
 }
 
 /** Nothing is known of any setting that the file may hold. */
 function unusable(fault: Omit<ConfigFault, 'allowed'>, allowed: string): Layer {
   const faults = [{ ...fault, allowed: `${allowed}; config/default.yaml shows its form` }];
-  return { values: new Map(), faults, unknown: new Set(listSettings().map(({ id }) => id)) };
+  return { values: new Map(), faults, unknown: new Set(SETTINGS.map(({ id }) => id)) };
 }
 
 function parseYaml(text: string): { readonly tree: Tree } | { readonly problem: string } {
@@ -52,40 +46,38 @@ function parseYaml(text: string): { readonly tree: Tree } | { readonly problem: 
 }
 
 interface Place {
-  readonly section: Section;
-  readonly tree: Tree;
-  readonly path: readonly string[];
-  /** How messages call the file. */
-  readonly name: string;
+  /** The path of the section with a dot behind it; empty for the whole file. */
+  readonly prefix: string;
+  readonly file: string;
 }
 
 function collect(
-  { section, tree, path, name }: Place,
-  layer: { values: Map<string, GivenValue>; faults: ConfigFault[] },
+  section: Tree,
+  { prefix, file }: Place,
+  layer: { readonly values: Map<string, GivenValue>; readonly faults: ConfigFault[] },
 ): void {
-  const known = Object.keys(section.shape);
-  for (const [member, value] of Object.entries(tree)) {
-    const here = [...path, member];
-    const fault = { name: `${here.join('.')} (${name})`, given: null, problem: null };
-    const inner = Object.hasOwn(section.shape, member) ? section.shape[member] : undefined;
-    if (inner === undefined) {
-      layer.faults.push({ ...fault, ...unknownMember(member, known) });
-    } else if (!isSection(inner)) {
-      layer.values.set(here.join('.'), { written: value, name: fault.name });
+  const known = membersOf(prefix);
+  for (const [member, value] of Object.entries(section)) {
+    const id = prefix + member;
+    const name = `${id} (${file})`;
+    if (!known.includes(member)) {
+      const meant = nearest(member, known);
+      const problem = `there is no such setting${meant === null ? '' : `; did you mean "${meant}"?`}`;
+      layer.faults.push({ name, given: null, problem, allowed: known.join(', ') });
+    } else if (SETTINGS.some((setting) => setting.id === id)) {
+      layer.values.set(id, { written: value, name });
     } else if (isTree(value)) {
-      collect({ section: inner, tree: value, path: here, name }, layer);
+      collect(value, { prefix: `${id}.`, file }, layer);
     } else if (value !== null) {
-      // A section all of whose members are commented out reads as null, and is as if it were not there.
-      const allowed = `a section with any of ${Object.keys(inner.shape).join(', ')}`;
-      layer.faults.push({ ...fault, problem: 'it is a section, and one value was given', allowed });
+      // A section with only commented-out members reads as null, and counts as not there.
+      const allowed = `a section with any of ${membersOf(`${id}.`).join(', ')}`;
+      layer.faults.push({ name, given: null, problem: 'it is a section, and one value was given', allowed });
     }
   }
 }
 
-function unknownMember(member: string, known: readonly string[]): Pick<ConfigFault, 'problem' | 'allowed'> {
-  const meant = nearest(member, known);
-  return {
-    problem: meant === null ? 'there is no such setting' : `there is no such setting; did you mean "${meant}"?`,
-    allowed: known.join(', '),
-  };
+/** The names of the settings and sections of a section. */
+function membersOf(prefix: string): readonly string[] {
+  const inside = SETTINGS.filter(({ id }) => id.startsWith(prefix));
+  return [...new Set(inside.map(({ id }) => id.slice(prefix.length).replace(/\..*/, '')))];
 }

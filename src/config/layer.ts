@@ -1,7 +1,7 @@
-/** What the layers of the configuration (file, environment) have in common. */
+/** The form that both layers of the configuration, file and environment, are read into. */
 import type { ConfigFault } from './errors.ts';
 
-/** A value somebody wrote, and how messages call the place where it stands. */
+/** A value somebody wrote, and how messages name its place. */
 export interface GivenValue {
   readonly written: unknown;
   readonly name: string;
@@ -11,11 +11,11 @@ export interface Layer {
   /** By the setting's id. */
   readonly values: ReadonlyMap<string, GivenValue>;
   readonly faults: readonly ConfigFault[];
-  /** Ids of settings whose value could not be had: nothing more can be said about them. */
+  /** Ids of settings whose value could not be read: they take part in no further check. */
   readonly unknown: ReadonlySet<string>;
 }
 
-/** Reads a text file; throws where it cannot. */
+/** Reads a text file; throws if it cannot. */
 export type ReadFile = (path: string) => string;
 
 /** Why a file could not be read, without its path. */

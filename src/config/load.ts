@@ -3,14 +3,13 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { type Config, configOf } from './config.ts';
+import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
 import { type Environment, environmentWarnings, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
-import type { GivenValue, Layer, ReadFile } from './layer.ts';
-import { configSchema, type Settings } from './schema.ts';
-import { listSettings, type Setting, treeOf } from './settings.ts';
+import type { Layer, ReadFile } from './layer.ts';
+import { type Setting, treeOf } from './settings.ts';
 import { readTracing, type TracingSettings } from './tracing.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
@@ -29,104 +28,137 @@ export interface LoadedConfig {
   /** The file that was read. */
   readonly file: string;
   readonly resolved: readonly Resolved[];
-  /** What is allowed but hardly meant, in whole sentences, for the log. */
+  /** Values that are allowed but hardly meant, in whole sentences, for the log. */
   readonly warnings: readonly string[];
-  /** By the variables of OpenTelemetry; null where it is off. */
+  /** From the variables of OpenTelemetry; null if it is off. */
   readonly tracing: TracingSettings | null;
 }
 
 export interface ConfigSources {
   readonly env: Environment;
-  /** Reads a text file; throws where it cannot. The real file system by default. */
+  /** Reads a text file; throws if it cannot. The real file system by default. */
   readonly readFile?: ReadFile;
 }
 
-/** The file that comes with the program and is read where `CONFIG_FILE` names no other. */
+/** The file that comes with the program and is read unless `CONFIG_FILE` names another. */
 const SHIPPED_FILE = fileURLToPath(new URL('../../config/default.yaml', import.meta.url));
 
 /** Loads and checks the whole configuration. Throws ConfigError with all faults at once. */
 export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedConfig {
-  const own = env['CONFIG_FILE'];
-  const path = own === undefined || own === '' ? SHIPPED_FILE : own;
-  const file = path === SHIPPED_FILE ? nameOfShipped() : path;
+  const path = env['CONFIG_FILE'] || SHIPPED_FILE;
+  const isShipped = path === SHIPPED_FILE;
+  const file = isShipped ? nameOfShipped() : path;
   const layers = { file: readFileLayer(path, file, readFile), environment: readEnvironment(env, readFile) };
-  const resolved = listSettings().map((setting) => resolve(setting, layers, path === SHIPPED_FILE));
-  const unknown = new Set([...layers.file.unknown, ...layers.environment.unknown]);
-  const { settings, faults } = check(resolved, unknown);
+  const resolved = SETTINGS.map((setting) => resolve(setting, layers, isShipped));
+  const { config, faults } = check(resolved, layers);
   const tracing = readTracing(env, readFile);
   const all = [...layers.file.faults, ...layers.environment.faults, ...faults, ...tracing.faults];
   if (all.length > 0) throw new ConfigError(all);
-  const warnings = [...warningsOf(settings), ...environmentWarnings(env, { isDemo: settings.upstream.url === null })];
-  return { config: configOf(settings), file, resolved, warnings, tracing: tracing.settings };
-}
-
-/** Relative where the program is run in its own folder, so that messages can be followed. */
-function nameOfShipped(): string {
-  const fromHere = relative(process.cwd(), SHIPPED_FILE);
-  return fromHere.startsWith('..') ? SHIPPED_FILE : fromHere;
+  const warnings = [...warningsOf(config), ...environmentWarnings(env, { isDemo: config.upstream.url === null })];
+  return { config, file, resolved, warnings, tracing: tracing.settings };
 }
 
 function readText(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-function resolve(setting: Setting, layers: { file: Layer; environment: Layer }, isShipped: boolean): Resolved {
+/** Relative if the program runs in its own folder, so that messages can be followed. */
+function nameOfShipped(): string {
+  const fromHere = relative(process.cwd(), SHIPPED_FILE);
+  return fromHere.startsWith('..') ? SHIPPED_FILE : fromHere;
+}
+
+interface Layers {
+  readonly file: Layer;
+  readonly environment: Layer;
+}
+
+/** The shipped file repeats every default: only a value that somebody changed there comes from the file. */
+function resolve(setting: Setting, layers: Layers, isShipped: boolean): Resolved {
   const fromEnvironment = layers.environment.values.get(setting.id);
   if (fromEnvironment !== undefined) return { setting, origin: 'environment', ...fromEnvironment };
   const fromFile = layers.file.values.get(setting.id);
-  if (fromFile !== undefined && !(isShipped && isDefault(setting, fromFile))) {
-    return { setting, origin: 'file', ...fromFile };
-  }
-  return { setting, origin: 'default', name: null, written: setting.initial };
-}
-
-/** The shipped file repeats every default: only what somebody changed there comes from the file. */
-function isDefault({ initial }: Setting, { written }: GivenValue): boolean {
-  return JSON.stringify(written) === JSON.stringify(initial);
+  const isDefault = isShipped && JSON.stringify(fromFile?.written) === JSON.stringify(setting.default);
+  if (fromFile !== undefined && !isDefault) return { setting, origin: 'file', ...fromFile };
+  return { setting, origin: 'default', name: null, written: setting.default };
 }
 
 /**
- * Checks each value alone, then all together; a faulty value stands back for its default, so that all faults show.
- * Where a value is faulty or unknown, nothing is said about how it goes with others.
+ * Checks each value by itself, then all together; a faulty value is replaced by its default, so that all faults show.
+ * A conflict in which a faulty or unknown value takes part is not reported.
  */
 function check(
   resolved: readonly Resolved[],
-  unknown: ReadonlySet<string>,
-): { settings: Settings; faults: readonly ConfigFault[] } {
-  const faults = new Map<string, ConfigFault>();
-  for (const entry of resolved) {
-    const fault = faultOf(entry);
-    if (fault !== null) faults.set(entry.setting.id, fault);
-  }
-  const settings = configSchema.parse(
-    treeOf(resolved.map(({ setting, written }) => [setting.path, faults.has(setting.id) ? setting.initial : written])),
+  { file, environment }: Layers,
+): { readonly config: Config; readonly faults: readonly ConfigFault[] } {
+  const faults = new Map(
+    resolved.flatMap((entry) => faultOf(entry).map((fault) => [entry.setting.id, fault] as const)),
   );
-  const conflicts = conflictsOf(settings)
-    .filter(({ setting, others }) => ![setting, ...others].some((id) => faults.has(id) || unknown.has(id)))
-    .map(({ setting, problem, allowed }) => ({ ...naming(setting, resolved), problem, allowed }));
-  return { settings, faults: [...faults.values(), ...conflicts] };
+  const values = resolved.map(
+    ({ setting, written }) => [setting.key, faults.has(setting.id) ? setting.default : written] as const,
+  );
+  const config = deepFreeze(configSchema.parse(treeOf(values)));
+  const isUnsure = (id: string): boolean => faults.has(id) || file.unknown.has(id) || environment.unknown.has(id);
+  const conflicts = conflictsOf(config)
+    .filter(({ setting, others }) => ![setting, ...others].some(isUnsure))
+    .flatMap(({ setting: blamed, problem, allowed }) =>
+      resolved
+        .filter(({ setting }) => setting.id === blamed)
+        .map(({ setting, name, written }) => ({
+          name: name ?? setting.env ?? blamed,
+          given: showGiven(written, setting.secret),
+          problem,
+          allowed,
+        })),
+    );
+  return { config, faults: [...faults.values(), ...conflicts] };
 }
 
-function faultOf({ setting, name, written }: Resolved): ConfigFault | null {
+/** None, or one. */
+function faultOf({ setting, name, written }: Resolved): readonly ConfigFault[] {
   const result = z.safeParse(setting.schema, written);
-  if (result.success) return null;
-  return {
-    name: name ?? setting.id,
-    given: showGiven(written, setting.secret),
-    problem: problemOf(result.error.issues),
-    allowed: setting.allowed,
-  };
+  if (result.success) return [];
+  const [problem = null] = result.error.issues.flatMap((issue) =>
+    issue.code === 'custom' && typeof issue.params?.['problem'] === 'string' ? [issue.params['problem']] : [],
+  );
+  const given = showGiven(written, setting.secret);
+  return [{ name: name ?? setting.id, given, problem, allowed: setting.allowed }];
 }
 
-function problemOf(issues: readonly z.core.$ZodIssue[]): string | null {
-  for (const issue of issues) {
-    if (issue.code === 'custom' && typeof issue.params?.['problem'] === 'string') return issue.params['problem'];
+function deepFreeze<T extends object>(value: T): T {
+  for (const inner of Object.values(value)) {
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
   }
-  return null;
+  return Object.freeze(value);
 }
 
-function naming(id: string, resolved: readonly Resolved[]): Pick<ConfigFault, 'name' | 'given'> {
-  const entry = resolved.find(({ setting }) => setting.id === id);
-  if (entry === undefined) return { name: id, given: null };
-  return { name: entry.name ?? entry.setting.env ?? id, given: showGiven(entry.written, entry.setting.secret) };
+/** The texts of the files that were read, by path. They hold secrets. */
+export type KeptFiles = Readonly<Record<string, string>>;
+
+/**
+ * A configuration that can be loaded again as it was, whatever has become of its files: a worker that is started later
+ * than its siblings must not run with another configuration.
+ */
+export interface KeptConfig {
+  readonly loaded: LoadedConfig;
+  readonly files: KeptFiles;
+}
+
+/** Throws ConfigError with all faults at once. */
+export function loadAndKeep(env: Environment): KeptConfig {
+  const files: Record<string, string> = {};
+  const loaded = loadConfig({ env, readFile: (path) => (files[path] = readText(path)) });
+  return { loaded, files };
+}
+
+/** Loads the same configuration with the same environment. */
+export function loadKept(env: Environment, files: KeptFiles): LoadedConfig {
+  return loadConfig({
+    env,
+    readFile: (path) => {
+      const text = files[path];
+      if (text === undefined) throw new Error(`${path} was not read before`);
+      return text;
+    },
+  });
 }

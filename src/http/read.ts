@@ -1,5 +1,4 @@
 /** The parts that the handlers of both surfaces share: the request to the cache, and one record as a response. */
-import { LRUCache } from 'lru-cache';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache, CacheRead, Reader } from '../cache/reader.ts';
 import type { CacheRequest } from '../cache/request.ts';
@@ -25,29 +24,11 @@ export function limitAddress(route: Route): Middleware {
   };
 }
 
-/** Addresses whose request is remembered per route, as long as they are short. */
-const MAX_PARSED = 512;
-const MAX_PARSED_LENGTH = 512;
-
-/**
- * Makes the function that returns what the route asks the store for. It is parsed once per address and key, because most
- * requests are for the same few pages; the same object also makes the cache's key once. Throws a Problem if the request
- * is invalid.
- */
-export function parserOf<R extends StoreRequest>(route: Route<R>): (ctx: RouteContext) => R {
+/** What the route asks the store for on this request. Throws a Problem if the request is invalid. */
+export function requestOf<R extends StoreRequest>(route: Route<R>, ctx: RouteContext): R {
   const { parseRequest } = route;
   if (parseRequest === null) throw new Error('A route that the gateway answers by itself was read from the cache.');
-  const parsed = new LRUCache<string, { readonly workspaceIds: readonly string[]; readonly request: R }>({
-    max: MAX_PARSED,
-  });
-  return (ctx) => {
-    const { workspaceIds } = apiKeyOf(ctx);
-    const known = parsed.get(ctx.url);
-    if (known !== undefined && known.workspaceIds === workspaceIds) return known.request;
-    const request = parseRequest(viewOf(ctx), route);
-    if (ctx.url.length <= MAX_PARSED_LENGTH) parsed.set(ctx.url, { workspaceIds, request });
-    return request;
-  };
+  return parseRequest(viewOf(ctx), route);
 }
 
 function viewOf(ctx: RouteContext): RequestView {
@@ -107,8 +88,7 @@ export function foundRecord<T>(route: Route, { entry }: CacheRead<T>): T {
   return entry.answer.record;
 }
 
-export interface RecordHandler<T> {
-  readonly cache: Cache;
+export interface ShownRecord<T> {
   readonly requestFor: (id: string) => CacheRequest<T>;
   /** Whether the record has a public form at all. */
   readonly isPublic?: (record: T) => boolean;
@@ -117,13 +97,13 @@ export interface RecordHandler<T> {
 
 /** The handler of a route that shows one record. Its public form is rendered once per entry. */
 export function showRecord<T>(
+  cache: Cache,
   route: Route<RecordRequest>,
-  { cache, requestFor, isPublic = () => true, toPublic }: RecordHandler<T>,
+  { requestFor, isPublic = () => true, toPublic }: ShownRecord<T>,
 ): (ctx: RouteContext) => Promise<void> {
-  const parse = parserOf(route);
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return async (ctx) => {
-    const { id, workspaceIds } = parse(ctx);
+    const { id, workspaceIds } = requestOf(route, ctx);
     const read = await cache.read(requestFor(id), readerOf(ctx, route, workspaceIds ?? undefined));
     const record = foundRecord(route, read);
     if (!isPublic(record)) throw notFound(route);

@@ -19,8 +19,9 @@ import {
   listOf,
   listQuery,
   type Page,
-  parserOf,
+  requestOf,
   readerOf,
+  type ShownRecord,
   showRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
@@ -161,52 +162,26 @@ export const V1_ROUTES: readonly Route[] = [
 
 export function v1Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v1', strict: true, sensitive: true });
-  const parseList = parserOf(listReports);
-  const parseTranscript = parserOf(getReportTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+  const show = <T>(declaration: Route<RecordRequest>, shown: ShownRecord<T>): void => {
+    router.get(declaration.name, declaration.path, ...guards(declaration), showRecord(cache, declaration, shown));
+  };
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
-    const { query, page: asked } = parseList(ctx);
+    const { query, page: asked } = requestOf(listReports, ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
     const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
-  router.get(
-    getReport.name,
-    getReport.path,
-    ...guards(getReport),
-    showRecord(getReport, {
-      cache,
-      requestFor: RECORD_REQUESTS.evaluation,
-      toPublic: (record) => ({ report: toReport(record) }),
-    }),
-  );
+  show(getReport, { requestFor: RECORD_REQUESTS.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
 
-  router.get(
-    getReportScorecard.name,
-    getReportScorecard.path,
-    ...guards(getReportScorecard),
-    showRecord(getReportScorecard, {
-      cache,
-      requestFor: RECORD_REQUESTS.scorecard,
-      toPublic: toScoredCardView,
-    }),
-  );
+  show(getReportScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
 
-  router.get(
-    getReportDealInsights.name,
-    getReportDealInsights.path,
-    ...guards(getReportDealInsights),
-    showRecord(getReportDealInsights, {
-      cache,
-      requestFor: RECORD_REQUESTS.dealInsights,
-      toPublic: toDealInsightsBody,
-    }),
-  );
+  show(getReportDealInsights, { requestFor: RECORD_REQUESTS.dealInsights, toPublic: toDealInsightsBody });
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
-    const { id } = parseTranscript(ctx);
+    const { id } = requestOf(getReportTranscript, ctx);
     const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
     const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
     const record = foundRecord(getReportTranscript, read);

@@ -8,7 +8,6 @@ import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
 import { rubricBodySchema, toRubricBody } from '../domain/rubric.ts';
 import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { Scope } from '../keys/key.ts';
 import type { PageRequest } from '../transcript/types.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
@@ -30,9 +29,10 @@ import {
   listOf,
   listQuery,
   type Page,
-  parserOf,
+  requestOf,
   queryOf,
   readerOf,
+  type ShownRecord,
   showRecord,
 } from './read.ts';
 import { Representation } from './representation.ts';
@@ -214,64 +214,36 @@ export const V2_ROUTES: readonly Route[] = [
 
 export function v2Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
   const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
-  const parseList = parserOf(listCalls);
-  const parseTranscript = parserOf(getCallTranscript);
   const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
+  const show = <T>(declaration: Route<RecordRequest>, shown: ShownRecord<T>): void => {
+    router.get(declaration.name, declaration.path, ...guards(declaration), showRecord(cache, declaration, shown));
+  };
 
-  router.get(listCalls.name, listCalls.path, ...guards(listCalls, 'calls.read'), async (ctx) => {
-    const { query, page: asked } = parseList(ctx);
+  router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
+    const { query, page: asked } = requestOf(listCalls, ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listCalls));
     const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
-  router.get(
-    getCall.name,
-    getCall.path,
-    ...guards(getCall, 'calls.read'),
-    showRecord(getCall, {
-      cache,
-      requestFor: RECORD_REQUESTS.evaluation,
-      // Only completed evaluations are calls (Q5).
-      isPublic: ({ state }) => state === 'COMPLETED',
-      toPublic: (record) => ({ call: toCall(record) }),
-    }),
-  );
+  show(getCall, {
+    requestFor: RECORD_REQUESTS.evaluation,
+    // Only completed evaluations are calls (Q5).
+    isPublic: ({ state }) => state === 'COMPLETED',
+    toPublic: (record) => ({ call: toCall(record) }),
+  });
 
-  router.get(
-    getCallTranscript.name,
-    getCallTranscript.path,
-    ...guards(getCallTranscript, 'calls.read'),
-    async (ctx) => {
-      const { id, page: asked } = parseTranscript(ctx);
-      const read = await cache.read(RECORD_REQUESTS.transcript(id), readerOf(ctx, getCallTranscript));
-      const record = foundRecord(getCallTranscript, read);
-      ctx.state.signal.throwIfAborted();
-      await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
-    },
-  );
+  router.get(getCallTranscript.name, getCallTranscript.path, ...guards(getCallTranscript), async (ctx) => {
+    const { id, page: asked } = requestOf(getCallTranscript, ctx);
+    const read = await cache.read(RECORD_REQUESTS.transcript(id), readerOf(ctx, getCallTranscript));
+    const record = foundRecord(getCallTranscript, read);
+    ctx.state.signal.throwIfAborted();
+    await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
+  });
 
-  router.get(
-    getCallScorecard.name,
-    getCallScorecard.path,
-    ...guards(getCallScorecard, 'calls.read'),
-    showRecord(getCallScorecard, {
-      cache,
-      requestFor: RECORD_REQUESTS.scorecard,
-      toPublic: toScoredCardView,
-    }),
-  );
+  show(getCallScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
 
-  router.get(
-    getScorecardRubric.name,
-    getScorecardRubric.path,
-    ...guards(getScorecardRubric, 'coaching.read'),
-    showRecord(getScorecardRubric, {
-      cache,
-      requestFor: RECORD_REQUESTS.rubric,
-      toPublic: toRubricBody,
-    }),
-  );
+  show(getScorecardRubric, { requestFor: RECORD_REQUESTS.rubric, toPublic: toRubricBody });
 
   router.get(getCallsKey.name, getCallsKey.path, limitAddress(getCallsKey), (ctx) => {
     refuseParameters(queryOf(ctx));
@@ -280,8 +252,8 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
   return router;
 }
 
-function guards(declaration: Route, scope: Scope): readonly Middleware[] {
-  return [requireScope(declaration, scope), limitAddress(declaration)];
+function guards(declaration: Route): readonly Middleware[] {
+  return [requireScope(declaration), limitAddress(declaration)];
 }
 
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */

@@ -33,7 +33,10 @@ export interface QuotaLimits {
 
 /** Never rejects, but if the limiter that decides is said to. */
 export interface QuotaLimiter {
-  /** Decides whether one more request of `quotaId` is admitted now, and counts it if so (R1). */
+  /**
+   * Decides whether one more request of `quotaId` is admitted now, and counts it if so (R1). A refused request is counted
+   * nowhere (R1): neither by `decide` in window-log.ts nor by the script in redis-scripts.ts.
+   */
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
   /** Both windows as they are; nothing is counted (K8a). */
   usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;

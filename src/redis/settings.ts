@@ -53,7 +53,7 @@ export interface RedisPurpose {
   readonly use: RedisUse;
   /** `single` unless given. */
   readonly kind?: RedisKind;
-  /** Whether the response cache has a budget of its own there (`cache.redisBytes`). */
+  /** Whether the response cache has a budget of its own there (`cache.redis`). */
   readonly hasCacheBudget?: boolean;
 }
 
@@ -112,7 +112,7 @@ function stateMemoryFault(settings: RedisSettings, use: RedisUse, hasCacheBudget
   }
   if (use === 'both' && maxMemoryBytes === 0 && !hasCacheBudget) {
     const finding = 'has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need';
-    const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redisBytes to what the cache may use; or ${own}.`;
+    const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${own}.`;
     return { about: 'memory', severity: 'warn', finding, remedy: limits };
   }
   const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;

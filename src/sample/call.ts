@@ -1,49 +1,76 @@
-/** One call of the sample: everything that its evaluation, transcript, scorecard and insights are made from. */
-import { EVALUATION_STATES } from '../domain/records.ts';
-import type { EvaluationState, TranscriptFormat } from '../domain/records.ts';
-import { BASE62, createRandom } from './random.ts';
-import type { Random } from './random.ts';
-import { ACCOUNTS } from './vocabulary/business.ts';
-import { BUYER_ROLES } from './vocabulary/people.ts';
-import { createPerson } from './world.ts';
-import type { Person, SampleScorecard, SampleWorkspace, Seller } from './world.ts';
+/** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
+import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
+import { BASE62, Random } from './random.ts';
+import { ACCOUNTS, CARD_TEMPLATES, CURRENCIES, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
+import type { CardTemplate, Facts, SPECIAL_LINES } from './vocabulary.ts';
 
-/** What a call is mainly for; its title begins with it. */
-export const CALL_KINDS = ['Discovery call', 'Product demo', 'Negotiation', 'Follow-up', 'Pilot review'] as const;
-export type CallKind = (typeof CALL_KINDS)[number];
+export type SampleWorkspace = ReturnType<typeof createWorkspaces>[number];
+export type SampleScorecard = SampleWorkspace['scorecards'][number];
+export type Call = ReturnType<typeof createCall>;
+export type Buyer = Call['buyers'][number];
 
-export interface Buyer extends Person {
-  readonly role: string;
+/** Makes the four workspaces of a seed, always the same ones whatever the number of evaluations. */
+export function createWorkspaces(seed: number) {
+  return VENDORS.map((vendor) => {
+    const random = new Random(seed, 'workspace', vendor.domain);
+    return {
+      id: random.uuid(),
+      vendor,
+      sellers: Array.from({ length: random.int(8, 14) }, () => createSeller(random, vendor.domain)),
+      managerId: `usr_${random.text(BASE62, 14)}`,
+      scorecards: createScorecards(random),
+    };
+  });
 }
+
+/** Makes somebody at the company that owns `domain`. */
+export function createPerson(random: Random, domain: string) {
+  const [givenName, givenAddress] = random.pick(GIVEN_NAMES);
+  const [familyName, familyAddress] = random.pick(FAMILY_NAMES);
+  return { name: `${givenName} ${familyName}`, givenName, email: `${givenAddress}.${familyAddress}@${domain}` };
+}
+
+/** Makes someone who sells, and whose calls are evaluated. The interface allows that some members are absent. */
+function createSeller(random: Random, domain: string) {
+  const userId = `usr_${random.text(BASE62, 14)}`;
+  const url = `https://avatars.${domain}/${userId}.png`;
+  return {
+    ...createPerson(random, domain),
+    userId,
+    publishesUserId: random.chance(0.85),
+    ...random.pick([{ avatar: url }, { avatar: url }, { avatar: null }, {}]),
+  };
+}
+
+/**
+ * New ids are UUIDs; the last current card still has an id of the old form. One more card is retired: its rubric is gone,
+ * though older evaluations still refer to it.
+ */
+function createScorecards(random: Random) {
+  const current = CARD_TEMPLATES.map((template: CardTemplate, index) => ({
+    id: index === CARD_TEMPLATES.length - 1 ? `sc_${random.text(BASE62, 12)}` : random.uuid(),
+    name: template.name,
+    template,
+    retired: false,
+  }));
+  const [template] = CARD_TEMPLATES;
+  return [...current, { id: random.uuid(), name: `${template.name} (2024)`, template, retired: true }];
+}
+
+const CALL_KINDS = ['Discovery call', 'Product demo', 'Negotiation', 'Follow-up', 'Pilot review'] as const;
+
 /** How the transcript is written down, apart from what is said. */
 export interface TranscriptShape {
-  /** What the body really is; `minutes` is prose, which is none of the supported formats. */
+  /** The real form of the body; `minutes` is prose, which is none of the supported formats. */
   readonly written: TranscriptFormat | 'minutes' | 'empty' | 'huge';
-  /** What the store says that it is. */
+  /** The format that the store says it has. */
   readonly declared: TranscriptFormat | null;
   readonly crlf: boolean;
-  readonly flavour: 'plain' | 'emoji' | 'rightToLeft' | 'oddCharacters';
+  readonly flavour: keyof typeof SPECIAL_LINES;
   readonly turnCount: number;
 }
-export interface Call {
-  readonly id: string;
-  readonly workspace: SampleWorkspace;
-  readonly state: EvaluationState;
-  readonly createdAtMs: number;
-  readonly durationSeconds: number | null;
-  readonly kind: CallKind;
-  readonly seller: Seller;
-  readonly account: { readonly name: string; readonly domain: string };
-  /** At least two; not all of them speak. */
-  readonly buyers: readonly [Buyer, Buyer, ...Buyer[]];
-  readonly scorecard: SampleScorecard | null;
-  readonly transcript: TranscriptShape;
-  readonly hasInsights: boolean;
-  /** Made plain and whole, for the ready-made example requests. */
-  readonly isShowcase: boolean;
-}
 
-/** What all calls of a sample have in common. */
+/** Common to all calls of a sample. */
 export interface CallContext {
   readonly seed: number;
   readonly nowMs: number;
@@ -53,64 +80,61 @@ export interface CallContext {
 }
 
 const HOUR_MS = 3_600_000;
-/** The first calls are examples: whole in every part, so that each endpoint has something to show. */
-const SHOWCASES = 2;
-/** What a store may say of a body with nothing in it. */
-const EMPTY_DECLARED = ['speaker_text', 'webvtt', null] as const;
+/** The formats of the first calls, which are examples: whole in every part, so that each endpoint has something to show. */
+const SHOWCASES: readonly TranscriptFormat[] = ['speaker_text', 'webvtt'];
 /** Every so often a call begins in the same millisecond as the one before it, so that the order by id shows. */
 const TIE_EVERY = 61;
 
-/** The call number `index`, from 0, newest first but for some hours of chance. */
-export function createCall(context: CallContext, index: number): Call {
-  const isShowcase = index < SHOWCASES;
-  const random = createRandom(context.seed, 'call', index);
+/** Makes the call number `index`, from 0, newest first but for some hours of chance. */
+export function createCall(context: CallContext, index: number) {
+  const { seed, nowMs, gapMs } = context;
+  /** Made plain and whole, for the ready-made example requests. */
+  const isShowcase = index < SHOWCASES.length;
+  const random = new Random(seed, 'call', index);
   const twin = index % TIE_EVERY === TIE_EVERY - 1 ? index - 1 : index;
   const workspace = workspaceOf(context, twin);
+  const jitterMs = new Random(seed, 'time of', twin).int(0, Math.round(4 * gapMs));
   const [name, domainName] = random.pick(ACCOUNTS);
-  const domain = `${domainName}.example`;
-  const buyer = (): Buyer => ({ ...createPerson(random, domain), role: random.pick(BUYER_ROLES) });
-  const transcript = isShowcase ? showcaseTranscript(random, index) : createTranscriptShape(random);
+  const account = { name, domain: `${domainName}.example` };
+  const transcript = createTranscriptShape(random, SHOWCASES[index] ?? null);
+  const id = `ev_${random.text(BASE62, 18)}`;
+  const unfinished = EVALUATION_STATES.filter((state) => state !== 'COMPLETED');
+  const state: EvaluationState = isShowcase || random.chance(0.88) ? 'COMPLETED' : random.pick(unfinished);
+  const buyer = () => ({ ...createPerson(random, account.domain), role: random.pick(WORDS.roles) });
   return {
-    id: `ev_${random.text(BASE62, 18)}`,
+    id,
     workspace,
-    state: isShowcase || random.chance(0.88) ? 'COMPLETED' : unfinishedState(random),
-    createdAtMs: createdAtMsOf(context, twin),
+    account,
+    transcript,
+    isShowcase,
+    createdAtMs: nowMs - HOUR_MS - Math.round(twin * gapMs) - jitterMs,
+    state,
     durationSeconds: isShowcase || random.chance(0.95) ? durationSecondsOf(random, transcript.turnCount) : null,
     kind: random.pick(CALL_KINDS),
     seller: random.pick(workspace.sellers),
-    account: { name, domain },
-    buyers: [buyer(), buyer(), ...Array.from({ length: random.int(0, 3) }, buyer)],
-    scorecard: isShowcase ? random.pick(currentCards(workspace)) : createCardChoice(random, workspace),
-    transcript,
+    /** These two are heard in the transcript. */
+    buyers: [buyer(), buyer()] as const,
+    /** They were only invited. */
+    guests: Array.from({ length: random.int(0, 3) }, buyer),
+    scorecard: chooseScorecard(random, workspace, isShowcase),
     hasInsights: isShowcase || random.chance(0.97),
-    isShowcase,
+    /** The randomness of one part of the call, which is the same whenever the part is made. */
+    random: (part: string) => new Random(seed, part, id),
   };
-}
-
-/** Scorecards whose rubric exists and whose id is a UUID, which both public surfaces can filter by. */
-function currentCards(workspace: SampleWorkspace): readonly SampleScorecard[] {
-  return workspace.scorecards.filter(({ id, retired }) => !retired && !id.startsWith('sc_'));
 }
 
 /** Workspaces are of very different size: 40, 30, 20 and 10 percent of the calls. */
 function workspaceOf({ seed, workspaces }: CallContext, index: number): SampleWorkspace {
   const [largest] = workspaces;
-  if (index < SHOWCASES && largest !== undefined) return largest;
+  if (index < SHOWCASES.length && largest !== undefined) return largest;
   const weighted = workspaces.map((workspace, at) => [workspace, workspaces.length - at] as const);
-  return createRandom(seed, 'workspace of', index).weighted(weighted);
+  return new Random(seed, 'workspace of', index).weighted(weighted);
 }
 
-function createdAtMsOf({ seed, nowMs, gapMs }: CallContext, index: number): number {
-  const jitterMs = createRandom(seed, 'time of', index).int(0, Math.round(4 * gapMs));
-  return nowMs - HOUR_MS - Math.round(index * gapMs) - jitterMs;
-}
-
-function unfinishedState(random: Random): EvaluationState {
-  return random.pick(EVALUATION_STATES.filter((state) => state !== 'COMPLETED'));
-}
-
-function createCardChoice(random: Random, workspace: SampleWorkspace): SampleScorecard | null {
-  return random.chance(0.04) ? null : random.pick(workspace.scorecards);
+/** A showcase has a scorecard with a rubric and a UUID, by which both public surfaces can filter. */
+function chooseScorecard(random: Random, { scorecards }: SampleWorkspace, isShowcase: boolean): SampleScorecard | null {
+  if (isShowcase) return random.pick(scorecards.filter(({ id, retired }) => !retired && !id.startsWith('sc_')));
+  return random.chance(0.04) ? null : random.pick(scorecards);
 }
 
 /** Recorders give whole seconds or fractions of them; people take some eleven seconds a turn. */
@@ -119,7 +143,11 @@ function durationSecondsOf(random: Random, turnCount: number): number {
   return random.chance(0.7) ? Math.round(seconds) : Math.round(seconds * 1000) / 1000;
 }
 
-function createTranscriptShape(random: Random): TranscriptShape {
+/** Most stores know the format of most bodies. A showcase is in a format with speakers. */
+function createTranscriptShape(random: Random, showcase: TranscriptFormat | null): TranscriptShape {
+  if (showcase !== null) {
+    return { written: showcase, declared: showcase, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
+  }
   const written = random.weighted<Exclude<TranscriptShape['written'], 'huge'>>([
     ['speaker_text', 34],
     ['webvtt', 24],
@@ -130,7 +158,7 @@ function createTranscriptShape(random: Random): TranscriptShape {
   ]);
   return {
     written,
-    declared: declareFormat(random, written),
+    declared: written === 'empty' || written === 'minutes' || random.chance(0.18) ? null : written,
     crlf: random.chance(0.12),
     flavour: random.weighted([
       ['plain', 85],
@@ -142,14 +170,49 @@ function createTranscriptShape(random: Random): TranscriptShape {
   };
 }
 
-/** Most stores know the format of most bodies. */
-function declareFormat(random: Random, written: TranscriptShape['written']): TranscriptFormat | null {
-  if (written === 'empty') return random.pick(EMPTY_DECLARED);
-  if (written === 'minutes' || written === 'huge') return null;
-  return random.chance(0.82) ? written : null;
+/** Makes what a call is about: names and figures on which its transcript, scorecard and insights agree. */
+export function createFacts(call: Call): { facts: Facts; yearlyNet: number; currency: string } {
+  const random = call.random('facts');
+  const { vendor } = call.workspace;
+  const [buyer, colleague] = call.buyers;
+  const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
+  const pain = random.pick(WORDS.pains);
+  const seats = random.int(3, 40) * 10;
+  const discountPercent = random.int(2, 8) * 2.5;
+  const currency = random.pick(CURRENCIES);
+  const yearlyTotal = seats * vendor.unitPrice * 12;
+  const yearlyNet = Math.round(yearlyTotal * (1 - discountPercent / 100));
+  const money = (amount: number): string => currency.sign + thousands(amount);
+  const facts = {
+    seller: call.seller.givenName,
+    buyer: buyer.givenName,
+    colleague: colleague.givenName,
+    account: call.account.name,
+    product: vendor.product,
+    module: WORDS.modules,
+    unit: vendor.unit,
+    system: random.pick(WORDS.systems),
+    rival: random.pick(WORDS.rivals),
+    tool: random.pick(WORDS.tools),
+    reference,
+    pain,
+    pain_cap: pain.charAt(0).toUpperCase() + pain.slice(1),
+    outcome: random.pick(WORDS.outcomes),
+    seats: thousands(seats),
+    price: money(vendor.unitPrice),
+    total: money(yearlyTotal),
+    discount: String(discountPercent),
+    net: money(yearlyNet),
+    budget: money(Math.round((yearlyNet * (0.7 + random.next() * 0.25)) / 1000) * 1000),
+    cost_low: String(random.int(18, 29)),
+    cost_high: String(random.int(31, 48)),
+    month: random.pick(WORDS.months),
+    weekday: random.pick(WORDS.weekdays),
+    time: random.pick(WORDS.times),
+  };
+  return { facts, yearlyNet, currency: currency.code };
 }
 
-function showcaseTranscript(random: Random, index: number): TranscriptShape {
-  const format = index === 0 ? 'speaker_text' : 'webvtt';
-  return { written: format, declared: format, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
+function thousands(amount: number): string {
+  return amount.toLocaleString('en-US');
 }

@@ -1,16 +1,12 @@
 /** The sample's records, the same for the same seed: evaluations are made at once, their parts when they are read. */
 import type { EvaluationRecord } from '../domain/records.ts';
-import { type Call, createCall } from './call.ts';
-import { createDealInsights, createEvaluation } from './evaluation.ts';
-import { compareNewestFirst } from './query.ts';
-import { createRandom } from './random.ts';
-import { createRecords, type JsonObject, type StoreRecords } from './records.ts';
-import { createRubric, createScoredCard } from './scored-card.ts';
+import { type Call, createCall, createWorkspaces } from './call.ts';
+import { createDealInsights, createEvaluation, createRubric, createScoredCard } from './evaluation.ts';
+import { Random } from './random.ts';
+import { compareNewestFirst, isJsonObject, type JsonObject, StoreRecords } from './routes.ts';
 import { createTranscript } from './transcript.ts';
-import { DAMAGES, plantInternals } from './traps.ts';
-import { createWorkspaces } from './world.ts';
 
-export interface SampleOptions {
+interface SampleOptions {
   readonly seed: number;
   /** How many evaluations: 1 to 1,000,000. */
   readonly evaluations: number;
@@ -19,13 +15,13 @@ export interface SampleOptions {
 }
 export interface SampleData {
   readonly workspaceIds: readonly string[];
-  /** All of them, newest first, whole and without internal members: what tests compare with. */
+  /** All of them, newest first, whole and without internal members: tests compare with these. */
   readonly evaluations: readonly EvaluationRecord[];
   /** The broken records, and the path of the member that is wrong in each. */
   readonly malformed: readonly { readonly id: string; readonly path: string }[];
-  /** The completed evaluation whose transcript is about 2 MB; null where the third workspace has no completed one. */
+  /** The completed evaluation whose transcript is about 2 MB; null if the third workspace has no completed one. */
   readonly hugeTranscriptId: string | null;
-  /** What the store serves: with internal members, and with the broken records. It ships no API keys. */
+  /** The records that the store serves: with internal members, and with the broken ones. It ships no API keys. */
   readonly records: StoreRecords;
   /** Ids with which every public read has something to show, all of one workspace. */
   readonly demo: DemoIds;
@@ -67,15 +63,15 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
   const gapMs = Math.min(MAX_GAP_MS, SPAN_MS / evaluations);
   const entries = Array.from({ length: evaluations }, (_, index): Entry => {
     const call = createCall({ seed, nowMs, workspaces, gapMs }, index);
-    return { call, record: createEvaluation(seed, call) };
+    return { call, record: createEvaluation(call) };
   }).toSorted((a, b) => compareNewestFirst(a.record, b.record));
-  const completed = (workspace: number): readonly Entry[] =>
-    entries.filter(
-      ({ record, call }) => isScored(call) && !call.isShowcase && record.workspaceId === workspaces[workspace]?.id,
-    );
-  const candidates = completed(HUGE_WORKSPACE);
-  const huge = candidates[Math.floor(candidates.length / 3)]?.record._id ?? null;
-  const malformed = chooseDamaged(completed(DAMAGED_WORKSPACE));
+  const completedIds = (workspace: number): readonly string[] =>
+    entries
+      .filter(({ call }) => isScored(call) && !call.isShowcase && call.workspace === workspaces[workspace])
+      .map(({ call }) => call.id);
+  const candidates = completedIds(HUGE_WORKSPACE);
+  const huge = candidates[Math.floor(candidates.length / 3)] ?? null;
+  const malformed = chooseDamaged(completedIds(DAMAGED_WORKSPACE));
 
   const calls = new Map(
     entries.map(({ call }) => [call.id, call.id === huge ? { ...call, transcript: HUGE } : call] as const),
@@ -85,27 +81,25 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
       workspace.scorecards.filter(({ retired }) => !retired).map((card) => [card.id, { workspace, card }] as const),
     ),
   );
-  const records = createRecords();
-  for (const { record } of entries) {
-    const damage = DAMAGES.find(({ path }) => malformed.some((one) => one.id === record._id && one.path === path));
-    const planted = plantInternals(record, createRandom(seed, 'internals of evaluation', record._id));
-    records.evaluations.set(record._id, damage?.apply(planted) ?? planted);
+  const records = new StoreRecords();
+  for (const { call, record } of entries) {
+    const damaged = malformed.find(({ id }) => id === call.id);
+    const planted = plantInternals(record, call.random('internals of evaluation'));
+    records.evaluations.set(call.id, damaged === undefined ? planted : DAMAGES.get(damaged.path)?.(planted));
   }
   /** A part is made when it is read: all of them together would take gigabytes. */
-  const part =
-    (kind: string, isThere: (call: Call) => boolean, create: (seed: number, call: Call) => JsonObject) =>
-    (id: string): JsonObject | undefined => {
-      const call = calls.get(id);
-      if (call === undefined || !isThere(call)) return undefined;
-      return plantInternals(create(seed, call), createRandom(seed, `internals of ${kind}`, id));
-    };
-  records.transcripts.make = part('transcript', (call) => isTranscribed(seed, call), createTranscript);
+  const part = (kind: string, isThere: (call: Call) => boolean, create: (call: Call) => JsonObject) => (id: string) => {
+    const call = calls.get(id);
+    if (call === undefined || !isThere(call)) return undefined;
+    return plantInternals(create(call), call.random(`internals of ${kind}`));
+  };
+  records.transcripts.make = part('transcript', isTranscribed, createTranscript);
   records.scoredCards.make = part('scorecard', isScored, createScoredCard);
   records.dealInsights.make = part('insights', (call) => isScored(call) && call.hasInsights, createDealInsights);
   records.scorecards.make = (id) => {
     const found = rubrics.get(id);
     if (found === undefined) return undefined;
-    return plantInternals(createRubric(found.workspace, found.card), createRandom(seed, 'internals of rubric', id));
+    return plantInternals(createRubric(found.workspace, found.card), new Random(seed, 'internals of rubric', id));
   };
   return {
     workspaceIds: workspaces.map(({ id }) => id),
@@ -117,24 +111,13 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
   };
 }
 
-/** Spreads the damages over the candidates; a small sample gets fewer of them. */
-function chooseDamaged(candidates: readonly Entry[]): SampleData['malformed'] {
-  const count = Math.min(DAMAGES.length, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
-  const first = Math.min(WHOLE_AT_FIRST, Math.floor(candidates.length / 4));
-  const step = Math.floor((candidates.length - first) / Math.max(1, count));
-  return DAMAGES.slice(0, count).flatMap(({ path }, index) => {
-    const id = candidates[first + index * step]?.record._id;
-    return id === undefined ? [] : [{ id, path }];
-  });
-}
-
 function isScored({ state }: Call): boolean {
   return state === 'COMPLETED';
 }
 
 /** Half of the failed ones failed only after their transcript was there. */
-function isTranscribed(seed: number, { id, state }: Call): boolean {
-  if (state === 'FAILED') return createRandom(seed, 'failed late', id).chance(0.5);
+function isTranscribed({ state, random }: Call): boolean {
+  if (state === 'FAILED') return random('failed late').chance(0.5);
   return state === 'SCORING' || state === 'COMPLETED';
 }
 
@@ -145,4 +128,60 @@ function demoOf(entries: readonly Entry[]): DemoIds {
     throw new RangeError('a sample has at least one evaluation that is whole in every part');
   }
   return { workspaceId: call.workspaceId, reportId: report._id, callId: call._id, scorecardId };
+}
+
+/** Ways of being broken, by the path of the member that is missing or of the wrong type, at several depths. */
+const DAMAGES: ReadonlyMap<string, (record: JsonObject) => JsonObject> = new Map([
+  ['title', ({ title: _title, ...rest }) => rest],
+  ['overallScore', (record) => ({ ...record, overallScore: String(record['overallScore']) })],
+  ['createdAtMs', (record) => ({ ...record, createdAtMs: '2026-02-30T00:00:00Z' })],
+  ['people', (record) => ({ ...record, people: null })],
+  ['evaluatee.email', (record) => ({ ...record, evaluatee: { ...Object(record['evaluatee']), email: undefined } })],
+  [
+    'crmLinks.0.objectType',
+    (record) => ({
+      ...record,
+      crmLinks: [{ objectType: 'opportunity', externalId: 'x1', label: 'Imported', href: null }],
+    }),
+  ],
+]);
+
+/** Spreads the damages over the candidates; a small sample gets fewer of them. */
+function chooseDamaged(candidates: readonly string[]): SampleData['malformed'] {
+  const count = Math.min(DAMAGES.size, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
+  const first = Math.min(WHOLE_AT_FIRST, Math.floor(candidates.length / 4));
+  const step = Math.floor((candidates.length - first) / Math.max(1, count));
+  return [...DAMAGES.keys()].slice(0, count).flatMap((path, index) => {
+    const id = candidates[first + index * step];
+    return id === undefined ? [] : [{ id, path }];
+  });
+}
+
+/** Stands in every internal text, so that a leak can be searched for. */
+const INTERNAL_MARKER = 'internal-only';
+/** Their inside belongs to whoever wrote them and is published as it is, so nothing internal stands in there. */
+const OPEN_MEMBERS: ReadonlySet<string> = new Set(['rubric', 'insights']);
+
+/**
+ * Copies the record with internal members here and there, in objects inside objects and inside arrays too. None of them
+ * may ever be published.
+ */
+function plantInternals(record: JsonObject, random: Random): JsonObject {
+  const plantInside = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(plantInside);
+    return isJsonObject(value) ? plantInternals(value, random) : value;
+  };
+  const copy = Object.entries(record).map(
+    ([name, value]) => [name, OPEN_MEMBERS.has(name) ? value : plantInside(value)] as const,
+  );
+  return { ...Object.fromEntries(copy), ...(random.chance(0.3) ? createInternal(random) : {}) };
+}
+
+function createInternal(random: Random): JsonObject {
+  return random.pick<JsonObject>([
+    { modelRun: { id: `${INTERNAL_MARKER}-run-7`, promptVersion: 7, usage: { tokens: 9120 } } },
+    { reviewerNotes: `${INTERNAL_MARKER}: score looks [generous], check with the team lead` },
+    { costCents: 24 },
+    { internalFlags: [`${INTERNAL_MARKER}:needs-review`, { escalated: true }] },
+  ]);
 }

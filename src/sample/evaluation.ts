@@ -1,25 +1,22 @@
-/** The evaluation record and the deal insights of a call. */
-import type { DealInsightsRecord, EvaluationRecord } from '../domain/records.ts';
-import type { Buyer, Call } from './call.ts';
-import { createFacts } from './facts.ts';
-import { BASE62, createRandom } from './random.ts';
-import type { Random } from './random.ts';
-import { createSectionScores, templateOf } from './scored-card.ts';
-import { CALL_SOURCES } from './vocabulary/business.ts';
-import { fill } from './vocabulary/grammar.ts';
-import { createPerson } from './world.ts';
-
-type Attendee = EvaluationRecord['people'][number];
-type CrmLink = EvaluationRecord['crmLinks'][number];
-type ShareLink = NonNullable<EvaluationRecord['shareLink']>;
+/** The records of a call: evaluation, scored scorecard and deal insights; and the rubrics of scorecards. */
+import type { DealInsightsRecord, EvaluationRecord, ScorecardRecord, ScoredCardRecord } from '../domain/records.ts';
+import {
+  type Buyer,
+  type Call,
+  createFacts,
+  createPerson,
+  type SampleScorecard,
+  type SampleWorkspace,
+} from './call.ts';
+import { BASE62, type Random } from './random.ts';
+import { type CardTemplate, type Criterion, FALLBACK_CARD, fill, type Section } from './vocabulary.ts';
 
 const DAY_MS = 86_400_000;
 
-/** The same record for the same seed and call. What is not scored yet has no scores. */
-export function createEvaluation(seed: number, call: Call): EvaluationRecord {
-  const random = createRandom(seed, 'evaluation', call.id);
-  const isScored = call.state === 'COMPLETED';
-  const scores = isScored ? createSectionScores(seed, call) : [];
+/** The same record for the same call. An evaluation that is not scored yet has no scores. */
+export function createEvaluation(call: Call): EvaluationRecord {
+  const random = call.random('evaluation');
+  const scores = call.state === 'COMPLETED' ? createSectionScores(call) : [];
   const known = scores.flatMap(({ score }) => (score === null ? [] : [score]));
   const { seller } = call;
   return {
@@ -30,10 +27,10 @@ export function createEvaluation(seed: number, call: Call): EvaluationRecord {
     state: call.state,
     overallScore: known.length === 0 ? 0 : Math.round((10 * known.reduce((a, b) => a + b, 0)) / known.length) / 10,
     categoryScores: scores.map(({ section, score }) => ({ key: section.key, label: section.name, value: score })),
-    scorecardRef: { id: call.scorecard?.id ?? null, name: call.scorecard?.name ?? templateOf(call).name },
+    scorecardRef: { id: call.scorecard?.id ?? null, name: call.scorecard?.name ?? FALLBACK_CARD.name },
     createdAtMs: call.createdAtMs,
     durationSeconds: call.durationSeconds,
-    source: random.pick(CALL_SOURCES),
+    source: random.pick(['zoom', 'gong', 'teams', 'upload', null]),
     evaluatee: {
       ...(seller.publishesUserId ? { userId: seller.userId } : {}),
       displayName: seller.name,
@@ -47,10 +44,62 @@ export function createEvaluation(seed: number, call: Call): EvaluationRecord {
   };
 }
 
-/** What the deal's insights say agrees with the call's transcript. */
-export function createDealInsights(seed: number, call: Call): DealInsightsRecord {
-  const random = createRandom(seed, 'insights', call.id);
-  const { facts, deal } = createFacts(seed, call);
+/** Active, deactivated, null or absent. */
+function createShare(random: Random, call: Call): Pick<EvaluationRecord, 'shareLink'> {
+  const active = { id: `shr_${random.text(BASE62, 10)}`, deactivatedAtMs: null };
+  const deactivated = { ...active, deactivatedAtMs: call.createdAtMs + random.int(1, 90 * DAY_MS) };
+  if (call.isShowcase) return { shareLink: active };
+  return random.pick([{ shareLink: active }, { shareLink: deactivated }, { shareLink: null }, {}]);
+}
+
+/** Everybody on the call or invited, and at times a colleague of the seller or someone unknown. */
+function createPeople(random: Random, call: Call): EvaluationRecord['people'] {
+  const guest = ({ name, email }: Buyer, spoke: boolean): EvaluationRecord['people'][number] => {
+    const attended = spoke || random.chance(0.5);
+    const known = random.weighted([
+      [{ name, email }, 80],
+      [{ name, email: null }, 11],
+      [{ name: null, email }, 9],
+    ]);
+    return { ...known, spoke, attended };
+  };
+  const { name, email } = call.seller;
+  const people = [
+    { name, email, spoke: true, attended: true },
+    ...call.buyers.map((buyer) => guest(buyer, true)),
+    ...call.guests.map((buyer) => guest(buyer, false)),
+  ];
+  if (random.chance(0.15)) {
+    const colleague = createPerson(random, call.workspace.vendor.domain);
+    people.push({ name: colleague.name, email: colleague.email, spoke: random.chance(0.5), attended: true });
+  }
+  // Somebody who dialled in: the recorder knows neither who nor from where.
+  if (random.chance(0.01)) people.push({ name: null, email: null, spoke: true, attended: true });
+  return people;
+}
+
+function createCrmLinks(random: Random, call: Call): EvaluationRecord['crmLinks'] {
+  type CrmLink = EvaluationRecord['crmLinks'][number];
+  const { name, domain } = call.account;
+  const link = (objectType: CrmLink['objectType'], label: string): CrmLink => {
+    const externalId = `${random.text('0123456789', 3)}${random.text(BASE62, 12)}`;
+    const href = random.chance(0.8) ? `https://crm.example/${objectType}s/${externalId}?from=${domain}` : null;
+    return { objectType, externalId, label, href };
+  };
+  const deals = call.isShowcase ? 1 : random.pick([0, 1, 1, 1, 2]);
+  const links = Array.from({ length: deals }, (_, index) =>
+    link('deal', `${name} / ${random.pick(['New business', 'Expansion', 'Renewal', 'Pilot'])} ${2026 + index}`),
+  );
+  if (random.chance(0.6)) links.push(link('account', name));
+  if (random.chance(0.4)) links.push(link('contact', call.buyers[0].name));
+  if (random.chance(0.12)) links.push(link('lead', `${call.buyers[1].name} (${name})`));
+  return links;
+}
+
+/** The insights agree with the call's transcript. */
+export function createDealInsights(call: Call): DealInsightsRecord {
+  const random = call.random('insights');
+  const { facts, yearlyNet, currency } = createFacts(call);
   const say = (text: string): string => fill(text, facts, random);
   return {
     evaluationId: call.id,
@@ -59,73 +108,149 @@ export function createDealInsights(seed: number, call: Call): DealInsightsRecord
     insights: {
       summary: say('{account} wants {outcome} by {month} because {pain}.'),
       stage: random.pick(['discovery', 'evaluation', 'proposal', 'negotiation', 'verbal commit']),
-      amount: { value: deal.yearlyNet, currency: deal.currency.code, per: 'year' },
+      amount: { value: yearlyNet, currency, per: 'year' },
       winProbability: random.int(15, 90) / 100,
-      stakeholders: call.buyers.map(({ name, role }) => ({
+      stakeholders: [...call.buyers, ...call.guests].map(({ name, role }) => ({
         name,
         role,
         sentiment: random.pick(['positive', 'neutral', 'sceptical', null]),
       })),
       competitors: random.chance(0.7) ? [say('{rival}')] : [],
-      risks: [
-        { kind: 'timing', note: say('Nothing will be touched after {month}.'), severity: random.int(1, 5) },
-        { kind: 'budget', note: say('{budget} in the plan against {net} offered.'), severity: random.int(1, 5) },
-      ],
-      nextSteps: [
-        { owner: call.seller.name, action: say('Working session about {system}'), due: say('{weekday}') },
-        { owner: call.buyers[0].name, action: 'Send the figures of last quarter', due: null },
-      ],
+      risks: [{ kind: 'budget', note: say('{budget} in the plan against {net} offered.'), severity: random.int(1, 5) }],
+      nextSteps: [{ owner: call.seller.name, action: say('Working session about {system}'), due: say('{weekday}') }],
     },
   };
 }
 
-/** Active, deactivated, null or absent. */
-function createShare(random: Random, call: Call): { shareLink?: ShareLink | null } {
-  const active = { id: `shr_${random.text(BASE62, 10)}`, deactivatedAtMs: null };
-  const deactivated = { ...active, deactivatedAtMs: call.createdAtMs + random.int(1, 90 * DAY_MS) };
-  if (call.isShowcase) return { shareLink: active };
-  return random.pick([{ shareLink: active }, { shareLink: deactivated }, { shareLink: null }, {}]);
+/** The same for the evaluation and the scored card of the same call; a score is null if the model could not tell. */
+function createSectionScores(call: Call): readonly { readonly section: Section; readonly score: number | null }[] {
+  const random = call.random('scores');
+  const level = 68 + 13 * random.gaussian();
+  return templateOf(call).sections.map((section) => ({
+    section,
+    score: !call.isShowcase && random.chance(0.04) ? null : clamp(level + 9 * random.gaussian()),
+  }));
 }
 
-/** The two who are heard in the transcript, those who were only invited, and at times a colleague or someone unknown. */
-function createPeople(random: Random, call: Call): Attendee[] {
-  const [first, second, ...others] = call.buyers;
-  const seller: Attendee = { name: call.seller.name, email: call.seller.email, spoke: true, attended: true };
-  const people = [seller, attendee(random, first, true), attendee(random, second, true)];
-  people.push(...others.map((buyer) => attendee(random, buyer, false)));
-  if (random.chance(0.15)) {
-    const { name, email } = createPerson(random, call.workspace.vendor.domain);
-    people.push({ name, email, spoke: random.chance(0.5), attended: true });
-  }
-  // Somebody who dialled in: the recorder knows neither who nor from where.
-  if (random.chance(0.01)) people.push({ name: null, email: null, spoke: true, attended: true });
-  return people;
+function templateOf({ scorecard }: Call): CardTemplate {
+  return scorecard?.template ?? FALLBACK_CARD;
 }
 
-function attendee(random: Random, { name, email }: Buyer, spoke: boolean): Attendee {
-  const attended = spoke || random.chance(0.5);
-  const known = random.weighted([
-    [{ name, email }, 80],
-    [{ name, email: null }, 11],
-    [{ name: null, email }, 9],
-  ]);
-  return { ...known, spoke, attended };
+/** 0 to 100 with one decimal. */
+function clamp(score: number): number {
+  return Math.round(Math.min(100, Math.max(0, score)) * 10) / 10;
 }
 
-function createCrmLinks(random: Random, call: Call): CrmLink[] {
-  const { name, domain } = call.account;
-  const link = (objectType: CrmLink['objectType'], label: string): CrmLink => {
-    const externalId = `${random.text('0123456789', 3)}${random.text(BASE62, 12)}`;
-    const href = random.chance(0.8) ? `https://crm.example/${objectType}s/${externalId}?from=${domain}` : null;
-    return { objectType, externalId, label, href };
+/** The levels of a criterion, and the score from which each is reached. */
+const LEVELS = [
+  { label: 'Excellent', from: 85 },
+  { label: 'Proficient', from: 60 },
+  { label: 'Developing', from: 30 },
+  { label: 'Not observed', from: 0 },
+] as const;
+const STRONG_FROM = 60;
+
+function isStrong({ score }: { readonly score: number }): boolean {
+  return score >= STRONG_FROM;
+}
+
+/** A criterion of one call with all that is said about it, so that card and plan say the same. */
+interface ScoredCriterion extends Criterion {
+  readonly section: Section;
+  readonly score: number;
+  readonly comment: string;
+}
+
+/** The scored card and the coaching plan that fits it: the weakest criterion is the focus, the strongest are praised. */
+export function createScoredCard(call: Call): ScoredCardRecord {
+  const random = call.random('scored card');
+  const { facts } = createFacts(call);
+  const say = (text: string): string => fill(text, facts, random);
+  const { name, sections, scale } = templateOf(call);
+  const scored = createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
+    section.criteria.map((criterion): ScoredCriterion => {
+      const score = clamp((sectionScore ?? 50) + 10 * random.gaussian());
+      const comment = say(isStrong({ score }) ? criterion.good : criterion.poor);
+      return { ...criterion, section, score, comment, tip: say(criterion.tip) };
+    }),
+  );
+  return {
+    evaluationId: call.id,
+    workspaceId: call.workspace.id,
+    scorecard: {
+      name,
+      sections: sections.map((section) => ({
+        name: section.name,
+        criteria: scored
+          .filter((entry) => entry.section === section)
+          .map(({ id, name: criterion, score, comment }) => ({
+            id,
+            name: criterion,
+            score: publishedScore(score, scale, random),
+            comment: random.chance(0.1) ? null : comment,
+          })),
+      })),
+    },
+    coachingPlan: createCoachingPlan(scored, say),
   };
-  const links: CrmLink[] = [];
-  const deals = call.isShowcase ? 1 : random.pick([0, 1, 1, 1, 2]);
-  for (let i = 0; i < deals; i += 1) {
-    links.push(link('deal', `${name} / ${random.pick(['New business', 'Expansion', 'Renewal', 'Pilot'])} ${2026 + i}`));
-  }
-  if (random.chance(0.6)) links.push(link('account', name));
-  if (random.chance(0.4)) links.push(link('contact', call.buyers[0].name));
-  if (random.chance(0.12)) links.push(link('lead', `${call.buyers[1].name} (${name})`));
-  return links;
+}
+
+function publishedScore(score: number, scale: CardTemplate['scale'], random: Random): string | number {
+  const points = Math.max(1, Math.round(score / 20));
+  const level = LEVELS.find(({ from }) => score >= from)?.label ?? 'N/A';
+  const word = random.chance(0.03) ? 'N/A' : level;
+  return { points, fraction: `${points}/5`, words: word, percent: score }[scale];
+}
+
+function createCoachingPlan(
+  scored: readonly ScoredCriterion[],
+  say: (text: string) => string,
+): ScoredCardRecord['coachingPlan'] {
+  const ranked = scored.toSorted((a, b) => b.score - a.score);
+  const weakest = ranked.at(-1);
+  if (weakest === undefined) throw new RangeError('a scorecard has at least one criterion');
+  const { name, description, section, tip } = weakest;
+  // The weakest of a good call is good too: then there is only the tip to give.
+  const toImprove = (entry: ScoredCriterion): string => (isStrong(entry) ? entry.tip : entry.comment);
+  return {
+    focusArea: {
+      biggestImprovementOpportunity: `${name}. ${toImprove(weakest)}`,
+      recommendation: `Work on ${section.name.toLowerCase()} next. ${description}`,
+      tryThis: tip,
+      questionSuggestions: [say(section.question)],
+    },
+    // After a weak call the list of strengths may be short, or empty.
+    strengths: ranked
+      .slice(0, 2)
+      .filter(isStrong)
+      .map((entry) => ({ name: entry.name, comment: entry.comment })),
+    areasForImprovement: ranked
+      .slice(-2)
+      .toReversed()
+      .map((entry) => ({ name: entry.name, comment: toImprove(entry) })),
+  };
+}
+
+/** The rubric of a card: what each criterion means, and what each level of it looks like. */
+export function createRubric({ id: workspaceId }: SampleWorkspace, card: SampleScorecard): ScorecardRecord {
+  const { sections, scale } = card.template;
+  return {
+    _id: card.id,
+    workspaceId,
+    name: card.name,
+    rubric: {
+      scale: { kind: scale, minimum: 0, maximum: 100, passMark: STRONG_FROM },
+      sections: sections.map((section) => ({
+        key: section.key,
+        name: section.name,
+        criteria: section.criteria.map(({ id, name, description, tip }) => ({
+          id,
+          name,
+          description,
+          guidance: tip,
+          levels: LEVELS,
+        })),
+      })),
+    },
+  };
 }

@@ -1,57 +1,73 @@
-/** The interface's addresses, and what each answers from the store's records. Pure: no sockets. */
-import { BadQueryError, findEvaluations, parseListQuery } from './query.ts';
-import { isJsonObject, type JsonObject, type StoreRecords } from './records.ts';
+/** The store's records and addresses, and the answer of each address from the records. Pure: no sockets. */
+import { z } from 'zod';
+import { EVALUATION_STATES, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 
-/** What a call is about; `other` is no address of the interface. */
-export type SampleResource =
-  | 'list'
-  | 'evaluation'
-  | 'transcript'
-  | 'scorecard'
-  | 'dealInsights'
-  | 'rubric'
-  | 'apiKey'
-  | 'other';
+/** A record as it goes over the wire, with any members. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Records by id, valid or not. A record that is missing can be made when it is read. */
+export class RecordTable extends Map<string, unknown> {
+  /** Makes the record of an id that is not in the table; undefined if there is none. */
+  make: (id: string) => unknown = () => undefined;
+
+  override get(id: string): unknown {
+    return super.get(id) ?? this.make(id);
+  }
+}
+
+/** One table per resource, to be filled. */
+export class StoreRecords {
+  readonly evaluations = new RecordTable();
+  /** These three by the id of their evaluation. */
+  readonly transcripts = new RecordTable();
+  readonly scoredCards = new RecordTable();
+  readonly dealInsights = new RecordTable();
+  /** Scorecards with their rubrics. */
+  readonly scorecards = new RecordTable();
+  /** By the lower-case hex SHA-256 of the key. */
+  readonly apiKeys = new RecordTable();
+}
+
+const EVALUATION = '/internal/v1/evaluations/([^/]+)';
+const ROUTES = [
+  { resource: 'evaluation', table: 'evaluations', path: new RegExp(`^${EVALUATION}$`) },
+  { resource: 'transcript', table: 'transcripts', path: new RegExp(`^${EVALUATION}/transcript$`) },
+  { resource: 'scorecard', table: 'scoredCards', path: new RegExp(`^${EVALUATION}/scorecard$`) },
+  { resource: 'dealInsights', table: 'dealInsights', path: new RegExp(`^${EVALUATION}/deal-insights$`) },
+  { resource: 'rubric', table: 'scorecards', path: /^\/internal\/v1\/scorecards\/([^/]+)$/ },
+  { resource: 'apiKey', table: 'apiKeys', path: /^\/internal\/v1\/api-keys\/([^/]+)$/ },
+] as const;
+
+type RecordRoute = (typeof ROUTES)[number];
+
+/** The resource that a call is about; `other` is no address of the interface. */
+export type SampleResource = 'list' | RecordRoute['resource'] | 'other';
 
 export interface Route {
   readonly resource: SampleResource;
   /** Empty for the list and for `other`. */
   readonly id: string;
+  /** Where the record is; null for the list and for `other`. */
+  readonly table: RecordRoute['table'] | null;
 }
+
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
 }
 
-const EVALUATION = '/internal/v1/evaluations/([^/]+)';
-const ROUTES: readonly (readonly [RegExp, SampleResource])[] = [
-  [/^\/internal\/v1\/evaluations$/, 'list'],
-  [new RegExp(`^${EVALUATION}$`), 'evaluation'],
-  [new RegExp(`^${EVALUATION}/transcript$`), 'transcript'],
-  [new RegExp(`^${EVALUATION}/scorecard$`), 'scorecard'],
-  [new RegExp(`^${EVALUATION}/deal-insights$`), 'dealInsights'],
-  [/^\/internal\/v1\/scorecards\/([^/]+)$/, 'rubric'],
-  [/^\/internal\/v1\/api-keys\/([^/]+)$/, 'apiKey'],
-];
-
-const TABLES = {
-  evaluation: 'evaluations',
-  transcript: 'transcripts',
-  scorecard: 'scoredCards',
-  dealInsights: 'dealInsights',
-  rubric: 'scorecards',
-  apiKey: 'apiKeys',
-} as const;
-/** A part can be missing while its evaluation is there: then it is not ready. */
-const PARTS: ReadonlySet<SampleResource> = new Set(['transcript', 'scorecard', 'dealInsights']);
-
-/** Which resource a path names. Ids never need percent-encoding, so they are taken as they are. */
+/** Finds the resource that a path names. Ids never need percent-encoding, so they are taken as they are. */
 export function findRoute(path: string): Route {
-  for (const [pattern, resource] of ROUTES) {
-    const match = pattern.exec(path);
-    if (match !== null) return { resource, id: match[1] ?? '' };
+  if (path === '/internal/v1/evaluations') return { resource: 'list', id: '', table: null };
+  for (const { resource, table, path: pattern } of ROUTES) {
+    const id = pattern.exec(path)?.[1];
+    if (id !== undefined) return { resource, id, table };
   }
-  return { resource: 'other', id: '' };
+  return { resource: 'other', id: '', table: null };
 }
 
 /** An error as the interface writes it. */
@@ -59,45 +75,101 @@ export function errorAnswer(status: number, code: string, message: string): Answ
   return { status, body: { code, message } };
 }
 
-/** What the store says to a call that is allowed. */
-export function answerFrom(records: StoreRecords, { resource, id }: Route, query: URLSearchParams): Answer {
+/** The store's answer to a call that is allowed. */
+export function answerFrom(records: StoreRecords, { resource, id, table }: Route, query: URLSearchParams): Answer {
   if (resource === 'list') return answerList(records, query);
   // Not NOT_FOUND: a wrong address must not look like a record that doesn't exist.
-  if (resource === 'other') return errorAnswer(404, 'UNKNOWN_ROUTE', 'there is no such address');
-  const record = records[TABLES[resource]].get(id);
+  if (table === null) return errorAnswer(404, 'UNKNOWN_ROUTE', 'there is no such address');
+  const record = records[table].get(id);
   if (record !== undefined) return { status: 200, body: record };
-  const isPending = PARTS.has(resource) && records.evaluations.has(id);
-  return isPending
+  const isPart = resource === 'transcript' || resource === 'scorecard' || resource === 'dealInsights';
+  return isPart && records.evaluations.has(id)
     ? errorAnswer(404, 'NOT_READY', 'this part is not there yet')
     : errorAnswer(404, 'NOT_FOUND', 'there is no such record');
 }
 
+/** Unknown and repeated parameters are refused, so that a caller's mistake shows. */
+const querySchema = z.strictObject({
+  workspaceId: z.array(z.string().regex(UUID_PATTERN).toLowerCase()).min(1),
+  state: z.enum(EVALUATION_STATES).optional(),
+  q: z.string().toLowerCase().default(''),
+  scorecardId: z.string().regex(ID_PATTERN).optional(),
+  offset: integer(0, Number.MAX_SAFE_INTEGER).default(0),
+  limit: integer(1, 100).default(50),
+});
+type ListQuery = z.output<typeof querySchema>;
+
+function integer(min: number, max: number) {
+  const digits = z.string().regex(/^\d{1,15}$/);
+  return digits.transform(Number).pipe(z.number().min(min).max(max));
+}
+
 function answerList({ evaluations }: StoreRecords, params: URLSearchParams): Answer {
-  try {
-    const query = parseListQuery(params);
-    const found = findEvaluations(evaluations.values(), query);
-    const items = found.slice(query.offset, query.offset + query.limit);
-    return { status: 200, body: { items, total: found.length } };
-  } catch (error) {
-    if (error instanceof BadQueryError) return errorAnswer(400, 'BAD_REQUEST', error.message);
-    throw error;
-  }
+  const given = [...new Set(params.keys())].map((name) => {
+    const values = params.getAll(name);
+    return [name, name === 'workspaceId' || values.length > 1 ? values : values[0]] as const;
+  });
+  const parsed = querySchema.safeParse(Object.fromEntries(given));
+  if (!parsed.success) return errorAnswer(400, 'BAD_REQUEST', z.prettifyError(parsed.error));
+  const { data: query } = parsed;
+  const found = [...evaluations.values()]
+    .filter((record) => isJsonObject(record))
+    .filter((record) => matches(record, query))
+    .toSorted(compareNewestFirst);
+  return { status: 200, body: { items: found.slice(query.offset, query.offset + query.limit), total: found.length } };
+}
+
+/** Newest first; of two from the same millisecond the one with the greater id, by code units, comes first. */
+export function compareNewestFirst(a: JsonObject, b: JsonObject): number {
+  // A record without its time comes last.
+  const timeOf = ({ createdAtMs }: JsonObject): number => (typeof createdAtMs === 'number' ? createdAtMs : 0);
+  const byTime = timeOf(b) - timeOf(a);
+  if (byTime !== 0 || a['_id'] === b['_id']) return byTime;
+  return String(a['_id']) < String(b['_id']) ? 1 : -1;
+}
+
+function matches(record: JsonObject, { workspaceId, state, scorecardId, q }: ListQuery): boolean {
+  return (
+    workspaceId.includes(String(record['workspaceId']).toLowerCase()) &&
+    (state === undefined || record['state'] === state) &&
+    (scorecardId === undefined || objectIn(record, 'scorecardRef')['id'] === scorecardId) &&
+    (q === '' || searchedTexts(record).some((text) => text.includes(q)))
+  );
+}
+
+/** Exactly the texts that the interface searches, in lower case. */
+function searchedTexts(record: JsonObject): readonly string[] {
+  const evaluatee = objectIn(record, 'evaluatee');
+  const deals = objectsIn(record, 'crmLinks').filter(({ objectType }) => objectType === 'deal');
+  return [
+    record['title'],
+    evaluatee['displayName'],
+    evaluatee['email'],
+    ...objectsIn(record, 'people').map(({ email }) => email),
+    ...deals.map(({ label }) => label),
+  ].flatMap((text) => (typeof text === 'string' ? [text.toLowerCase()] : []));
+}
+
+function objectIn(record: JsonObject, name: string): JsonObject {
+  const member = record[name];
+  return isJsonObject(member) ? member : {};
+}
+
+function objectsIn(record: JsonObject, name: string): readonly JsonObject[] {
+  const member: unknown = record[name];
+  return Array.isArray(member) ? member.filter((item) => isJsonObject(item)) : [];
 }
 
 const ANOTHER_WORKSPACE = '0ddba11e-0000-4000-8000-000000000000';
 
 /** The answer of a store that mixes things up: a record that claims another id, or another workspace. */
 export function falsified({ status, body }: Answer, wrong: 'id' | 'workspace'): Answer {
+  const falsify = (record: unknown): JsonObject => {
+    const members = isJsonObject(record) ? record : {};
+    if (wrong === 'workspace') return { ...members, workspaceId: ANOTHER_WORKSPACE };
+    return { ...members, ['evaluationId' in members ? 'evaluationId' : '_id']: 'ev_another' };
+  };
   if (status !== 200 || !isJsonObject(body)) return { status, body };
   const { items } = body;
-  if (Array.isArray(items)) {
-    return { status, body: { ...body, items: items.map((item: unknown) => falsifiedRecord(item, wrong)) } };
-  }
-  return { status, body: falsifiedRecord(body, wrong) };
-}
-
-function falsifiedRecord(record: unknown, wrong: 'id' | 'workspace'): JsonObject {
-  const members = isJsonObject(record) ? record : {};
-  if (wrong === 'workspace') return { ...members, workspaceId: ANOTHER_WORKSPACE };
-  return { ...members, ['evaluationId' in members ? 'evaluationId' : '_id']: 'ev_another' };
+  return { status, body: Array.isArray(items) ? { ...body, items: items.map(falsify) } : falsify(body) };
 }

@@ -1,24 +1,13 @@
 /** The sample upstream: a real HTTP server that implements the store's whole interface, and its faults on request. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { chooseFault, type Fault, type Faults, NO_FAULTS } from './faults.ts';
-import { misbehave } from './misbehave.ts';
-import { createRandom, type Random } from './random.ts';
-import type { StoreRecords } from './records.ts';
-import { type Answer, answerFrom, errorAnswer, findRoute, type Route, type SampleResource } from './routes.ts';
-
-/** Waits; ends early, by rejecting, when the signal aborts. */
-type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+import { chooseFault, type Fault, type Faults, misbehave } from './faults.ts';
+import { Random } from './random.ts';
+import { type Answer, answerFrom, errorAnswer, findRoute, type Route, type StoreRecords } from './routes.ts';
 
 export interface SampleUpstreamOptions {
   readonly data: { readonly records: StoreRecords };
@@ -26,13 +15,13 @@ export interface SampleUpstreamOptions {
   readonly token: string;
   /** Median of the latency in milliseconds; 0, the default, is none. */
   readonly latency?: number;
-  readonly faults?: Partial<Faults>;
+  readonly faults?: Faults;
   /** Decides on rates and latencies. */
   readonly seed?: number;
-  /** Sees every call before anything else does; true where it has answered the call. */
+  /** Sees every call before anything else does; true if it has answered the call. */
   readonly intercept?: (call: SampleCall) => boolean | Promise<boolean>;
-  /** How to wait. */
-  readonly sleep?: Sleep;
+  /** Waits; ends early, by rejecting, when the signal aborts. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 export interface SampleCall {
   readonly request: IncomingMessage;
@@ -43,20 +32,6 @@ export interface SampleCall {
   /** The right answer, by the records of the moment when it is first asked for. */
   readonly answer: () => Answer;
 }
-export interface SampleUpstream {
-  /** Binds to the port, 0 for any, on loopback by default. Rejects where that can't be done. */
-  listen(port: number, host?: string): Promise<{ readonly url: string; readonly port: number }>;
-  /** Ends every connection at once, those that hang too. */
-  close(): Promise<void>;
-  /** How many authorized calls of each resource there were, faulty ones included. */
-  readonly counts: Readonly<Record<SampleResource, number>>;
-  /** TCP connections opened so far. */
-  readonly connections: number;
-  /** Those that are open now. */
-  readonly openConnections: number;
-  /** Replaces all faults: `setFaults({})` is a healthy store again. */
-  setFaults(faults: Partial<Faults>): void;
-}
 
 /** Longer than clients keep idle connections, so that it is they who close them. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
@@ -65,7 +40,7 @@ const GZIP_FROM_BYTES = 16_384;
 /** Real stores answer most calls near the median and a few far later: of a median of 120 ms one in a hundred takes 1.5 s. */
 const LATENCY_SIGMA = Math.log(12.5) / 2.326_348;
 const MAX_TO_MEDIAN = 50;
-/** Beyond so many times its capacity a store refuses calls. */
+/** A store refuses calls beyond so many times its capacity. */
 const REFUSES_BEYOND = 4;
 const FAILURE_CODES: ReadonlyMap<number, string> = new Map([
   [400, 'BAD_REQUEST'],
@@ -77,48 +52,29 @@ const FAILURE_CODES: ReadonlyMap<number, string> = new Map([
 ]);
 
 const gzipAsync = promisify(gzip);
-const sleepAbortably: Sleep = (ms, signal) => delay(ms, undefined, { signal });
 
-/** Makes the server; call `listen` to start it. */
-export function createSampleUpstream(options: SampleUpstreamOptions): SampleUpstream {
-  return new Sample(options);
-}
-
-class Sample implements SampleUpstream {
+/** Call `listen` to start it. */
+export class SampleUpstream {
   readonly #options: SampleUpstreamOptions;
-  readonly #server: Server;
+  readonly #server = createServer((request, response) => {
+    const requestId = request.headers['x-request-id'];
+    if (typeof requestId === 'string') response.setHeader('x-request-id', requestId);
+    // A failure here, most often a caller who left while it was waiting, concerns this call only.
+    this.#handle(this.#callOf(request, response)).catch(() => response.destroy());
+  });
   readonly #faultRandom: Random;
   readonly #latencyRandom: Random;
-  readonly #counts = {
-    list: 0,
-    evaluation: 0,
-    transcript: 0,
-    scorecard: 0,
-    dealInsights: 0,
-    rubric: 0,
-    apiKey: 0,
-    other: 0,
-  };
   #faults: Faults;
   #connections = 0;
   #openConnections = 0;
   #inFlight = 0;
 
   constructor(options: SampleUpstreamOptions) {
-    const { data, faults = {}, seed = 1 } = options;
+    const { faults = {}, seed = 1 } = options;
     this.#options = options;
-    this.#faults = { ...NO_FAULTS, ...faults };
-    this.#faultRandom = createRandom(seed, 'faults');
-    this.#latencyRandom = createRandom(seed, 'latency');
-    this.#server = createServer((request, response) => {
-      const requestId = request.headers['x-request-id'];
-      if (typeof requestId === 'string') response.setHeader('x-request-id', requestId);
-      const target = readTarget(request.url ?? '/');
-      let made: Answer | null = null;
-      const answer = (): Answer => (made ??= answerFrom(data.records, target.route, target.query));
-      // Whatever fails here, most often a caller who left while it was waiting, concerns this call alone.
-      this.#handle({ request, response, ...target, answer }).catch(() => response.destroy());
-    });
+    this.#faults = faults;
+    this.#faultRandom = new Random(seed, 'faults');
+    this.#latencyRandom = new Random(seed, 'latency');
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.on('connection', (socket) => {
       this.#connections += 1;
@@ -127,31 +83,31 @@ class Sample implements SampleUpstream {
     });
   }
 
-  get counts(): SampleUpstream['counts'] {
-    return { ...this.#counts };
-  }
-
+  /** TCP connections opened so far. */
   get connections(): number {
     return this.#connections;
   }
 
+  /** TCP connections that are open now. */
   get openConnections(): number {
     return this.#openConnections;
   }
 
-  setFaults(faults: Partial<Faults>): void {
-    this.#faults = { ...NO_FAULTS, ...faults };
+  /** Replaces all faults: `setFaults({})` is a healthy store again. */
+  setFaults(faults: Faults): void {
+    this.#faults = faults;
   }
 
+  /** Binds to the port, 0 for any, on loopback by default. Rejects with the error of the system if that fails. */
   async listen(port: number, host = '127.0.0.1'): Promise<{ readonly url: string; readonly port: number }> {
     this.#server.listen(port, host);
-    // Rejects with the error where it can't listen.
     await once(this.#server, 'listening');
     const address = this.#server.address();
     const bound = address === null || typeof address === 'string' ? port : address.port;
     return { url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`, port: bound };
   }
 
+  /** Ends every connection at once, those that hang too. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -159,23 +115,35 @@ class Sample implements SampleUpstream {
     });
   }
 
-  /** Rejects where the caller left while it was served. */
+  /** Splits the address by hand: this never throws, whatever a caller sends. */
+  #callOf(request: IncomingMessage, response: ServerResponse): SampleCall {
+    const { url = '/' } = request;
+    const [path = ''] = url.split('?', 1);
+    const query = new URLSearchParams(url.slice(path.length + 1));
+    const route = findRoute(path);
+    let made: Answer | null = null;
+    const answer = (): Answer => (made ??= answerFrom(this.#options.data.records, route, query));
+    return { request, response, path, query, route, answer };
+  }
+
+  /** Rejects if the caller left while it was served. */
   async #handle(call: SampleCall): Promise<void> {
     const { request, response } = call;
     const { token, latency = 0, intercept = () => false, sleep = sleepAbortably } = this.#options;
-    const closed = abortedOnClose(response);
+    const closed = new AbortController();
+    response.once('close', () => closed.abort());
     if (await intercept(call)) return;
     if (!isAuthorized(request, token)) {
       response.setHeader('www-authenticate', 'Bearer');
       return send(call, errorAnswer(401, 'UNAUTHENTICATED', 'the bearer token is missing or wrong'));
     }
     // Decided before anything is awaited: the outcome depends on the order of calls, not on their speed.
-    const { fault, load } = this.#admit(call);
-    const wait = (ms: number): Promise<void> => sleep(ms, closed);
+    const { fault, load } = this.#admit(response);
+    const wait = (ms: number): Promise<void> => sleep(ms, closed.signal);
     if (latency * load > 0) await wait(latency * load);
     if (typeof fault === 'number') {
       const { retryAfter } = this.#faults;
-      if (retryAfter !== null && fault >= 429) response.setHeader('retry-after', retryAfter);
+      if (retryAfter !== undefined && fault >= 429) response.setHeader('retry-after', retryAfter);
       // A 404 made up here carries none of the codes by which a record is absent.
       return send(call, errorAnswer(fault, FAILURE_CODES.get(fault) ?? 'FAULT', 'the store was told to fail'));
     }
@@ -187,40 +155,32 @@ class Sample implements SampleUpstream {
     return misbehave(fault, { response, url: request.url ?? '/', answer: call.answer(), wait });
   }
 
-  /** What becomes of the call, and how many times the latency it takes. */
-  #admit({ response, route }: SampleCall): { readonly fault: Fault | null; readonly load: number } {
+  /** Decides which fault the call meets, and how many times the latency it takes. */
+  #admit(response: ServerResponse): { readonly fault: Fault | null; readonly load: number } {
     const { capacity } = this.#faults;
-    this.#counts[route.resource] += 1;
     this.#inFlight += 1;
     response.once('close', () => (this.#inFlight -= 1));
-    if (capacity !== null && this.#inFlight > REFUSES_BEYOND * capacity) return { fault: 503, load: 0 };
-    const load = capacity === null ? latencyFactor(this.#latencyRandom) : Math.max(1, (this.#inFlight / capacity) ** 2);
+    if (capacity !== undefined && this.#inFlight > REFUSES_BEYOND * capacity) return { fault: 503, load: 0 };
+    const load =
+      capacity === undefined
+        ? Math.min(MAX_TO_MEDIAN, Math.exp(LATENCY_SIGMA * this.#latencyRandom.gaussian()))
+        : Math.max(1, (this.#inFlight / capacity) ** 2);
     return { fault: chooseFault(this.#faults, this.#faultRandom), load };
   }
 }
 
-/** Split by hand: whatever a caller sends as an address, this doesn't throw. */
-function readTarget(url: string): Pick<SampleCall, 'path' | 'query' | 'route'> {
-  const [path = ''] = url.split('?', 1);
-  return { path, query: new URLSearchParams(url.slice(path.length + 1)), route: findRoute(path) };
+function sleepAbortably(ms: number, signal: AbortSignal): Promise<void> {
+  return delay(ms, undefined, { signal });
 }
 
 /** Compares digests, so that the time taken says nothing of the token. */
 function isAuthorized(request: IncomingMessage, token: string): boolean {
   const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
-  const [a, b] = [given, token].map((text) => createHash('sha256').update(text).digest());
-  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+  return timingSafeEqual(sha256(given), sha256(token));
 }
 
-function abortedOnClose(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  response.once('close', () => controller.abort());
-  return controller.signal;
-}
-
-/** How many medians a call takes, from a log-normal distribution. */
-function latencyFactor(random: Random): number {
-  return Math.min(MAX_TO_MEDIAN, Math.exp(LATENCY_SIGMA * random.gaussian()));
+function sha256(text: string | Buffer): Buffer {
+  return createHash('sha256').update(text).digest();
 }
 
 /**
@@ -232,7 +192,7 @@ async function send({ request, response }: SampleCall, { status, body }: Answer)
   const headers: OutgoingHttpHeaders = { 'content-type': 'application/json; charset=utf-8', vary: 'Accept-Encoding' };
   if (status !== 200) return end(response, status, headers, plain);
   const isZipped = plain.length > GZIP_FROM_BYTES && acceptsGzip(request.headers['accept-encoding']);
-  const tag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
+  const tag = `"${sha256(plain).toString('base64url').slice(0, 22)}"`;
   const tagged = { ...headers, etag: isZipped ? `W/${tag}` : tag };
   if (matchesTag(request.headers['if-none-match'], tag)) return void response.writeHead(304, tagged).end();
   if (!isZipped) return end(response, 200, tagged, plain);

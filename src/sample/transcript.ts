@@ -1,42 +1,142 @@
-/** The transcript record of a call, made when it is asked for. */
+/** The transcript of a call: what is said, turn by turn, and how recorders write it down. */
 import type { TranscriptRecord } from '../domain/records.ts';
-import type { Call, TranscriptShape } from './call.ts';
-import { converse } from './conversation.ts';
-import { createFacts } from './facts.ts';
-import { createRandom } from './random.ts';
+import { type Call, createFacts } from './call.ts';
 import type { Random } from './random.ts';
-import { writeMinutes, writeSpeakerText, writeSrt, writeUtterances, writeWebVtt } from './transcript-body.ts';
-import type { TurnWriter } from './transcript-body.ts';
+import { DIALOGUE, type Exchange, type Facts, fill, SPECIAL_LINES } from './vocabulary.ts';
 
-/** What the interface allows at most, and the one huge transcript comes close to. */
+/** The interface allows no more, and the one huge transcript comes close to it. */
 const HUGE_BODY_BYTES = 2_000_000;
 
-/** The same record for the same seed and call. */
-export function createTranscript(seed: number, call: Call): TranscriptRecord {
-  const random = createRandom(seed, 'transcript', call.id);
-  const body = writeBody(seed, call, random);
+/** The same record for the same call. */
+export function createTranscript(call: Call): TranscriptRecord {
+  const { written, declared, crlf } = call.transcript;
+  const body = writeBody(call);
+  // The line ends inside JSON are white space between values: a recorder that writes CR LF leaves them alone.
+  const hasCrlf = crlf && written !== 'utterances_json';
   return {
     evaluationId: call.id,
     workspaceId: call.workspace.id,
-    format: call.transcript.declared,
-    body: call.transcript.crlf ? withCrLf(body, call) : body,
+    format: declared,
+    body: hasCrlf ? body.replaceAll('\n', '\r\n') : body,
   };
 }
 
-function writeBody(seed: number, call: Call, random: Random): string {
-  const { facts, deal } = createFacts(seed, call);
-  const write = (writer: TurnWriter): string => writer(converse(call, facts, random), random);
-  const writers: Readonly<Record<TranscriptShape['written'], () => string>> = {
-    speaker_text: () => write(writeSpeakerText),
-    webvtt: () => write(writeWebVtt),
-    srt: () => write(writeSrt),
-    utterances_json: () => write(writeUtterances),
-    minutes: () => writeMinutes(facts, deal, random),
-    empty: () => '',
-    huge: () => writeHuge(() => write(writeSpeakerText)),
-  };
-  return writers[call.transcript.written]();
+function writeBody(call: Call): string {
+  const { written } = call.transcript;
+  const random = call.random('transcript');
+  const { facts } = createFacts(call);
+  if (written === 'empty') return '';
+  if (written === 'minutes') return MINUTES.map((paragraph) => fill(paragraph, facts, random)).join('\n\n');
+  if (written === 'huge') return writeHuge(() => writeSpeakerText(converse(call, facts, random), random));
+  return WRITERS[written](converse(call, facts, random), random);
 }
+
+interface SpokenTurn {
+  readonly speaker: string;
+  readonly text: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+const MS_PER_CHARACTER = 62;
+const PAUSE_MS = 400;
+
+/** Makes exactly as many turns as the call's shape says, ending with a goodbye. */
+function converse(call: Call, facts: Facts, random: Random): readonly SpokenTurn[] {
+  const { turnCount, flavour } = call.transcript;
+  const asides = [...DIALOGUE.asides, ...SPECIAL_LINES[flavour], ...SPECIAL_LINES[flavour]];
+  const budget = turnCount - DIALOGUE.closing.length;
+  const lines = [...DIALOGUE.opening];
+  let deck: readonly Exchange[] = [];
+  while (lines.length < budget) {
+    // Every exchange comes once before any comes again.
+    if (deck.length === 0) deck = random.shuffled(DIALOGUE.exchanges);
+    const [exchange = [], ...others] = deck;
+    const isAside = random.chance(0.14) || lines.length + exchange.length > budget;
+    lines.push(...(isAside ? [random.pick(asides)] : exchange));
+    if (!isAside) deck = others;
+  }
+  const speakers: Readonly<Record<string, string>> = {
+    S: call.seller.name,
+    B: call.buyers[0].name,
+    C: call.buyers[1].name,
+  };
+  const spoken = [...lines, ...DIALOGUE.closing].map((line) => ({
+    speaker: speakers[line.charAt(0)] ?? '',
+    text: fill(line.slice(2), facts, random),
+  }));
+  return timed(spoken, call.durationSeconds);
+}
+
+/** Gives every turn the time that its length takes, stretched so that the last one ends with the recording. */
+function timed(
+  spoken: readonly Pick<SpokenTurn, 'speaker' | 'text'>[],
+  durationSeconds: number | null,
+): readonly SpokenTurn[] {
+  const naturalMs = spoken.reduce((sum, { text }) => sum + PAUSE_MS + text.length * MS_PER_CHARACTER, 0);
+  const stretch = durationSeconds === null ? 1 : (durationSeconds * 1000) / naturalMs;
+  let atMs = 0;
+  return spoken.map(({ speaker, text }) => {
+    const startMs = atMs;
+    atMs += (PAUSE_MS + text.length * MS_PER_CHARACTER) * stretch;
+    return { speaker, text, startMs: Math.round(startMs), endMs: Math.round(atMs - (PAUSE_MS / 2) * stretch) };
+  });
+}
+
+type Writer = (turns: readonly SpokenTurn[], random: Random) => string;
+
+/** One turn per line, with or without times; now and then a turn goes on in a second line that names no speaker. */
+const writeSpeakerText: Writer = (turns, random) => {
+  const hasTimes = random.chance(0.6);
+  return turns
+    .map(({ speaker, text, startMs }) => {
+      const words = random.chance(0.05) ? text.replace(/([.?]) (?=[A-Z])/, '$1\n') : text;
+      return `${hasTimes ? `[${clock(startMs)}] ` : ''}${speaker}: ${words}\n`;
+    })
+    .join('');
+};
+
+const WRITERS = {
+  speaker_text: writeSpeakerText,
+  /** WebVTT (W3C): voice tags or plain prefixes, with or without cue identifiers, settings and notes. */
+  webvtt: (turns, random) => {
+    const hasVoiceTags = random.chance(0.7);
+    const hasIdentifiers = random.chance(0.5);
+    const cues = turns.map(({ speaker, text, startMs, endMs }, index) => {
+      const settings = random.chance(0.03) ? ' align:start position:10%' : '';
+      const note = random.chance(0.01) ? 'NOTE The recorder lost the connection here and found it again.\n\n' : '';
+      const words = escapeVtt(random.chance(0.02) ? text.replace(/^(\w+)/, '<i>$1</i>') : text);
+      const payload = hasVoiceTags ? `<v ${escapeVtt(speaker)}>${words}` : `${escapeVtt(speaker)}: ${words}`;
+      const times = `${clock(startMs, '.')} --> ${clock(endMs, '.')}${settings}`;
+      return `${note}${hasIdentifiers ? `${index + 1}\n` : ''}${times}\n${payload}\n`;
+    });
+    return `WEBVTT${random.chance(0.3) ? ' - Recorded call' : ''}\n\n${cues.join('\n')}`;
+  },
+  /** SubRip: numbered cues with a comma before the milliseconds. */
+  srt: (turns) =>
+    turns
+      .map(({ speaker, text, startMs, endMs }, index) => {
+        return `${index + 1}\n${clock(startMs, ',')} --> ${clock(endMs, ',')}\n${speaker}: ${text}\n`;
+      })
+      .join('\n'),
+  /** A JSON array of utterances; the recorder doesn't always know who spoke. */
+  utterances_json: (turns, random) => {
+    const utterances = turns.map(({ speaker, startMs, text }) => ({
+      speaker: random.chance(0.03) ? null : speaker,
+      startMs,
+      text,
+    }));
+    return random.chance(0.5) ? JSON.stringify(utterances) : JSON.stringify(utterances, null, 2);
+  },
+} as const satisfies Readonly<Record<string, Writer>>;
+
+/** Free prose, as people type it after a call without a recording: none of the supported formats. */
+const MINUTES = [
+  'Minutes of the call with {account}, typed up from memory as the recording failed.',
+  'We spoke with {buyer} and {colleague} for about {25-55} minutes. The main point is that {pain}. They get by with {tool} for now and put the damage at {cost_low} to {cost_high} thousand a month.',
+  'We talked about {seats} {unit} at {price} a month each, {discount} percent off for prepayment, so {net} a year. They have {budget} in the plan.',
+  'Agreed next steps\n- working session on {weekday} at {time} about {system}\n- {buyer} sends the figures of last quarter',
+];
 
 /** Sessions one after the other, cut at the last whole line within the size. */
 function writeHuge(writeSession: () => string): string {
@@ -51,7 +151,16 @@ function writeHuge(writeSession: () => string): string {
   return body.subarray(0, body.lastIndexOf('\n') + 1).toString();
 }
 
-/** In JSON a line end is white space between values only: inside the strings it is escaped, so nothing there changes. */
-function withCrLf(body: string, call: Call): string {
-  return call.transcript.written === 'utterances_json' ? body : body.replaceAll('\n', '\r\n');
+/** `hh:mm:ss`, with milliseconds behind the separator if there is one. */
+function clock(ms: number, separator?: '.' | ','): string {
+  const seconds = Math.floor(ms / 1000);
+  const time = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+  return separator === undefined ? time : `${time}${separator}${String(ms % 1000).padStart(3, '0')}`;
+}
+
+/** Escapes the characters that a cue's text can't hold as they are; tags written by us stay. */
+function escapeVtt(text: string): string {
+  return text.replaceAll('&', '&amp;').replace(/<(?!\/?i>)/g, '&lt;');
 }

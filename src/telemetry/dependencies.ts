@@ -5,9 +5,8 @@ import type { Timers } from '../timers.ts';
 import type { StoreCall } from '../upstream/client.ts';
 import type { DependencyState, Health } from './health.ts';
 
-/** The store's own failures. A call that the gateway held back or a caller gave up says nothing about the store. */
+/** The store's own failures, by the labels of StoreError. A call that its caller gave up says nothing about the store. */
 const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreachable', 'refused', 'garbled'] as const);
-const NO_EVIDENCE: ReadonlySet<StoreCall['outcome']> = new Set(['aborted', 'overloaded'] as const);
 /** A store that fails now and then is failing until it has not for so long: otherwise each such call were two changes. */
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
@@ -44,7 +43,7 @@ export class StoreHealth {
   }
 
   onCall(call: CheckedCall): void {
-    if (!NO_EVIDENCE.has(call.outcome)) this.#note(call);
+    if (call.outcome !== 'aborted') this.#note(call);
     this.#health.update('store');
   }
 

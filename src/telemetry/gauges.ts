@@ -145,7 +145,7 @@ const GAUGES: readonly GaugeDeclaration[] = [
   },
   {
     name: 'evalgate_redis_cache_over_budget',
-    help: '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redisBytes, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
+    help: '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
     aggregator: 'max',
     read: ({ redis }) => redis && redis.isCacheOverBudget,
   },

@@ -1,5 +1,4 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
-import type { CacheCounters } from '../admin/cache-counts.ts';
 import type { Clock } from '../clock.ts';
 import type { PublicAppHooks } from '../http/app.ts';
 import { OverloadedError } from '../http/middleware/load-shedding.ts';
@@ -21,7 +20,6 @@ export interface HookOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly health: Health;
-  readonly cacheCounters: Pick<CacheCounters, 'countStoreCall'>;
   readonly clock: Clock;
 }
 
@@ -37,7 +35,7 @@ export interface StoreHooks {
 }
 
 /** For the client of the store, and the guard around it. */
-export function storeHooks({ logger, metrics, health, cacheCounters, clock }: HookOptions): StoreHooks {
+export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
   const storeHealth = new StoreHealth(health, clock);
   return {
     store: {
@@ -45,10 +43,6 @@ export function storeHooks({ logger, metrics, health, cacheCounters, clock }: Ho
         const { resource, outcome, durationMs } = call;
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
-        // A call that the gateway held back was none; an absent record is read as `notFound`.
-        if (resource !== 'apiKey' && outcome !== 'overloaded') {
-          cacheCounters.countStoreCall(outcome === 'absent' ? 'notFound' : resource);
-        }
         storeHealth.onCall(call);
         logger.debug({ ...call }, 'store call');
       },
@@ -93,7 +87,7 @@ export interface HttpHooks {
 }
 
 /** For the public application, and the server that it runs on. */
-export function httpHooks({ logger, metrics, health, clock }: Omit<HookOptions, 'cacheCounters'>): HttpHooks {
+export function httpHooks({ logger, metrics, health, clock }: HookOptions): HttpHooks {
   const capacity = new CapacityHealth(health, clock);
   const routeLabel = boundedLabel(MAX_ROUTES);
   const reasonLabel = boundedLabel(MAX_REASONS);

@@ -276,7 +276,7 @@ function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
   const [used, most] = [usedBytes, maxBytes].map((bytes) => `${(bytes / 1_000_000).toFixed(1)} MB`);
   const reason =
     limit === 'budget'
-      ? `the cache has some ${used} of ${most} (cache.redisBytes)`
+      ? `the cache has some ${used} of ${most} (cache.redis)`
       : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
   return `new answers are kept in memory only: ${reason}`;
 }

@@ -8,7 +8,6 @@ import {
 } from '@opentelemetry/semantic-conventions';
 import type { Following, Lease, LeaseAttempt, SharedCache } from '../cache/shared-cache.ts';
 import type { KeyLookup } from '../keys/key.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
 import { EVALGATE } from './names.ts';
 import type { Spans } from './spans.ts';
@@ -40,13 +39,13 @@ export class RedisSpans {
     // Redis may have been out of reach: the answer is this process's own then.
     const isShared = (span: Span): void => void span.setAttribute(EVALGATE.isQuotaShared, quota.isShared());
     return {
-      consume: async (quotaId, limits) => {
+      consume: (quotaId, limits) => {
         const consume = () => quota.consume(quotaId, limits);
-        return await (quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, consume, isShared) : consume());
+        return quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, consume, isShared) : consume();
       },
-      usage: async (quotaId, limits) => {
+      usage: (quotaId, limits) => {
         const usage = () => quota.usage(quotaId, limits);
-        return await (quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, usage, isShared) : usage());
+        return quota.asksRedis(quotaId, limits) ? this.#ask(QUOTA, usage, isShared) : usage();
       },
       isShared: () => quota.isShared(),
       asksRedis: (quotaId, limits) => quota.asksRedis(quotaId, limits),
@@ -56,7 +55,7 @@ export class RedisSpans {
 
   keys(keys: KeyLookup): KeyLookup {
     return {
-      find: async (hash) => await this.#ask(KEY, () => keys.find(hash)),
+      find: (hash) => this.#ask(KEY, () => keys.find(hash)),
       peek: (hash) => keys.peek(hash),
       isIssued: (hash) => keys.isIssued?.(hash) ?? false,
       touch: (key) => keys.touch(key),
@@ -65,9 +64,9 @@ export class RedisSpans {
 
   sharedCache(cache: SharedCache): SharedCache {
     return {
-      lookUp: async (key, workspaceSet) => await this.#ask(GET, () => cache.lookUp(key, workspaceSet)),
-      backfill: async (entries) =>
-        await this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: entries.length } }, () =>
+      lookUp: (key, workspaceSet) => this.#ask(GET, () => cache.lookUp(key, workspaceSet)),
+      backfill: (entries) =>
+        this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: entries.length } }, () =>
           cache.backfill(entries),
         ),
       setNegative: (key, workspaceSet, negative) => cache.setNegative(key, workspaceSet, negative),
@@ -82,7 +81,7 @@ export class RedisSpans {
     const { lease } = attempt;
     const traced: Lease = {
       // It stores the entry.
-      complete: async (completed) => await this.#ask(PUT, () => lease.complete(completed)),
+      complete: (completed) => this.#ask(PUT, () => lease.complete(completed)),
       fail: (failure) => lease.fail(failure),
       release: () => lease.release(),
     };
@@ -109,14 +108,11 @@ export class RedisSpans {
     };
   }
 
-  /** What is answered at once was not asked of Redis. */
-  #ask<R>(call: RedisCall, run: () => MaybePromise<R>, note: (span: Span) => void = nothing): MaybePromise<R> {
+  #ask<R>(call: RedisCall, run: () => Promise<R>, note: (span: Span) => void = nothing): Promise<R> {
     const parent = this.#spans.recorded();
     if (parent === null || this.#waiting.has(parent)) return run();
-    const answer = run();
-    if (!(answer instanceof Promise)) return answer;
     return this.#spans.during(this.#begin(parent, call), async (span) => {
-      const value = await answer;
+      const value = await run();
       note(span);
       return value;
     });

@@ -95,6 +95,7 @@ export class Guard {
   /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
     const { timeoutMs } = this.#options.limits;
+    // This deadline ends a call: it covers the wait in the queue, every try and the pauses between them.
     const deadlineMs = this.#nowMs() + Math.min(timeoutMs, options.timeoutMs ?? timeoutMs);
     for (let tries = 1; ; tries += 1) {
       try {

@@ -1,4 +1,7 @@
-/** The store's resources in one table: where each is fetched, and how its record is checked before it gets past here. */
+/**
+ * The store's resources: where each is fetched, and how its record is checked before it gets past here. A new one is
+ * declared here and in `RESOURCE_KINDS`; the compiler then asks for its TTLs, its tags and its request to the cache.
+ */
 import {
   type ApiKeyRecord,
   apiKeySchema,
@@ -23,9 +26,11 @@ import {
   workspaceIdOf,
 } from './validation.ts';
 
-/** Names a resource in logs, metrics and spans; all but `apiKey` are TTL classes too. */
-export type ResourceName = 'list' | 'evaluation' | 'transcript' | 'scorecard' | 'dealInsights' | 'rubric' | 'apiKey';
-export type ResourceKind = Exclude<ResourceName, 'apiKey'>;
+/** The resources that are cached, each with TTLs of its own. Their order is part of the what-if messages: append only. */
+export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
+export type ResourceKind = (typeof RESOURCE_KINDS)[number];
+/** Names a resource in logs, metrics and spans. */
+export type ResourceName = ResourceKind | 'apiKey';
 
 /** `P`: what identifies a record; `R`: the record. */
 export interface Resource<P, R> {

@@ -16,7 +16,7 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { createSampleData, createSampleUpstream } from '../../src/sample/index.ts';
+import { createSampleData, SampleUpstream } from '../../src/sample/index.ts';
 import { launchChromium } from './chromium.ts';
 
 const HASTE = 20;
@@ -41,7 +41,7 @@ const pageSchema = z.object({ calls: z.array(z.object({ id: z.string() })) });
 
 const data = createSampleData({ seed: 7, evaluations: 3000 });
 const token = 'sample-store-token';
-const store = createSampleUpstream({ data, token, latency: 20 });
+const store = new SampleUpstream({ data, token, latency: 20 });
 const { url } = await store.listen(0);
 const { workspaceId } = data.demo;
 const endMs = Date.now() + DRIVEN_MS;

@@ -38,10 +38,10 @@ async function detail(): Promise<string | undefined> {
   return of('redis-cache')?.detail;
 }
 
-describe('above cache.redisBytes', () => {
+describe('above cache.redis', () => {
   let before: Reader;
   beforeAll(async () => {
-    await start('cache:\n  redisBytes: 1MB');
+    await start('cache:\n  redis: 1MB');
     await budgetIs('within');
     before = await world.reader(GET_CALL);
     await before.ask();
@@ -100,7 +100,7 @@ describe('above cache.redisBytes', () => {
 
   test('/readyz says so, the log has one line for its begin and one for its end, and then new answers are stored', async () => {
     expect(await detail()).toMatch(
-      /^answers, and its messages arrive; new answers are kept in memory only: the cache has some \d+\.\d MB of 1\.0 MB \(cache\.redisBytes\)$/,
+      /^answers, and its messages arrive; new answers are kept in memory only: the cache has some \d+\.\d MB of 1\.0 MB \(cache\.redis\)$/,
     );
     expect(logOf(world.here, OVER)).toMatchObject([{ level: 'warn', limit: 'budget' }]);
     await (await world.raw()).del(...(await world.names(`${prefix}filling-*`)));

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { newSubject, putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, CacheWorld, containing, HIT, MISS, type Reader, STALE } from '../support/cache-world.ts';
+import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
 const PURGE = '/api/cache/purge';
@@ -270,15 +271,14 @@ describe('the purge log in Redis', () => {
   });
 
   test('C6: a purge is published before anything is counted', async () => {
-    const monitor = await (await world.raw()).monitor();
-    const commands: string[] = [];
-    monitor.on('monitor', (_time: string, args: readonly string[]) => commands.push(args.join(' ').toLowerCase()));
+    const monitor = await monitorRedis(world.redis?.url ?? '');
+    const placeOf = (pattern: RegExp): number => monitor.commands.findIndex((words) => pattern.test(words.join(' ')));
     await world.change('POST', PURGE, { tags: ['all'] });
-    await world.eventually(() => expect(commands.some((one) => one.startsWith('scan '))).toBe(true));
-    monitor.disconnect();
-    const published = commands.findIndex((one) => /^publish \S+:state purge /.test(one));
+    await world.eventually(() => expect(placeOf(/^scan /i)).toBeGreaterThanOrEqual(0));
+    monitor.close();
+    const published = placeOf(/^publish \S+:state purge /i);
     expect(published).toBeGreaterThanOrEqual(0);
-    expect(commands.findIndex((one) => one.startsWith('scan '))).toBeGreaterThan(published);
+    expect(placeOf(/^scan /i)).toBeGreaterThan(published);
   });
 
   test('C6b: purges of two gateways at once are all in force at both', async () => {

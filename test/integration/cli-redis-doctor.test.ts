@@ -120,7 +120,7 @@ test.each([
     status: 'warn',
     message: 'REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',
     advice:
-      'Set maxmemory there, a tenth of which the cache leaves free; or cache.redisBytes to what the cache may use; or give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.',
+      'Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.',
   },
   {
     setting: ['appendonly', 'no'],
@@ -148,7 +148,7 @@ test('a Redis without a limit of memory is sound if the cache has a budget there
   await set(state, 'maxmemory', '0');
   const folder = mkdtempSync(join(tmpdir(), 'evalgate-doctor-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'budget.yaml'), 'cache:\n  redisBytes: 512MB\n');
+  writeFileSync(join(folder, 'budget.yaml'), 'cache:\n  redis: 512MB\n');
   for (const env of [{ CONFIG_FILE: join(folder, 'budget.yaml') }, { REDIS_CACHE_URL: cache.url }]) {
     const { found } = await doctor({ REDIS_URL: state.url, ...env });
     expect(found.filter(({ status }) => status !== 'ok')).toEqual([]);

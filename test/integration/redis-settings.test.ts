@@ -91,12 +91,12 @@ describe('a gateway warns once of a Redis', () => {
   test('that has no limit of memory though the cache is in it, unless the cache has a budget', async () => {
     await set({ maxmemory: '0' });
     await warns(await start(), [
-      `warn: The Redis of REDIS_URL has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redisBytes to what the cache may use; or ${OWN}`,
+      `warn: The Redis of REDIS_URL has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
     ]);
     await gateway?.close();
     const file = join(mkdtempSync(join(tmpdir(), 'evalgate-settings-')), 'budget.yaml');
     onTestFinished(() => rmSync(dirname(file), { recursive: true }));
-    writeFileSync(file, 'cache:\n  redisBytes: 512MB\n');
+    writeFileSync(file, 'cache:\n  redis: 512MB\n');
     const running = await start({ CONFIG_FILE: file });
     await redisIsWell(running);
     expect(warnings(running)).toEqual([]);

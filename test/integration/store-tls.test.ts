@@ -75,13 +75,15 @@ describe.skipIf(files === null)('a store behind TLS', () => {
       500,
       { error: { message: 'The evaluation store cannot be reached at the moment. Try again later.' } },
     ]);
-    expect(gateway.log.map((line): unknown => JSON.parse(line))).toEqual([
-      expect.objectContaining({
-        msg: 'the store is failing',
-        detail:
-          'last call failed: the connection to the store failed before the answer (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
-      }),
-    ]);
+    await expect
+      .poll(() => gateway.log.map((line): unknown => JSON.parse(line)))
+      .toEqual([
+        expect.objectContaining({
+          msg: 'the store is failing',
+          detail:
+            'last call failed: the connection to the store failed before the answer (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
+        }),
+      ]);
     expect(store.calls()).toBe(callsBefore);
   });
 });

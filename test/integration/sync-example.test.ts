@@ -3,7 +3,7 @@
  * other consumers keep copies of some pages fresher than of others.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const { SECOND, MINUTE, HOUR } = TIMES;
 /** How old a copy of a list may be while the store answers: fresh and stale, with a second for rounding. */
 const OLDEST_COPY_MS = 5 * MINUTE + 31 * SECOND;
 
-const failedSchema = z.object({ stdout: z.string(), stderr: z.string() });
+const failedSchema = z.object({ stdout: z.string(), stderr: z.string(), code: z.number() });
 let example: SyncExample;
 let world: SyncWorld;
 
@@ -173,6 +173,31 @@ describe('what comes to a consumer', () => {
     expect(world.changes).toMatchObject([{ change: 'gone', call: { id } }]);
   });
 
+  test('without a workspace it takes the only one of the key, and asks for a name if there are several', async () => {
+    world.addMany(3, world.nowMs - MINUTE, MINUTE);
+    world.workspaceId = undefined;
+    await world.sync();
+    expect(world.copy()).toEqual(world.original());
+    const other = '33333333-3333-4333-8333-333333333333';
+    world.key = await world.gateway.issueKey({ workspaceIds: [WORKSPACE_A, other] });
+    const before = world.gateway.store.calls();
+    await expect(world.sync()).rejects.toThrow(
+      new RegExp(`^the key key_\\w+ may see 2 workspaces; name one with --workspace: ${WORKSPACE_A}, ${other}$`),
+    );
+    expect(world.gateway.store.calls()).toBe(before);
+  });
+
+  test.each([
+    ['ECONNREFUSED', 'nothing listens there'],
+    ['ENOTFOUND', 'there is no host of that name'],
+  ])('an address that ends in %s is not tried again', async (code, meaning) => {
+    world.beforeRequest = () => {
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) });
+    };
+    await expect(world.sync()).rejects.toThrow(`no connection to ${world.gateway.publicUrl}: ${meaning} (${code})`);
+    expect(world.waits).toEqual([]);
+  });
+
   test('a state of another workspace is refused before anything is read', async () => {
     const other = '33333333-3333-4333-8333-333333333333';
     world.key = await world.gateway.issueKey({ workspaceIds: [WORKSPACE_A, other] });
@@ -189,6 +214,10 @@ describe('what comes to a consumer', () => {
     await world.sync();
     expect(world.waits[0]).toBe(7000);
     expect(world.waits.slice(1).length).toBeGreaterThan(0);
+    // Each wait is reported with its length and its reason.
+    expect(world.logLines).toHaveLength(world.waits.length);
+    expect(world.logLines[0]).toMatch(/^waiting 7 s: \/v2\/calls\?\S+: 500 \{.+\} \(Retry-After\)$/);
+    expect(world.logLines[1]).toMatch(/^waiting \d+ s: \/v2\/calls\?\S+: 429 \{.+\} \(Retry-After\)$/);
     expect(world.copy()).toEqual(world.original());
   });
 
@@ -206,12 +235,14 @@ describe('what comes to a consumer', () => {
   });
 });
 
-/** Standard output and standard error; of a run that fails too. */
+/** Standard output, standard error and exit status of a run, also of one that fails. */
 async function run(url: string, ...args: readonly string[]) {
   const env = { ...process.env, EVALGATE_URL: url, EVALGATE_KEY: world.key };
-  return promisify(execFile)(process.execPath, [EXAMPLE, ...args], { env }).catch((error: unknown) =>
-    failedSchema.parse(error),
-  );
+  try {
+    return { ...(await promisify(execFile)(process.execPath, [EXAMPLE, ...args], { env })), code: 0 };
+  } catch (error) {
+    return failedSchema.parse(error);
+  }
 }
 
 function refuse(response: ServerResponse): void {
@@ -240,11 +271,56 @@ describe('as a program', () => {
     // An address may end with a slash.
     const second = await run(`${publicUrl}/`, '--workspace', WORKSPACE_A, '--state', file, '--full');
     expect([second.stdout, second.stderr]).toEqual(['', 'all: 130 calls in 3 requests\n']);
-    expect((await run(publicUrl, '--state', file)).stderr).toBe(
-      'usage: EVALGATE_KEY=... node sync-calls.js --workspace UUID --state FILE [--full]\n',
+    // The key has one workspace, so it need not be named.
+    expect((await run(publicUrl, '--state', file, '--full')).stderr).toBe('all: 130 calls in 3 requests\n');
+    expect((await run(publicUrl)).stderr).toBe('--state FILE is missing; --help shows how to run this\n');
+    expect((await run(publicUrl, '--help')).stdout).toMatch(
+      /^usage: .+ --state FILE \[--workspace UUID\] \[--full\]\n/,
     );
+    const page = await listenOnLoopback(createServer((_, response) => response.end('<html>')));
+    const { stderr } = await run(page.url, '--state', file);
+    await page.close();
+    expect(stderr).toBe('/v2/key: 200 without JSON: is this the address of evalgate?\n');
     const elsewhere = await run(`${publicUrl}/elsewhere`, '--workspace', WORKSPACE_A, '--state', file);
     expect(elsewhere.stderr).toMatch(/^\/v2\/key was answered with 40\d/);
+  });
+
+  test.each([
+    ['is cut short', '{"workspaceId":', /JSON/],
+    ['is of something else', '{"calls":{}}', /it has no workspaceId, pages, lastRunMs, lastFullMs/],
+  ])('a state file that %s is named with the reason, and kept', async (_what, text, reason) => {
+    const file = join(folder, 'damaged.json');
+    await writeFile(file, text);
+    const { stdout, stderr, code } = await run(world.gateway.publicUrl, '--state', file);
+    expect([stdout, code]).toEqual(['', 1]);
+    expect(stderr.startsWith(`${file} is not a state of this program: `)).toBe(true);
+    expect(stderr).toMatch(reason);
+    expect(await readFile(file, 'utf8')).toBe(text);
+    expect(world.gateway.store.calls()).toBe(0);
+  });
+
+  test('a state that can be neither read nor written is found before a change is printed', async () => {
+    world.addMany(1, world.nowMs - MINUTE, MINUTE);
+    const unread = await run(world.gateway.publicUrl, '--state', folder);
+    expect([unread.stdout, unread.stderr]).toEqual(['', expect.stringMatching(`^${folder} can't be read: EISDIR`)]);
+    const file = join(folder, 'absent', 'calls.json');
+    const unwritten = await run(world.gateway.publicUrl, '--state', file);
+    expect([unwritten.stdout, unwritten.stderr]).toEqual([
+      '',
+      expect.stringMatching(`^${file} can't be written: ENOENT`),
+    ]);
+  });
+
+  test('an address where nothing listens ends it at once, with the cause in one sentence', async () => {
+    const closed = await listenOnLoopback(createServer());
+    await closed.close();
+    const file = join(folder, 'unreached.json');
+    const refused = await run(closed.url, '--state', file);
+    expect([refused.code, refused.stdout, refused.stderr]).toEqual([
+      1,
+      '',
+      `no connection to ${closed.url}: nothing listens there (ECONNREFUSED)\n`,
+    ]);
   });
 
   test('a run that fails half-way has reported what it read: the next one does not report it again', async () => {
@@ -283,7 +359,15 @@ describe('as a program', () => {
         if (answers.length === 0) answerSecond = null;
       };
       const third = await run(proxy.url, ...args);
-      expect([linesOf(third.stdout), third.stderr]).toEqual([30, 'all: 130 calls in 5 requests\n']);
+      expect([linesOf(third.stdout), third.stderr.split('\n')]).toEqual([
+        30,
+        [
+          expect.stringMatching(/^waiting 2 s: \/v2\/calls\?\S+: \S/),
+          `waiting 0 s: ${before}: 503 (Retry-After)`,
+          'all: 130 calls in 5 requests',
+          '',
+        ],
+      ]);
     } finally {
       await proxy.close();
     }

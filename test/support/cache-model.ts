@@ -267,8 +267,7 @@ export class CacheModel {
   async #read(read: Extract<Action, { do: 'read' }>): Promise<void> {
     const at = this.#world.gateways[read.gateway % this.#world.gateways.length] ?? this.#world.here;
     const isQuiet = this.#hold === null;
-    // Of a record that has moved, a copy that is left to its old readers is not told of.
-    const isForetold = isQuiet && this.#world.kind === 'memory' && this.#haveMoved.size === 0;
+    const isForetold = isQuiet && this.#world.kind === 'memory';
     const foretold = isForetold ? await this.#foretell(read, at) : null;
     const ms = this.#world.clock.nowMs();
     const sent: Sent = { tenant: read.tenant, of: read.of, step: this.#step, ms, floorMs: this.#heldSinceMs ?? ms };

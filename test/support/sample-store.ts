@@ -1,6 +1,6 @@
 /** A running sample store, as `evalgate sample-upstream` runs it, for tests that speak HTTP to it. */
 import { onTestFinished } from 'vitest';
-import { createSampleData, createSampleUpstream, type Faults, type SampleData } from '../../src/sample/index.ts';
+import { createSampleData, SampleUpstream, type Faults, type SampleData } from '../../src/sample/index.ts';
 
 const TOKEN = 'a-token';
 
@@ -26,7 +26,7 @@ export async function openSample({
   data = createSampleData({ seed: 1, evaluations: 40 }),
   ...options
 }: SampleOptions = {}): Promise<RunningSample> {
-  const upstream = createSampleUpstream({ data, token: TOKEN, ...options });
+  const upstream = new SampleUpstream({ data, token: TOKEN, ...options });
   const { url } = await upstream.listen(0);
   return {
     data,

@@ -64,7 +64,7 @@ const TABLES = ['evaluations', 'transcripts', 'scoredCards', 'dealInsights', 'sc
 
 export class StoreServer {
   readonly token = 'store-token-for-tests';
-  readonly #records = sample.createRecords();
+  readonly #records = new sample.StoreRecords();
   /** Raw records by id. Setting one directly stores a malformed record, or one under a foreign id. */
   readonly evaluations: sample.RecordTable = this.#records.evaluations;
   readonly transcripts: sample.RecordTable = this.#records.transcripts;
@@ -86,7 +86,7 @@ export class StoreServer {
   constructor(latencyMs: number) {
     const { token } = this;
     const intercept = (call: sample.SampleCall): Promise<boolean> => this.#intercept(call);
-    this.#upstream = sample.createSampleUpstream({
+    this.#upstream = new sample.SampleUpstream({
       data: { records: this.#records },
       token,
       latency: latencyMs,

@@ -33,7 +33,11 @@ export class SyncWorld {
   readonly changes: Change[] = [];
   /** Waits of the example, in milliseconds. */
   readonly waits: number[] = [];
+  /** The lines that the example logs: one per wait. */
+  readonly logLines: string[] = [];
   key = '';
+  /** The workspace that the example is asked for; undefined for the only one of the key. */
+  workspaceId: string | undefined = WORKSPACE_A;
   state: object;
   beforeRequest: (path: string) => void | Promise<void> = () => {};
   onWait: () => void = () => {};
@@ -92,10 +96,11 @@ export class SyncWorld {
     const done = await this.#example.syncCalls({
       url: this.gateway.publicUrl,
       key: this.key,
-      workspaceId: WORKSPACE_A,
+      workspaceId: this.workspaceId,
       state: this.state,
       isFull,
       emit: (change: unknown) => this.changes.push(changeSchema.parse(change)),
+      log: (line: string) => this.logLines.push(line),
       now: () => this.nowMs,
       sleep: async (ms: number) => {
         this.waits.push(ms);

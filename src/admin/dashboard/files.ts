@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { EndpointContext } from '../context.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoint, type Endpoint, type EndpointContext } from '../endpoint.ts';
 import { renderPage } from './page.ts';
 
 const compress = promisify(gzip);
@@ -88,5 +87,5 @@ function endpointOf(path: string, { name, type, bytes }: File): Endpoint {
       ctx.body = bytes;
     }
   };
-  return { method: 'GET', path, what: name, handle };
+  return endpoint('GET', path, name, handle);
 }

@@ -1,7 +1,7 @@
 /** The dashboard's document: what it loads, and the list of endpoints. Its scripts make everything else. */
 import type { Endpoint } from '../endpoint.ts';
 
-type Listed = Pick<Endpoint, 'method' | 'path' | 'what'>;
+type Listed = Pick<Endpoint, 'method' | 'path' | 'summary'>;
 
 export interface PageParts {
   /** Names of files below `/dashboard/`. They are loaded ahead, not one import after the other. */
@@ -49,9 +49,9 @@ ${endpoints.map(row).join('\n')}
 `;
 }
 
-function row({ method, path, what }: Listed): string {
+function row({ method, path, summary }: Listed): string {
   const template = path.replace(/:([A-Za-z]+)/g, '{$1}');
-  return `<tr><td>${method}</td><td><code>${escaped(template)}</code></td><td>${escaped(what)}</td></tr>`;
+  return `<tr><td>${method}</td><td><code>${escaped(template)}</code></td><td>${escaped(summary)}</td></tr>`;
 }
 
 const REFERENCES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };

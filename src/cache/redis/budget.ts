@@ -26,7 +26,7 @@ export interface RedisBudgetOptions {
 }
 
 export interface BudgetExcess {
-  /** `budget`: the entries exceed `cache.redisBytes`. `reserve`: a server has used what is left to keys and limits. */
+  /** `budget`: the entries exceed `cache.redis`. `reserve`: a server has used what is left to keys and limits. */
   readonly limit: 'budget' | 'reserve';
   readonly usedBytes: number;
   readonly maxBytes: number;

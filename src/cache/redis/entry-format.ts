@@ -12,15 +12,15 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../../domain/records.ts';
-import type { ResourceKind } from '../../upstream/resources.ts';
+import { RESOURCE_KINDS, type ResourceKind } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
 import { singleKey } from '../cache-key.ts';
 import { classOf, Entry, type StoredEntry, type Tagged } from '../entry.ts';
 import type { Tag } from '../tags.ts';
 import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 
-/** Goes up with every change that an older release could not read; the keys' own version does then, too. */
-const FORMAT = 2;
+/** Goes up with every change that an older release could not read, together with KEY_VERSION in cache-key.ts. */
+const ENTRY_VERSION = 2;
 const NO_BYTES = Buffer.alloc(0);
 
 /** There is something under the key that is no entry of it. It counts as nothing. */
@@ -60,9 +60,9 @@ const answerSchema = z.discriminatedUnion('kind', [
 ]);
 
 const metaSchema = z.object({
-  format: z.literal(FORMAT),
+  format: z.literal(ENTRY_VERSION),
   key: z.string(),
-  kind: z.enum(['list', 'evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric']),
+  kind: z.enum(RESOURCE_KINDS),
   filledAtMs: z.int(),
   fetchedAtMs: z.int(),
   tags: z.array(tagSchema).readonly(),
@@ -84,7 +84,15 @@ export async function encodeEntry(
   const { kind, entry, tags, position, fetchedAtMs } = stored;
   const { ttl, afterwards } = times.stateOf(classOf(kind, entry));
   const keepMs = Math.max(keptMs(ttl), keptMs(afterwards));
-  const about = { format: FORMAT, key, kind, filledAtMs: entry.filledAtMs, fetchedAtMs, tags, position } as const;
+  const about = {
+    format: ENTRY_VERSION,
+    key,
+    kind,
+    filledAtMs: entry.filledAtMs,
+    fetchedAtMs,
+    tags,
+    position,
+  } as const;
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
   if (entry.answer.kind === 'absent') return [write(entry.answer), NO_BYTES, keepMs];
   const { record, etag, bytes } = entry.answer;

@@ -1,63 +1,93 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
 import { Argument, type Command } from 'commander';
-import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/explain-endpoint.ts';
+import { z } from 'zod';
+import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
-import { answer, makeCommand, matching, repeated } from '../command.ts';
-import { CliError, EXIT_CODES } from '../errors.ts';
-import type { Terminal } from '../terminal.ts';
-import { explanationSchema, explanationText } from './explanation.ts';
+import { callAndPrint, withAdminOption } from '../admin-client.ts';
+import { CliError, EXIT_CODES, makeCommand, matching, repeated } from '../command.ts';
+import { bytesText, columns, durationText, printable } from '../format.ts';
 
-interface ExplainOptions {
-  readonly keyId?: string;
-  readonly workspace?: readonly string[];
-}
+const entrySchema = z.looseObject({
+  state: z.string(),
+  answer: z.enum(['found', 'absent']),
+  visible: z.boolean().nullable(),
+  ageMs: z.number(),
+  freshUntil: z.string().nullable(),
+  staleUntil: z.string().nullable(),
+  errorUntil: z.string().nullable(),
+  jitterMs: z.number(),
+  softPurged: z.boolean(),
+  tags: z.array(z.string()),
+  bytes: z.number(),
+});
+const explanationSchema = z.looseObject({
+  path: z.string(),
+  route: z.string(),
+  key: z.string(),
+  class: z.string(),
+  workspaces: z.array(z.string()).nullable(),
+  next: z.looseObject({ text: z.string() }),
+  memory: entrySchema.nullable(),
+  redis: z.looseObject({ state: z.string(), entry: entrySchema.nullable() }),
+  flight: z.looseObject({ since: z.string().nullable(), leaseLeftMs: z.number().nullable(), justFailed: z.boolean() }),
+  lastMiss: z.looseObject({ reason: z.string(), at: z.string() }).nullable(),
+  times: z.looseObject({
+    fresh: z.string(),
+    stale: z.string(),
+    error: z.string(),
+    source: z.looseObject({ fresh: z.string(), stale: z.string(), error: z.string() }),
+    setBy: z.string().nullable(),
+  }),
+  maintenance: z.looseObject({ until: z.string(), by: z.string() }).nullable(),
+});
 
-export function explainCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'explain',
-      summary: 'show which cached entry answers a path of the API, and what the next read of it would do',
-      details: [
-        'What /v2/calls shows depends on who asks: name a key of the registry, or the workspaces of a key.',
-        'What is in memory, what is under way and why the last read missed is what one gateway process knows.',
-      ].join('\n'),
-      examples: [
-        'evalgate cache explain /v2/calls/ev_1/transcript?page=3',
-        'evalgate cache explain "/v2/calls?page=2&pageSize=20" --key-id key_1',
-        'evalgate cache explain /v2/calls --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json',
-      ],
-    },
-    terminal,
+type Explanation = z.output<typeof explanationSchema>;
+type Entry = z.output<typeof entrySchema>;
+
+export function explainCommand(): Command {
+  const command = makeCommand({
+    name: 'explain',
+    summary: 'show which cached entry answers a path of the API, and what the next read of it would do',
+    details: [
+      'The result of /v2/calls depends on the reader: name a key of the registry, or the workspaces of a key.',
+      'Memory, calls under way and the last miss are those of one gateway process.',
+    ].join('\n'),
+    examples: [
+      'evalgate cache explain /v2/calls/ev_1/transcript?page=3',
+      'evalgate cache explain "/v2/calls?page=2&pageSize=20" --key-id key_1',
+      'evalgate cache explain /v2/calls --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
+    ],
+  });
+  const pathArgument = new Argument('<path>', 'the path with its query, as a client of the API sends it').argParser(
+    matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"'),
   );
-  return withAdminOption(command, terminal)
-    .addArgument(
-      new Argument('<path>', 'the path with its query, as a client of the API sends it').argParser(
-        matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"'),
-      ),
-    )
+  return withAdminOption(command)
+    .addArgument(pathArgument)
     .option('--key-id <id>', 'explain what this key of the registry sees')
     .option(
       '--workspace <uuid...>',
       'explain what a key of these workspaces sees; repeat it for more',
       repeated(matching(UUID_PATTERN, 'a UUID')),
     )
-    .action(async (path: string) => {
-      const options = command.opts<ExplainOptions>();
-      if (options.keyId !== undefined && options.workspace !== undefined) {
+    .action(async (apiPath: string) => {
+      const { keyId, workspace = [] } = command.opts<{ keyId?: string; workspace?: readonly string[] }>();
+      if (keyId !== undefined && workspace.length > 0) {
         throw new CliError('Give --key-id or --workspace, not both.', EXIT_CODES.usage);
       }
-      const request = { method: 'GET', path: addressOf(path, options) } as const;
-      const client = adminClientOf(command, terminal);
-      const document = await client.call({ ...request, answer: explanationSchema }).catch((error: unknown) => {
-        throw inOwnWords(error);
-      });
-      answer(terminal, command, { document, text: explanationText(document) });
+      const query = new URLSearchParams({ path: apiPath });
+      if (keyId !== undefined) query.append('keyId', keyId);
+      for (const id of workspace) query.append('workspace', id);
+      const path = `/api/cache/explain?${query.toString()}`;
+      await callAndPrint(command, { method: 'GET', path, answer: explanationSchema }, explanationText).catch(
+        (error: unknown) => {
+          throw withOptionNames(error);
+        },
+      );
     });
 }
 
-/** The listener's refusals name its query parameters; here there are options. */
-function inOwnWords(error: unknown): unknown {
+/** The listener's refusals name its query parameters; the command line has options. */
+function withOptionNames(error: unknown): unknown {
   if (!(error instanceof CliError)) return error;
   if (error.message.startsWith(VIEWER_NEEDED)) {
     return new CliError(
@@ -72,9 +102,66 @@ function inOwnWords(error: unknown): unknown {
   return error;
 }
 
-function addressOf(path: string, { keyId, workspace = [] }: ExplainOptions): string {
-  const query = new URLSearchParams({ path });
-  if (keyId !== undefined) query.append('keyId', keyId);
-  for (const id of workspace) query.append('workspace', id);
-  return `/api/cache/explain?${query.toString()}`;
+function explanationText(explanation: Explanation): string {
+  const { path, route, key, memory, redis, lastMiss, maintenance, next } = explanation;
+  const facts = [
+    ['Path', path],
+    ['Route', route],
+    ['Key', key],
+    ['Times', ttlText(explanation)],
+    ['Last miss here', lastMiss === null ? 'none that is remembered' : `${lastMiss.reason}, at ${lastMiss.at}`],
+    ['Under way', fetchText(explanation)],
+  ];
+  if (maintenance !== null) {
+    facts.push(['Maintenance', `the store is asked nothing until ${maintenance.until}, said by ${maintenance.by}`]);
+  }
+  const copies = columns([
+    ['TIER', 'STATE', 'ANSWER', 'AGE', 'FRESH UNTIL', 'STALE UNTIL', 'ON ERROR UNTIL', 'BYTES'],
+    ['memory', ...(memory === null ? ['nothing held'] : entryCells(memory))],
+    ['redis', ...(redis.entry === null ? [REDIS_STATES[redis.state] ?? redis.state] : entryCells(redis.entry))],
+  ]);
+  const entry = memory ?? redis.entry;
+  return [printable(next.text), columns(facts), copies, ...(entry === null ? [] : [entryNotes(entry)])].join('\n\n');
+}
+
+const REDIS_STATES: Readonly<Record<string, string>> = {
+  alone: 'not used',
+  unreachable: 'does not answer',
+  unreadable: 'something that is no entry',
+  asked: 'nothing held',
+};
+
+function ttlText({ class: cacheClass, times }: Explanation): string {
+  const each = (['fresh', 'stale', 'error'] as const).map((name) => {
+    const source = times.source[name];
+    return `${name} ${times[name]}${source === 'default' ? '' : ` (${source})`}`;
+  });
+  return `class ${cacheClass}: ${each.join(', ')}${times.setBy === null ? '' : `, set by ${times.setBy}`}`;
+}
+
+function fetchText({ flight: { since, leaseLeftMs, justFailed } }: Explanation): string {
+  if (since !== null) return `a call to the store since ${since}`;
+  if (leaseLeftMs !== null) return 'a call to the store by another process';
+  return justFailed ? 'nothing; the last call has just failed' : 'nothing';
+}
+
+function entryCells(entry: Entry): string[] {
+  const state = entry.softPurged ? `${entry.state}, softly purged` : entry.state;
+  return [
+    entry.visible === false ? `${state}, of another workspace` : state,
+    entry.answer,
+    durationText(entry.ageMs),
+    entry.freshUntil ?? '-',
+    entry.staleUntil ?? '-',
+    entry.errorUntil ?? '-',
+    bytesText(entry.bytes),
+  ];
+}
+
+function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: Entry): string {
+  const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a refresh behind';
+  return [
+    `The first read after FRESH UNTIL ${refreshes}; jitter makes that ${durationText(jitterMs)} earlier.`,
+    `Tags: ${printable(tags.join(' '))}`,
+  ].join('\n');
 }

@@ -1,17 +1,14 @@
-/** `evalgate cache stats`: what the cache holds and what it has done. */
+/** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
-import { answer, makeCommand } from '../command.ts';
-import { columns } from '../table.ts';
-import type { Terminal } from '../terminal.ts';
-import { bytesText, entriesText, shortDuration } from './view.ts';
+import { callAndPrint, withAdminOption } from '../admin-client.ts';
+import { integerBetween, makeCommand } from '../command.ts';
+import { bytesText, columns, durationText, entriesText, percentText, printable } from '../format.ts';
 
 const count = z.number();
-const usageSchema = z.looseObject({ entries: count, bytes: count });
-/** Null where nothing was read. */
+/** Null if nothing was read. */
 const percentilesSchema = z.looseObject({ p50: count, p90: count, p99: count }).nullable();
-const rowSchema = z.looseObject({
+const classSchema = z.looseObject({
   class: z.string(),
   reads: count,
   outcomes: z.looseObject({
@@ -26,94 +23,70 @@ const rowSchema = z.looseObject({
   storeCalls: count,
   ageMs: percentilesSchema,
   latencyMs: percentilesSchema,
-  memory: usageSchema,
+  memory: z.looseObject({ entries: count, bytes: count }),
 });
 const statsSchema = z.looseObject({
   since: z.string(),
   memory: z.looseObject({ entries: count, bytes: count, maxBytes: count }),
-  classes: z.array(rowSchema),
+  classes: z.array(classSchema),
 });
 
 type Stats = z.output<typeof statsSchema>;
-type Row = z.output<typeof rowSchema>;
+type ClassStats = z.output<typeof classSchema>;
 
-export function cacheStatsCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'stats',
-      summary: 'show what the cache holds and what it has done since the gateway began',
-      details: [
-        'HIT RATIO is 1 less the calls to the store for each read. A read that failed counts like a call.',
-        "Misses are all reads that the cache could not answer at once; some of them waited for another's call, or got an older copy because the store failed.",
-      ].join('\n'),
-      examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
-    },
-    terminal,
-  );
-  return withAdminOption(command, terminal).action(async () => {
-    const client = adminClientOf(command, terminal);
-    const stats = await client.call({ method: 'GET', path: '/api/cache', answer: statsSchema });
-    answer(terminal, command, { document: stats, text: statsText(stats) });
+export function statsCommand(): Command {
+  const command = makeCommand({
+    name: 'stats',
+    summary: 'show what the cache holds and what it has done since the gateway began',
+    details: [
+      'HIT RATIO is 1 less the calls to the store for each read. A read that failed counts like a call.',
+      "Misses are all reads that the cache could not answer at once; some of them waited for another's call, or got an older copy because the store failed.",
+    ].join('\n'),
+    examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
   });
+  return withAdminOption(command).action(() =>
+    callAndPrint(command, { method: 'GET', path: '/api/cache', answer: statsSchema }, statsText),
+  );
 }
 
 function statsText({ since, memory, classes }: Stats): string {
   const held = `${entriesText(memory.entries)}, ${bytesText(memory.bytes)} of ${bytesText(memory.maxBytes)}`;
   return [
     `Since ${since}. In memory: ${held}.`,
-    `Reads by how they were answered\n${columns([READ_HEADING, ...classes.map(readCells)])}`,
+    `Reads by how they were answered\n${readTable(classes)}`,
     `Misses by why\n${missTable(classes)}`,
-    `Age when served, and time of a read: half, nine in ten and all but one in a hundred are within it\n${spreadTable(classes)}`,
+    `Age when served, and time of a read: half, nine in ten and all but one in a hundred are within it\n${percentileTable(classes)}`,
   ].join('\n\n');
 }
 
-const READ_HEADING = [
-  'CLASS',
-  'READS',
-  'HIT',
-  'STALE',
-  'ON ERROR',
-  'COLLAPSED',
-  'MISS',
-  'FAILED',
-  'STORE CALLS',
-  'HIT RATIO',
-  'ENTRIES',
-  'BYTES',
-];
-
-function readCells({ class: cacheClass, reads, outcomes, storeCalls, memory }: Row): string[] {
-  const counts = [
-    reads,
-    outcomes.hit,
-    outcomes['stale-while-revalidate'],
-    outcomes['stale-if-error'],
-    outcomes.collapsed,
-    outcomes.miss,
-    outcomes.failed,
-    storeCalls,
-  ];
-  return [
-    cacheClass,
-    ...counts.map(String),
-    hitRatio(reads, storeCalls, outcomes),
-    String(memory.entries),
-    bytesText(memory.bytes),
-  ];
+function readTable(classes: readonly ClassStats[]): string {
+  const outcomes = ['HIT', 'STALE', 'ON ERROR', 'COLLAPSED', 'MISS', 'FAILED'];
+  return columns([
+    ['CLASS', 'READS', ...outcomes, 'STORE CALLS', 'HIT RATIO', 'ENTRIES', 'BYTES'],
+    ...classes.map(({ class: cacheClass, reads, outcomes: of, storeCalls, memory }) => [
+      cacheClass,
+      ...[reads, of.hit, of['stale-while-revalidate'], of['stale-if-error'], of.collapsed, of.miss, of.failed].map(
+        String,
+      ),
+      String(storeCalls),
+      hitRatio(reads, storeCalls, of),
+      String(memory.entries),
+      bytesText(memory.bytes),
+    ]),
+  ]);
 }
 
 /**
- * A read that failed is no hit, although it may have cost the store nothing. More calls than reads are possible: a read
- * that a purge overtakes asks again.
+ * A failed read is no hit, although it may have cost the store nothing. More calls than reads are possible: a read that
+ * a purge overtakes fetches again.
  */
-function hitRatio(reads: number, storeCalls: number, { miss, failed }: Row['outcomes']): string {
+function hitRatio(reads: number, storeCalls: number, { miss, failed }: ClassStats['outcomes']): string {
   if (reads === 0) return '-';
-  const missed = Math.min(reads, Math.max(storeCalls, miss + failed));
-  return `${((1 - missed / reads) * 100).toFixed(1)} %`;
+  return percentText(1 - Math.min(reads, Math.max(storeCalls, miss + failed)) / reads);
 }
 
-/** A column a reason, as the listener has them. */
-function missTable(classes: readonly Row[]): string {
+/** One column per reason that the listener knows. */
+function missTable(classes: readonly ClassStats[]): string {
   const reasons = [...new Set(classes.flatMap(({ misses }) => Object.keys(misses)))];
   return columns([
     ['CLASS', ...reasons.map((reason) => reason.toUpperCase())],
@@ -124,20 +97,89 @@ function missTable(classes: readonly Row[]): string {
   ]);
 }
 
-const SPREAD_HEADING = ['CLASS', 'AGE P50', 'AGE P90', 'AGE P99', 'TIME P50', 'TIME P90', 'TIME P99'];
-
-function spreadTable(classes: readonly Row[]): string {
+function percentileTable(classes: readonly ClassStats[]): string {
+  const cells = (percentiles: ClassStats['ageMs']): string[] =>
+    percentiles === null ? ['-', '-', '-'] : [percentiles.p50, percentiles.p90, percentiles.p99].map(durationText);
   return columns([
-    SPREAD_HEADING,
-    ...classes.map(({ class: cacheClass, ageMs, latencyMs }) => [
-      cacheClass,
-      ...spreadCells(ageMs),
-      ...spreadCells(latencyMs),
-    ]),
+    ['CLASS', 'AGE P50', 'AGE P90', 'AGE P99', 'TIME P50', 'TIME P90', 'TIME P99'],
+    ...classes.map(({ class: cacheClass, ageMs, latencyMs }) => [cacheClass, ...cells(ageMs), ...cells(latencyMs)]),
   ]);
 }
 
-function spreadCells(percentiles: Row['ageMs']): string[] {
-  if (percentiles === null) return ['-', '-', '-'];
-  return [percentiles.p50, percentiles.p90, percentiles.p99].map(shortDuration);
+const load = { storeCalls: count, storeMs: count };
+const topSchema = z.looseObject({
+  since: z.string(),
+  keys: z.array(z.looseObject({ key: z.string(), class: z.string(), ...load })),
+  routes: z.array(z.looseObject({ route: z.string().nullable(), ...load })),
+});
+
+export function topCommand(): Command {
+  const command = makeCommand({
+    name: 'top',
+    summary: 'show the keys and routes for which the store had to work most',
+    details: [
+      'It covers one gateway process and the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
+      'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
+      'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
+    ].join(' '),
+    examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
+  });
+  return withAdminOption(command)
+    .option('--limit <number>', 'how many keys, and how many routes', integerBetween(1, 100), 20)
+    .action(() => {
+      const path = `/api/cache/top?limit=${command.opts<{ limit: number }>().limit}`;
+      return callAndPrint(command, { method: 'GET', path, answer: topSchema }, topText);
+    });
+}
+
+function topText({ since, keys, routes }: z.output<typeof topSchema>): string {
+  const heading = `Calls to the store since ${printable(since)}.`;
+  if (keys.length === 0) return `${heading} There were none.`;
+  const routeRows = routes.map(({ route, storeCalls, storeMs }) => [
+    route ?? '(no request)',
+    String(storeCalls),
+    String(storeMs),
+  ]);
+  const keyRows = keys.map((row) => [row.key, row.class, String(row.storeCalls), String(row.storeMs)]);
+  return [
+    heading,
+    columns([['ROUTE', 'STORE CALLS', 'STORE MS'], ...routeRows]),
+    columns([['KEY', 'CLASS', 'STORE CALLS', 'STORE MS'], ...keyRows]),
+  ].join('\n\n');
+}
+
+const instanceSchema = z.looseObject({
+  id: z.string(),
+  host: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  startedAt: z.string(),
+  status: z.string(),
+  self: z.boolean(),
+});
+
+export function fleetCommand(): Command {
+  const command = makeCommand({
+    name: 'fleet',
+    summary: 'list the gateway processes that serve together',
+    details: 'They share a Redis. A process that was killed is listed for ten seconds more.',
+    examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
+  });
+  const answer = z.looseObject({ members: z.array(instanceSchema) });
+  return withAdminOption(command).action(() =>
+    callAndPrint(command, { method: 'GET', path: '/api/fleet', answer }, ({ members }) =>
+      columns([
+        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'ID', ''],
+        ...members.map(({ id, host, pid, version, startedAt, status, self }) => [
+          host,
+          String(pid),
+          version,
+          status,
+          startedAt,
+          id,
+          self ? 'asked' : '',
+        ]),
+      ]),
+    ),
+  );
 }

@@ -1,9 +1,14 @@
-/** `doctor --admin URL`: a running gateway by its own word, and where this shell's variables say something else. */
+/** Checks of a running gateway: whether one listens, its own configuration and readiness, and how this shell differs. */
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
-import { type AdminClient, reasonOf } from '../admin-client.ts';
+import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin, reasonOf } from '../admin-client.ts';
+import { CliError } from '../command.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
+
+/** For the two endpoints that need no token. */
+const TIMEOUT_MS = 5000;
 
 const valueSchema = z.object({ value: z.unknown(), origin: z.string(), from: z.string().nullable() });
 type EffectiveValue = z.output<typeof valueSchema>;
@@ -14,75 +19,104 @@ const readinessSchema = z.object({
   dependencies: z.array(z.object({ name: z.string(), status: z.string(), since: z.string(), detail: z.string() })),
 });
 
-/**
- * One check of the configuration and one per dependency. `shell` is what the variables of this shell would make; null if
- * they are faulty. Rejects with a CliError if the gateway lets us not look.
- */
-export async function checkGateway(
-  base: string,
-  client: AdminClient,
-  shell: LoadedConfig | null,
-): Promise<readonly Check[]> {
-  const config = await client.call({ method: 'GET', path: '/api/config', answer: configSchema });
-  return [...compare(config, shell), ...(await checkReadiness(base))];
+/** Whether a gateway runs and accepts the token. None is no fault: the doctor is also run before the first start. */
+export async function checkAdmin(command: Command): Promise<Check> {
+  const { base } = adminAddress(command);
+  if (!(await isListening(base))) return skipped('admin', `no gateway runs: nothing answers at ${base}`);
+  try {
+    const answer = z.object({ keys: z.array(z.unknown()), nextCursor: z.string().nullish() });
+    const { keys, nextCursor } = await callAdmin(command, { method: 'GET', path: '/api/keys?limit=1000', answer });
+    const more = typeof nextCursor === 'string' ? ' and more' : '';
+    return ok('admin', `a gateway runs at ${base} and knows ${keys.length}${more} keys`);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    if (!(error instanceof AdminCallError)) return fail('admin', error.message, null);
+    return fail('admin', error.finding, error.advice ?? adviceFor(error.status));
+  }
 }
 
-function compare({ file, settings }: z.output<typeof configSchema>, shell: LoadedConfig | null): readonly Check[] {
+/** The advice if the error has none. The public listener of a gateway answers with 404. */
+function adviceFor(status: number | null): string | null {
+  if (status !== null && status >= 500) return 'See /readyz there, and the redis lines above.';
+  return status === 404 ? ADDRESS_ADVICE : null;
+}
+
+async function isListening(base: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${base}/livez`, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
+    await response.body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * One check of the configuration and one per dependency. `shell` is the configuration that this shell's variables make;
+ * null if it is invalid. Rejects with CliError if the listener refuses.
+ */
+export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
+  const config = await callAdmin(command, { method: 'GET', path: '/api/config', answer: configSchema });
+  return [...compareConfigs(config, shell), ...(await checkReadiness(adminAddress(command).base))];
+}
+
+function compareConfigs(
+  { file, settings }: z.output<typeof configSchema>,
+  shell: LoadedConfig | null,
+): readonly Check[] {
   const theirs = flattened(settings);
-  const message = `the gateway's own: ${file}; values other than defaults: ${count(theirs, 'file')} from the file, ${count(theirs, 'environment')} from the environment`;
-  if (shell === null) return [ok('config', message), skipped('config', "this shell's variables are faulty")];
-  const ours = flattened(redactedConfig(shell).settings);
+  const count = (origin: string): number => [...theirs.values()].filter((value) => value.origin === origin).length;
+  const message = `the gateway's own: ${file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
   const checks = [ok('config', message)];
-  const hidden: string[] = [];
+  if (shell === null) return [...checks, skipped('config', "this shell's variables are faulty")];
+  const ours = flattened(redactedConfig(shell).settings);
+  const secrets: string[] = [];
   for (const { setting, origin } of shell.resolved) {
     const [our, their] = [ours.get(setting.id), theirs.get(setting.id)];
     if (origin !== 'environment' || setting.env === null || our === undefined) continue;
-    if (setting.secret) hidden.push(setting.env);
-    else if (JSON.stringify(our.value) !== JSON.stringify(their?.value))
-      checks.push(difference(setting.env, our, their));
+    if (setting.secret) {
+      secrets.push(setting.env);
+    } else if (JSON.stringify(our.value) !== JSON.stringify(their?.value)) {
+      const theirValue = their === undefined ? 'no such setting' : JSON.stringify(their.value);
+      checks.push(
+        warn(
+          'config',
+          `${setting.env} is ${JSON.stringify(our.value)} in this shell; the gateway runs with ${theirValue}`,
+          'If this shell has it right, restart the gateway with it.',
+        ),
+      );
+    }
   }
-  if (hidden.length > 0) checks.push(skipped('config', `not compared, since they are secrets: ${hidden.join(', ')}`));
+  if (secrets.length > 0) checks.push(skipped('config', `not compared, since they are secrets: ${secrets.join(', ')}`));
   return checks;
 }
 
-function difference(variable: string, ours: EffectiveValue, theirs: EffectiveValue | undefined): Check {
-  const theirValue = theirs === undefined ? 'no such setting' : JSON.stringify(theirs.value);
-  return warn(
-    'config',
-    `${variable} is ${JSON.stringify(ours.value)} in this shell; the gateway runs with ${theirValue}`,
-    'If this shell has it right, restart the gateway with it.',
-  );
+/** The values of a tree of sections by setting, such as `upstream.timeout`. */
+function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<string, EffectiveValue> {
+  const parsed = valueSchema.safeParse(tree);
+  if (parsed.success) return new Map([[path.join('.'), parsed.data]]);
+  const sections = z.record(z.string(), z.unknown()).parse(tree);
+  return new Map(Object.entries(sections).flatMap(([name, inner]) => [...flattened(inner, [...path, name])]));
 }
 
-/** `/readyz` is asked without the client, because a gateway that is not ready says why with status 503. */
+/** Reads `/readyz` without the client, because a gateway that is not ready answers with status 503. */
 async function checkReadiness(base: string): Promise<readonly Check[]> {
   let text: string;
   try {
-    const response = await fetch(`${base}/readyz`, { redirect: 'manual', signal: AbortSignal.timeout(5000) });
+    const response = await fetch(`${base}/readyz`, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
     text = await response.text();
   } catch (error) {
     return [fail('ready', `/readyz gives no answer: ${reasonOf(error)}`, null)];
   }
   const { status, dependencies } = readinessSchema.parse(JSON.parse(text));
-  const isReady = status === 'ready';
   return [
-    isReady ? ok('ready', 'the gateway is ready') : fail('ready', `the gateway is ${status}`, 'See its log.'),
+    status === 'ready'
+      ? ok('ready', 'the gateway is ready')
+      : fail('ready', `the gateway is ${status}`, 'See its log.'),
     ...dependencies.map(({ name, status: found, since, detail }) => {
       if (found === 'ok') return ok(name, detail);
       if (found === 'unknown') return skipped(name, detail);
       return warn(name, `${detail} (since ${since})`, 'See the runbook for this dependency, docs/runbook.md.');
     }),
   ];
-}
-
-function count(values: ReadonlyMap<string, EffectiveValue>, origin: string): number {
-  return [...values.values()].filter((one) => one.origin === origin).length;
-}
-
-/** The settings of a tree of sections by id, such as `upstream.timeout`. */
-function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<string, EffectiveValue> {
-  const parsed = valueSchema.safeParse(tree);
-  if (parsed.success) return new Map([[path.join('.'), parsed.data]]);
-  const sections = z.record(z.string(), z.unknown()).parse(tree);
-  return new Map(Object.entries(sections).flatMap(([name, inner]) => [...flattened(inner, [...path, name])]));
 }

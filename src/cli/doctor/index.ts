@@ -1,67 +1,79 @@
-/** `evalgate doctor`: looks at everything that a gateway needs and says what to do about what is wrong. */
+/** `evalgate doctor`: checks everything that a gateway needs and says what to do about each fault. */
 import type { Command } from 'commander';
-import type { Config } from '../../config/config.ts';
+import { MIN_TOKEN_LENGTH } from '../../config/cross-checks.ts';
+import { ConfigError } from '../../config/errors.ts';
+import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
-import { answer, makeCommand, matching } from '../command.ts';
-import { EXIT_CODES } from '../errors.ts';
-import type { Terminal } from '../terminal.ts';
-import { checkAdmin } from './admin.ts';
-import type { Check } from './check.ts';
-import { checkConfig } from './config.ts';
-import { checkGateway } from './gateway.ts';
+import { adminAddress, withAdminOption } from '../admin-client.ts';
+import { EXIT_CODES, makeCommand, matching, print } from '../command.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+import { checkAdmin, checkGateway } from './gateway.ts';
 import { checkRedis } from './redis.ts';
 import { checkUpstream } from './upstream.ts';
 
-interface DoctorOptions {
-  readonly admin: string;
-  readonly workspace?: string;
-}
-
-export function doctorCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'doctor',
-      summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
-      details:
-        'It only reads, but for one name of its own that it writes in Redis and deletes again.\n' +
-        "With --admin it looks at that gateway: its own configuration and readiness, and what this shell's variables say differently.\n" +
-        'The exit status is 1 where something is wrong.',
-      examples: [
-        'evalgate doctor',
-        'evalgate doctor --admin http://gateway-1:8081',
-        'evalgate doctor --workspace 0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11 --json',
-      ],
-    },
-    terminal,
-  ).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
-  return withAdminOption(command, terminal).action(async () => {
-    const { admin, workspace } = command.opts<DoctorOptions>();
-    const local = checkConfig(terminal.env);
-    const gateway = await checkAdmin(admin, terminal.env);
-    const isNamed = command.getOptionValueSource('admin') === 'cli';
-    const checks: Check[] = [gateway];
-    if (!isNamed || gateway.status === 'skipped') {
-      if (local.loaded !== null) checks.unshift(...(await checkServices(local.loaded.config, workspace ?? null)));
-      checks.unshift(...local.checks);
-    } else if (gateway.status === 'ok') {
-      checks.unshift(...(await checkGateway(admin, adminClientOf(command, terminal), local.loaded)));
-    }
+export function doctorCommand(): Command {
+  const command = makeCommand({
+    name: 'doctor',
+    summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
+    details:
+      'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
+      "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
+      'The exit status is 1 if something is wrong.',
+    examples: [
+      'evalgate doctor',
+      'evalgate doctor --admin http://gateway-1:8081',
+      'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
+    ],
+  }).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
+  return withAdminOption(command).action(async () => {
+    const checks = await examine(command);
     const isWell = checks.every(({ status }) => status !== 'fail');
-    answer(terminal, command, { document: { ok: isWell, checks }, text: checks.map(checkText).join('\n') });
+    print(command, { ok: isWell, checks }, checks.map(checkText).join('\n'));
     process.exitCode = isWell ? EXIT_CODES.ok : EXIT_CODES.failed;
   });
 }
 
-async function checkServices(config: Config, workspaceId: string | null): Promise<readonly Check[]> {
-  const [redis, upstream] = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspaceId)]);
-  return [...redis, ...upstream];
+/** A gateway that `--admin` names and that runs is examined itself, in place of what this shell's variables lead to. */
+async function examine(command: Command): Promise<readonly Check[]> {
+  const local = checkConfig();
+  const gateway = await checkAdmin(command);
+  if (adminAddress(command).isGiven && gateway.status !== 'skipped') {
+    return gateway.status === 'ok' ? [...(await checkGateway(command, local.loaded)), gateway] : [gateway];
+  }
+  if (local.loaded === null) return [...local.checks, gateway];
+  const { config } = local.loaded;
+  const { workspace = null } = command.opts<{ workspace?: string }>();
+  const services = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspace)]);
+  return [...local.checks, ...services.flat(), gateway];
+}
+
+/** The configuration of this shell's variables; null if it is invalid. */
+function checkConfig(): { readonly loaded: LoadedConfig | null; readonly checks: readonly Check[] } {
+  try {
+    const loaded = loadConfig({ env: process.env });
+    const count = (origin: string): number => loaded.resolved.filter((entry) => entry.origin === origin).length;
+    const message = `${loaded.file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
+    // Weak tokens have a check of their own, which also covers a listener that only this machine reaches.
+    const warnings = loaded.warnings
+      .filter((warning) => !warning.startsWith('ADMIN_TOKEN: '))
+      .map((warning) => warn('config', warning, 'Change it, unless it is meant.'));
+    return { loaded, checks: [ok('config', message), ...warnings, ...checkTokens(loaded)] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const advice = 'Put right what is listed; docs/configuration.md lists all settings.';
+    return { loaded: null, checks: [fail('config', error.message, advice)] };
+  }
+}
+
+function checkTokens({ config }: LoadedConfig): readonly Check[] {
+  const weak = config.admin.tokens.filter(({ token }) => token.length < MIN_TOKEN_LENGTH).map(({ name }) => name);
+  if (weak.length === 0) return [];
+  const message = `admin tokens of fewer than ${MIN_TOKEN_LENGTH} characters can be guessed: ${weak.join(', ')}`;
+  return [warn('config', message, 'Make new ones: openssl rand -base64 24')];
 }
 
 function checkText({ name, status, message, advice }: Check): string {
-  const lines = message.split('\n').concat(advice === null ? [] : [`What to do: ${advice}`]);
-  const [first = '', ...others] = lines;
-  return [`${status.padEnd(8)}${name.padEnd(10)}${first}`, ...others.map((line) => `${' '.repeat(18)}${line}`)].join(
-    '\n',
-  );
+  const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
+  const indent = ' '.repeat(18);
+  return [`${status.padEnd(8)}${name.padEnd(10)}${first}`, ...others.map((line) => indent + line)].join('\n');
 }

@@ -1,46 +1,30 @@
-/** Asks a Redis all that the doctor wants to know, and tries what a gateway does there. */
+/** Reads everything about a Redis that the doctor checks, and tries the commands that a gateway needs. */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
-import type { RedisSettings } from '../../redis/settings.ts';
-import { readRedisSettings } from '../../redis/settings.ts';
+import { readRedisSettings, type RedisSettings } from '../../redis/settings.ts';
 import type { RedisLink, RedisServer } from '../../redis/connection.ts';
-import { redisReason } from '../redis.ts';
-
-export interface ClockReading {
-  /** Unix milliseconds: by its clock, and by ours before it was asked and after it answered. */
-  readonly theirsMs: number;
-  readonly sentAtMs: number;
-  readonly answeredAtMs: number;
-}
-
-/** What one server told. */
-export interface ServerLook {
-  /** Host and port. */
-  readonly name: string;
-  /** Null where it does not tell. */
-  readonly settings: RedisSettings | null;
-}
+import { redisReason, within } from '../redis.ts';
+import { type ClockReading, readClock } from './check.ts';
 
 export interface RedisLook {
   readonly kind: RedisLink['kind'];
-  /** Median of the pings; of a Cluster that of its slowest primary. */
+  /** The median of the pings; the slowest primary's in a Cluster. */
   readonly latencyMs: number;
-  /** The one Redis, or each primary of a Cluster. */
-  readonly servers: readonly ServerLook[];
-  /** Of the one that is furthest off; null where none tells. */
+  /** The one Redis, or each primary of a Cluster: host and port, and its settings if it permits INFO. */
+  readonly servers: readonly { readonly name: string; readonly settings: RedisSettings | null }[];
+  /** The clock that is furthest off; null if no server permits TIME. */
   readonly clock: ClockReading | null;
-  /** Why a gateway could not work there; null where it could. */
+  /** Why a gateway could not work there, in Redis's words; null if it could. */
   readonly refusal: string | null;
 }
 
 export const PINGS = 11;
-/** The name is gone by itself should this process end between writing and deleting it. */
+/** Redis deletes the name if this process ends between writing and deleting it. */
 const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
-/** KEYS: a name of our own. ARGV: a channel, and how long the name lives at most. What a gateway's scripts do, in little. */
+/** The commands of a gateway's scripts. KEYS: a name of our own. ARGV: a channel, and the longest life of the name. */
 const TRIAL = defineScript(
   'tryOut',
   `
@@ -61,33 +45,28 @@ return 1
 `,
 );
 
-/** `link` is up. Rejects where Redis stops answering. */
+/** `link` is up. Rejects if Redis stops answering. */
 export async function lookAtRedis(link: RedisLink): Promise<RedisLook> {
   const servers = link.servers();
-  // One after the other, so that they don't wait for each other.
+  // One after the other, so that no ping waits for another server's.
   const latenciesMs: number[] = [];
   for (const server of servers) latenciesMs.push(await medianPingMs(server));
   return {
     kind: link.kind,
     latencyMs: Math.max(...latenciesMs),
-    servers: await Promise.all(servers.map(lookAtServer)),
-    clock: furthestOff(await Promise.all(servers.map((server) => readClock(server).catch(() => null)))),
-    // Last, since a refused write may cost the connection.
+    servers: await Promise.all(
+      servers.map(async (server) => ({
+        name: server.name,
+        settings: await readRedisSettings(server).catch(() => null),
+      })),
+    ),
+    clock: furthestOff(await Promise.all(servers.map((server) => readServerClock(server).catch(() => null)))),
+    // Last, because a refused write may close the connection.
     refusal: await tryOut(link).then(
       () => null,
       (error: unknown) => redisReason(error),
     ),
   };
-}
-
-async function lookAtServer(server: RedisServer): Promise<ServerLook> {
-  return { name: server.name, settings: await readRedisSettings(server).catch(() => null) };
-}
-
-function furthestOff(readings: readonly (ClockReading | null)[]): ClockReading | null {
-  const off = ({ theirsMs, sentAtMs, answeredAtMs }: ClockReading): number =>
-    Math.abs((sentAtMs + answeredAtMs) / 2 - theirsMs);
-  return readings.filter((reading) => reading !== null).toSorted((a, b) => off(b) - off(a))[0] ?? null;
 }
 
 async function medianPingMs({ client }: RedisServer): Promise<number> {
@@ -100,30 +79,35 @@ async function medianPingMs({ client }: RedisServer): Promise<number> {
   return took.toSorted((a, b) => a - b)[Math.floor(PINGS / 2)] ?? 0;
 }
 
-async function readClock({ client }: RedisServer): Promise<ClockReading> {
+async function readServerClock({ client }: RedisServer): Promise<ClockReading> {
   const sentAtMs = Date.now();
   const [seconds, micros] = (await client.time()).map(Number);
   const answeredAtMs = Date.now();
   if (seconds === undefined || micros === undefined) throw new TypeError('TIME answers with two numbers');
-  return { theirsMs: seconds * 1000 + micros / 1000, sentAtMs, answeredAtMs };
+  return readClock(seconds * 1000 + micros / 1000, sentAtMs, answeredAtMs);
 }
 
-/** Rejects with what Redis refused. */
+function furthestOff(readings: readonly (ClockReading | null)[]): ClockReading | null {
+  const known = readings.filter((reading) => reading !== null);
+  return known.toSorted((a, b) => Math.abs(b.offsetMs) - Math.abs(a.offsetMs))[0] ?? null;
+}
+
+/** Rejects with Redis's refusal. */
 async function tryOut(link: RedisLink): Promise<void> {
   const id = randomUUID();
   const channel = channelName('doctor', id);
   await subscriberUp(link);
-  const heard = Promise.withResolvers<void>();
-  // On a Cluster at each of its nodes.
+  const received = Promise.withResolvers<void>();
+  // In a Cluster once at each primary.
   const keys = link.kind === 'cluster' ? trialKeys(id) : trialKeys(id).slice(0, 1);
   let awaited = keys.length;
   const end = await link.subscriber.subscribe(channel, () => {
     awaited -= 1;
-    if (awaited === 0) heard.resolve();
+    if (awaited === 0) received.resolve();
   });
   try {
     await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
-    await within(heard.promise, 'a message that was published did not arrive');
+    await within(received.promise, MESSAGE_WITHIN_MS, new Error('a message that was published did not arrive'));
   } finally {
     end();
   }
@@ -133,18 +117,6 @@ async function subscriberUp({ subscriber }: RedisLink): Promise<void> {
   if (subscriber.isUp()) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const end = subscriber.onUp(resolve);
-  await within(promise, 'the connection for messages does not come up').finally(end);
-}
-
-async function within(awaited: Promise<void>, otherwise: string): Promise<void> {
-  const ending = new AbortController();
-  const late = async (): Promise<never> => {
-    await sleep(MESSAGE_WITHIN_MS, undefined, { signal: ending.signal });
-    throw new Error(otherwise);
-  };
-  try {
-    await Promise.race([awaited, late()]);
-  } finally {
-    ending.abort();
-  }
+  const late = new Error('the connection for messages does not come up');
+  await within(promise, MESSAGE_WITHIN_MS, late).finally(end);
 }

@@ -1,76 +1,47 @@
-/** Looks at what a Redis of several parts consists of: the primaries of a Cluster, or what its Sentinels say. */
-import { parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
-import { CLUSTER_SLOTS, viewCluster } from '../redis-nodes.ts';
-import { askSentinels, type SentinelAnswer } from '../redis-nodes.ts';
+/** Checks of a Redis that consists of several nodes: the primaries of a Cluster, or its Sentinels. */
+import { describeNode, parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
+import { askNode } from '../../redis/connection.ts';
+import { askSentinels, type SentinelAnswer } from '../redis.ts';
 import { type Check, ok, warn } from './check.ts';
 import type { RedisLook } from './redis-look.ts';
 
-/** Nothing for a Redis that stands alone. Never rejects. */
+const CLUSTER_SLOTS = 16_384;
+
+/** For a Redis that can be used; empty if it is a single server. Never rejects. */
 export async function checkTopology(
   setting: string,
   url: string,
   { kind, servers }: Pick<RedisLook, 'kind' | 'servers'>,
 ): Promise<readonly Check[]> {
   if (kind === 'single') return [];
-  if (kind === 'cluster') {
-    const replicas = servers.reduce((sum, { settings }) => sum + (settings?.replicas ?? 0), 0);
-    const primaries = servers.length === 1 ? 'one primary' : `${servers.length} primaries`;
-    return [ok('redis', `${setting}: a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
-  }
-  return [checkSentinels(setting, await askSentinels(parseRedisAddress(url)))];
+  if (kind === 'sentinel') return [checkSentinels(setting, await askSentinels(parseRedisAddress(url)))];
+  const replicas = servers.reduce((sum, { settings }) => sum + (settings?.replicas ?? 0), 0);
+  const primaries = servers.length === 1 ? 'one primary' : `${servers.length} primaries`;
+  return [ok('redis', `${setting}: a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
 }
 
-/** What its parts say where it could not be used; nothing where they say nothing. Never rejects. */
+/** For a Redis that can't be used: what its nodes report; empty if none answers. Never rejects. */
 export async function checkBrokenTopology(setting: string, url: string): Promise<readonly Check[]> {
-  const kind = kindOf(url);
-  if (kind === 'cluster') return checkBrokenCluster(setting, url);
-  return kind === 'sentinel' ? checkBrokenSentinels(setting, url) : [];
-}
-
-/** Null for what is no address: that is told already. */
-function kindOf(url: string): RedisAddress['kind'] | null {
+  let address: RedisAddress;
   try {
-    return parseRedisAddress(url).kind;
+    address = parseRedisAddress(url);
   } catch {
-    return null;
+    // The failure to open it names the fault.
+    return [];
   }
-}
-
-/** That none of them names it is told already. */
-async function checkBrokenSentinels(setting: string, url: string): Promise<readonly Check[]> {
-  const answers = await askSentinels(parseRedisAddress(url));
+  if (address.kind === 'cluster') return checkBrokenCluster(setting, address);
+  if (address.kind === 'single') return [];
+  const answers = await askSentinels(address);
+  // If no Sentinel names the primary, the failure to open it says so.
   return answers.every(({ primary }) => primary === null) ? [] : [checkSentinels(setting, answers)];
-}
-
-async function checkBrokenCluster(setting: string, url: string): Promise<readonly Check[]> {
-  const told = await viewCluster(parseRedisAddress(url));
-  if (told === null) return [];
-  const { name, view } = told;
-  const seen = `${setting}: as ${name} sees it,`;
-  if (view.silent.length > 0) {
-    return [
-      warn(
-        'redis',
-        `${seen} ${view.servedSlots} of ${CLUSTER_SLOTS} slots are served, and these primaries do not answer: ${view.silent.join(', ')}`,
-        'Start them with their data. A replica takes over by itself only while most primaries answer; else CLUSTER FAILOVER TAKEOVER at the replica makes it, and what it had not heard of is lost.',
-      ),
-    ];
-  }
-  if (view.assignedSlots === CLUSTER_SLOTS) return [];
-  return [
-    warn(
-      'redis',
-      `${seen} ${CLUSTER_SLOTS - view.assignedSlots} of ${CLUSTER_SLOTS} slots belong to no node`,
-      'Give them to one: redis-cli --cluster fix host:port.',
-    ),
-  ];
 }
 
 function checkSentinels(setting: string, answers: readonly SentinelAnswer[]): Check {
   const silent = answers.filter(({ primary }) => primary === null).map(({ name }) => name);
-  const named = new Set(answers.flatMap(({ primary }) => (primary === null ? [] : [primary])));
-  const others = named.size === 0 ? '' : `; the others name ${[...named].join(', ')}`;
+  const named = new Set(answers.map(({ primary }) => primary).filter((primary) => primary !== null));
+  const primaries = [...named].join(', ');
   if (silent.length > 0) {
+    const others = named.size === 0 ? '' : `; the others name ${primaries}`;
     return warn(
       'redis',
       `${setting}: ${silent.length} of ${answers.length} Sentinels do not name the primary (${silent.join(', ')})${others}`,
@@ -80,10 +51,74 @@ function checkSentinels(setting: string, answers: readonly SentinelAnswer[]): Ch
   if (named.size > 1) {
     return warn(
       'redis',
-      `${setting}: the Sentinels name different primaries (${[...named].join(', ')})`,
+      `${setting}: the Sentinels name different primaries (${primaries})`,
       'Wait until a failover that is under way has ended; else give each of them the same "sentinel monitor".',
     );
   }
-  const [primary] = named;
-  return ok('redis', `${setting}: ${answers.length} of ${answers.length} Sentinels name the same primary, ${primary}`);
+  const count = answers.length;
+  return ok('redis', `${setting}: ${count} of ${count} Sentinels name the same primary, ${primaries}`);
+}
+
+async function checkBrokenCluster(setting: string, address: RedisAddress): Promise<readonly Check[]> {
+  const view = await viewCluster(address);
+  if (view === null) return [];
+  const { name, assignedSlots, servedSlots, silent } = view;
+  const seen = `${setting}: as ${name} sees it,`;
+  if (silent.length > 0) {
+    return [
+      warn(
+        'redis',
+        `${seen} ${servedSlots} of ${CLUSTER_SLOTS} slots are served, and these primaries do not answer: ${silent.join(', ')}`,
+        'Start them with their data. A replica takes over by itself only while most primaries answer; else CLUSTER FAILOVER TAKEOVER at the replica makes it, and what it had not heard of is lost.',
+      ),
+    ];
+  }
+  if (assignedSlots === CLUSTER_SLOTS) return [];
+  return [
+    warn(
+      'redis',
+      `${seen} ${CLUSTER_SLOTS - assignedSlots} of ${CLUSTER_SLOTS} slots belong to no node`,
+      'Give them to one: redis-cli --cluster fix host:port.',
+    ),
+  ];
+}
+
+/** A Cluster as one of its nodes sees it. */
+interface ClusterView {
+  /** Host and port of that node. */
+  readonly name: string;
+  /** Slots that have a primary, and slots whose primary answers. */
+  readonly assignedSlots: number;
+  readonly servedSlots: number;
+  /** Host and port of each primary that has slots and does not answer. */
+  readonly silent: readonly string[];
+}
+
+/** The view of the first node of the address that answers; null if none does. Never rejects. */
+async function viewCluster(address: RedisAddress): Promise<ClusterView | null> {
+  const views = address.nodes.map((node) =>
+    askNode(address, node, async (client) => {
+      const [info, nodes] = await Promise.all([client.cluster('INFO'), client.cluster('NODES')]);
+      return clusterView(describeNode(node), info, String(nodes));
+    }).catch(() => null),
+  );
+  return (await Promise.all(views)).find((view) => view !== null) ?? null;
+}
+
+/** `info` and `nodes`: the replies to `CLUSTER INFO` and `CLUSTER NODES`. */
+function clusterView(name: string, info: string, nodes: string): ClusterView {
+  const numberOf = (field: string): number => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const silent: string[] = [];
+  for (const line of nodes.split('\n')) {
+    // <id> <host:port@bus[,name]> <flags> <primary> <ping> <pong> <epoch> <link> <slots>...
+    const [, place = '', flags = '', , , , , , ...slots] = line.trim().split(' ');
+    const isSilent = flags.split(',').some((flag) => flag === 'fail' || flag === 'fail?');
+    if (isSilent && slots.length > 0) silent.push(place.replace(/@.*$/, ''));
+  }
+  return {
+    name,
+    assignedSlots: numberOf('cluster_slots_assigned'),
+    servedSlots: numberOf('cluster_slots_ok'),
+    silent: silent.toSorted(),
+  };
 }

@@ -1,19 +1,18 @@
-/** Looks at Redis: whether it answers, soon and to us, drops and loses nothing, and agrees on the time. */
+/** Checks of Redis: latency, rights, eviction, persistence and clock. */
 import type { Config } from '../../config/config.ts';
 import { type RedisFault, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
-import { type ClockReading, lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
+import { type Check, CLOCK_ADVICE, clockDifference, type ClockReading, fail, ok, skipped, warn } from './check.ts';
+import { lookAtRedis, PINGS, type RedisLook } from './redis-look.ts';
 import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 
-/** Every request waits for Redis once at least. */
+/** Every request waits for Redis at least once. */
 const SLOW_MS = 10;
-const CLOCK_TOLERANCE_MS = 1000;
 
-export const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
+const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
-/** Of both, where there are two. */
+/** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
 export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
   const { url, cacheUrl, timeoutMs } = redis;
   const hasCacheBudget = redisBytes !== null;
@@ -27,54 +26,50 @@ export async function checkRedis({ redis, cache: { redisBytes } }: Config): Prom
   const isShared = cache === null || isSameServer(state, cache);
   const checks = [...checksOf(state, { use: isShared ? 'both' : 'state', hasCacheBudget }, timeoutMs)];
   if (cache === null) return checks;
-  return [...checks, ...(isShared ? [sameServer()] : checksOf(cache, { use: 'cache' }, timeoutMs))];
-}
-
-/** What was found there, or why nothing could be. */
-interface Visit {
-  readonly role: RedisRole;
-  readonly look: RedisLook | null;
-  readonly failure: Check | null;
-  /** Of what it consists, where it is of several parts. */
-  readonly topology: readonly Check[];
-}
-
-async function visit(role: RedisRole, url: string): Promise<Visit> {
-  try {
-    const link = await openAnsweringRedis({ role, url });
-    try {
-      const look = await lookAtRedis(link);
-      return { role, look, failure: null, topology: await checkTopology(settingOf(role), url, look) };
-    } finally {
-      await link.close();
-    }
-  } catch (error) {
-    const setting = settingOf(role);
-    return { role, look: null, failure: failureOf(error, setting), topology: await checkBrokenTopology(setting, url) };
-  }
-}
-
-function failureOf(error: unknown, setting: string): Check {
-  if (error instanceof RedisAccessError) return fail('redis', `${setting}: ${error.finding}`, error.advice);
-  const finding = `Redis stopped answering (${redisReason(error)})`;
-  return fail('redis', `${setting}: ${finding}`, 'Look in its log, and at the network between.');
-}
-
-function isSameServer(one: Visit, other: Visit): boolean {
-  const runIds = runIdsOf(one);
-  return runIdsOf(other).some((runId) => runIds.includes(runId));
-}
-
-function runIdsOf({ look }: Visit): readonly string[] {
-  return look?.servers.map(({ settings }) => settings?.runId ?? null).filter((runId) => runId !== null) ?? [];
-}
-
-function sameServer(): Check {
-  return warn(
+  if (!isShared) return [...checks, ...checksOf(cache, { use: 'cache' }, timeoutMs)];
+  const same = warn(
     'redis',
     'REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     'Leave REDIS_CACHE_URL out, or set it to another Redis.',
   );
+  return [...checks, same];
+}
+
+/** One Redis: what the doctor read of it, or why it could not. */
+interface Visit {
+  readonly role: RedisRole;
+  readonly look: RedisLook | null;
+  readonly failure: Check | null;
+  readonly topology: readonly Check[];
+}
+
+async function visit(role: RedisRole, url: string): Promise<Visit> {
+  const setting = settingOf(role);
+  try {
+    const link = await openAnsweringRedis(role, url);
+    try {
+      const look = await lookAtRedis(link);
+      return { role, look, failure: null, topology: await checkTopology(setting, url, look) };
+    } finally {
+      await link.close();
+    }
+  } catch (error) {
+    const failure =
+      error instanceof RedisAccessError
+        ? fail('redis', `${setting}: ${error.finding}`, error.advice)
+        : fail(
+            'redis',
+            `${setting}: Redis stopped answering (${redisReason(error)})`,
+            'Look in its log, and at the network between.',
+          );
+    return { role, look: null, failure, topology: await checkBrokenTopology(setting, url) };
+  }
+}
+
+function isSameServer(one: Visit, other: Visit): boolean {
+  const runIds = ({ look }: Visit): readonly string[] =>
+    look?.servers.map(({ settings }) => settings?.runId ?? null).filter((runId) => runId !== null) ?? [];
+  return runIds(other).some((runId) => runIds(one).includes(runId));
 }
 
 function checksOf(
@@ -83,17 +78,16 @@ function checksOf(
   timeoutMs: number,
 ): readonly Check[] {
   if (look === null) return failure === null ? [] : [failure, ...topology];
-  const setting = settingOf(role);
-  const checks = [
+  return [
     checkLatency(look, role, timeoutMs),
     ...topology,
     ...checkServers(look, role, purpose),
-    checkRefusal(look.refusal, setting),
+    checkRefusal(look.refusal, settingOf(role)),
+    ...(role === 'state' ? [checkClock(look.clock)] : []),
   ];
-  return role === 'state' ? [...checks, checkRedisClock(look.clock)] : checks;
 }
 
-/** What is true of all servers once, without their names; the rest with the name of its server. */
+/** Findings that all servers share once, without a name; the others with the name of their server. */
 function checkServers({ servers, kind }: RedisLook, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
   const setting = settingOf(role);
   const found = servers.map(({ name, settings }) => ({
@@ -111,8 +105,8 @@ function checkServers({ servers, kind }: RedisLook, role: RedisRole, purpose: Re
   return [...own, ...common];
 }
 
-/** How long it takes to answer; `servers` for its version. From `timeoutMs` on each process goes on with its share of the limits. */
-export function checkLatency(
+/** From a latency of `timeoutMs` on each process enforces its own share of the limits. */
+function checkLatency(
   { latencyMs, servers }: Pick<RedisLook, 'latencyMs' | 'servers'>,
   role: RedisRole,
   timeoutMs: number,
@@ -128,12 +122,8 @@ export function checkLatency(
   return latencyMs > SLOW_MS ? warn('redis', `${message}; every request waits for it`, nearer) : ok('redis', message);
 }
 
-/** What is wrong with its settings, and a line for each of memory and persistence where that is well. */
-export function checkSettings(
-  settings: RedisSettings | null,
-  role: RedisRole,
-  purpose: RedisPurpose,
-): readonly Check[] {
+/** The faults of its settings, and one check each for memory and persistence without a fault. */
+function checkSettings(settings: RedisSettings | null, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
   const setting = settingOf(role);
   if (settings === null) {
     const message = `${setting}: it refuses INFO: version, eviction and persistence can't be told`;
@@ -164,8 +154,8 @@ function goodPersistence({ appendsToFile }: RedisSettings, setting: string): Che
   );
 }
 
-/** Whether a gateway could work there. `refusal` is Redis's own word. */
-export function checkRefusal(refusal: string | null, setting: string): Check {
+/** Whether a gateway could work there. `refusal` is Redis's error reply. */
+function checkRefusal(refusal: string | null, setting: string): Check {
   if (refusal === null) return ok('redis', `${setting}: scripts, writes and messages work`);
   return fail(
     'redis',
@@ -174,7 +164,7 @@ export function checkRefusal(refusal: string | null, setting: string): Check {
   );
 }
 
-/** By the code of the reply. Scripts report a missing right as ERR. */
+/** Depends on the code of the reply. Scripts report a missing right as ERR. */
 function refusalAdvice(refusal: string, setting: string): string {
   switch (refusal.replace(/ .*/s, '')) {
     case 'OOM':
@@ -192,19 +182,10 @@ function refusalAdvice(refusal: string, setting: string): string {
   }
 }
 
-/** Quotas go by Redis's clock; expiry of keys and ages of answers by the gateways'. */
-export function checkRedisClock(reading: ClockReading | null): Check {
+/** Quotas go by Redis's clock; key expiry and the ages of answers by the gateways'. */
+function checkClock(reading: ClockReading | null): Check {
   if (reading === null) return skipped('clock', 'REDIS_URL: it refuses TIME');
-  const { theirsMs, sentAtMs, answeredAtMs } = reading;
-  const offMs = (sentAtMs + answeredAtMs) / 2 - theirsMs;
-  const uncertainMs = (answeredAtMs - sentAtMs) / 2;
-  if (Math.abs(offMs) <= CLOCK_TOLERANCE_MS + uncertainMs) {
-    return ok('clock', 'agrees with that of REDIS_URL to within a second');
-  }
-  const seconds = (Math.abs(offMs) / 1000).toFixed(1);
-  return warn(
-    'clock',
-    `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} that of REDIS_URL`,
-    'Synchronise both with NTP (timedatectl, chronyc tracking). Rate limits go by the one, expiry of keys by the other.',
-  );
+  const difference = clockDifference(reading, { toleranceMs: 1000, decimals: 1, other: 'that of REDIS_URL' });
+  if (difference === null) return ok('clock', 'agrees with that of REDIS_URL to within a second');
+  return warn('clock', difference, `${CLOCK_ADVICE} Rate limits go by the one, expiry of keys by the other.`);
 }

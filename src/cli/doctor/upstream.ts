@@ -1,12 +1,13 @@
-/** Looks at the store: whether it answers, lets us in, keeps the contract and agrees on the time. */
+/** Checks of the store: whether it answers, accepts the token, keeps the contract and agrees on the time. */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { evaluationSchema } from '../../domain/records.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
-import { checkClock } from './clock.ts';
-import { probe, type ProbeAnswer, ProbeError, type ReachableStore } from './probe.ts';
+import { reasonOf } from '../admin-client.ts';
+import { parseJson } from '../command.ts';
+import { type Check, CLOCK_ADVICE, clockDifference, fail, ok, readClock, skipped, warn } from './check.ts';
 
-/** A workspace that no store has: its list is empty, and that is answer enough. */
+/** A workspace that no store has: its empty list is enough to check the form of a list. */
 const NO_WORKSPACE = '00000000-0000-4000-8000-000000000000';
 const NO_EVALUATION = 'evalgate-doctor-no-such-evaluation';
 const LIST_LENGTH = 100;
@@ -14,7 +15,7 @@ const LIST_LENGTH = 100;
 const pageSchema = z.object({ items: z.array(z.unknown()), total: z.int().min(0) });
 const errorSchema = z.object({ code: z.string(), message: z.string() });
 
-/** `workspaceId`: whose records to look at; null to look at none. */
+/** `workspaceId`: the workspace whose records are checked; null to check none. Never rejects. */
 export async function checkUpstream(
   upstream: Config['upstream'],
   workspaceId: string | null,
@@ -132,4 +133,71 @@ async function checkAbsence(store: ReachableStore): Promise<Check> {
     `what does not exist is answered with ${status}${code === undefined ? ' without a code' : ` ${JSON.stringify(code)}`} in place of 404 NOT_FOUND`,
     'Only that code counts as absence; everything else is served as a failure of the store. Have the store, or a proxy before it, put right.',
   );
+}
+
+/** The Date header is cut to whole seconds (RFC 9110, 6.6.1): on average it lags by half of one. */
+const DATE_LAG_MS = 500;
+
+/** Key expiry and the ages of answers go by this machine's clock. */
+function checkClock({ headers, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
+  const theirsMs = Date.parse(headers.get('date') ?? '') + DATE_LAG_MS;
+  if (Number.isNaN(theirsMs)) return skipped('clock', 'the store sends no Date header to compare with');
+  const reading = readClock(theirsMs, sentAtMs, answeredAtMs);
+  const difference = clockDifference(reading, { toleranceMs: 5000, decimals: 0, other: "the store's" });
+  if (difference === null) return ok('clock', "agrees with the store's to within some seconds");
+  return fail('clock', difference, `${CLOCK_ADVICE} A wrong clock ends keys too soon or too late.`);
+}
+
+interface ProbeAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The parsed body; undefined if it is no JSON. */
+  readonly content: unknown;
+  /** When the request was sent and when its headers arrived, Unix milliseconds. */
+  readonly sentAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+/** The store gave no whole response; the message says why, in a few words. */
+class ProbeError extends Error {
+  override readonly name = 'ProbeError';
+}
+
+interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes'> {
+  readonly url: string;
+  readonly token: string | null;
+}
+
+/** GETs a path of the store as the gateway does. Throws ProbeError if there is no whole response. */
+async function probe(store: ReachableStore, path: string, headers: Record<string, string> = {}): Promise<ProbeAnswer> {
+  const sentAtMs = Date.now();
+  try {
+    const response = await fetch(store.url + path, {
+      headers: {
+        ...(store.token === null ? {} : { authorization: `Bearer ${store.token}` }),
+        'x-request-id': randomUUID(),
+        accept: 'application/json',
+        ...headers,
+      },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(store.timeoutMs),
+    });
+    const answeredAtMs = Date.now();
+    const text = await readText(response, store.maxResponseBytes);
+    return { status: response.status, headers: response.headers, content: parseJson(text), sentAtMs, answeredAtMs };
+  } catch (error) {
+    throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
+  }
+}
+
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const body: AsyncIterable<Uint8Array> | null = response.body;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new ProbeError(`the answer is larger than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,44 +1,36 @@
 /** `evalgate keys import`: takes over keys that are hashed already, all or none. */
 import { readFile } from 'node:fs/promises';
+import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { check } from '../../admin/faults.ts';
-import { importedKeyRules } from '../../admin/key-rules.ts';
+import { importedKeyRules } from '../../admin/api.ts';
+import { check } from '../../admin/input.ts';
 import { reasonOf } from '../../config/layer.ts';
-import { answer, makeCommand } from '../command.ts';
-import { CliError } from '../errors.ts';
-import type { Terminal } from '../terminal.ts';
-import { useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
-import type { ImportLine } from './key-admin.ts';
+import { CliError, makeCommand, parseJson, print } from '../command.ts';
+import { type ImportLine, useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
 
-export function importKeysCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'import',
-      summary: 'take over hashed keys from a file of JSON lines, all or none',
-      details: [
-        'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, where they differ from',
-        'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
-        'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
-      ].join('\n'),
-      examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
-    },
-    terminal,
-  );
-  return withKeyAdminOption(command, terminal)
+export function importKeysCommand(): Command {
+  const command = makeCommand({
+    name: 'import',
+    summary: 'take over hashed keys from a file of JSON lines, all or none',
+    details: [
+      'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
+      'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
+      'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
+    ].join(' '),
+    examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
+  });
+  return withKeyAdminOption(command)
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string) => {
-      const lines = readKeys(await readText(file, terminal), Date.now());
-      const result = await useKeyAdmin(command, terminal, (admin) => admin.importKeys(lines));
-      answer(terminal, command, {
-        document: result,
-        text: `Imported: ${result.added} new, ${result.replaced} replaced.`,
-      });
+      const lines = parseKeys(await readText(file), Date.now());
+      const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines));
+      print(command, result, `Imported: ${result.added} new, ${result.replaced} replaced.`);
     });
 }
 
-async function readText(file: string, terminal: Terminal): Promise<string> {
+async function readText(file: string): Promise<string> {
   try {
-    return file === '-' ? await terminal.readInput() : await readFile(file, 'utf8');
+    return file === '-' ? await readStream(process.stdin) : await readFile(file, 'utf8');
   } catch (error) {
     throw new CliError(
       `${JSON.stringify(file)}: ${reasonOf(error)}. Give a file of JSON lines, or - for standard input.`,
@@ -49,8 +41,8 @@ async function readText(file: string, terminal: Terminal): Promise<string> {
 /** Some editors and exports begin a file with one. */
 const BYTE_ORDER_MARK = /^\u{FEFF}/u;
 
-/** The keys of all lines. Throws CliError with every fault of every line. Blank lines are ignored. */
-function readKeys(text: string, nowMs: number): readonly ImportLine[] {
+/** The keys of all lines; blank lines are ignored. Throws CliError with every fault of every line. */
+function parseKeys(text: string, nowMs: number): readonly ImportLine[] {
   const rules = importedKeyRules(nowMs);
   const lineOf = new Map<string, number>();
   const faults: string[] = [];
@@ -58,28 +50,19 @@ function readKeys(text: string, nowMs: number): readonly ImportLine[] {
   for (const [index, line] of text.replace(BYTE_ORDER_MARK, '').split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const number = index + 1;
-    const parsed = parseLine(line);
+    const written = parseJson(line);
     const checked =
-      parsed === null ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(rules, parsed.value);
-    if (checked.faults === null) keys.push({ written: parsed?.value, key: checked.value });
+      written === undefined ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(rules, written);
+    if (checked.faults === null) keys.push({ written, key: checked.value });
     const found = checked.faults ?? repeats(checked.value, number, lineOf);
-    faults.push(...found.map((fault) => `line ${number}: ${fault}`));
+    faults.push(...found.map((fault) => `  line ${number}: ${fault}`));
   }
-  if (faults.length > 0)
-    throw new CliError(['Nothing was imported:', ...faults.map((fault) => `  ${fault}`)].join('\n'));
+  if (faults.length > 0) throw new CliError(['Nothing was imported:', ...faults].join('\n'));
   if (keys.length === 0) throw new CliError('Nothing was imported: the file holds no keys, only blank lines.');
   return keys;
 }
 
-function parseLine(line: string): { readonly value: unknown } | null {
-  try {
-    return { value: JSON.parse(line) };
-  } catch {
-    return null;
-  }
-}
-
-/** Each id and each hash may stand in the file once. */
+/** A fault for the id and for the hash if an earlier line has the same. */
 function repeats(key: { keyId: string; hash: string }, number: number, lineOf: Map<string, number>): string[] {
   return (['keyId', 'hash'] as const).flatMap((member) => {
     const identity = `${member} ${key[member]}`;

@@ -1,127 +1,297 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import { answer, type CommandTexts, durationBetween, makeCommand, makeGroup } from '../command.ts';
-import type { Terminal } from '../terminal.ts';
-import { createKeyCommand } from './create.ts';
-import { editKeyCommand } from './edit.ts';
+import { UUID_PATTERN } from '../../domain/records.ts';
+import { SCOPES } from '../../keys/key.ts';
+import {
+  CliError,
+  type CommandTexts,
+  durationBetween,
+  EXIT_CODES,
+  integerBetween,
+  makeCommand,
+  makeGroup,
+  matching,
+  print,
+  repeated,
+} from '../command.ts';
+import { columns, printable } from '../format.ts';
 import { importKeysCommand } from './import.ts';
-import { type KeyAdmin, type KeyView, useKeyAdmin, withKeyAdminOption, withKeyId } from './key-admin.ts';
-import { issuedKeyDocument, issuedKeyText, keyDetails, keyTable } from './view.ts';
+import {
+  type IssuedKeyView,
+  type KeyAdmin,
+  type KeyView,
+  useKeyAdmin,
+  withKeyAdminOption,
+  withKeyId,
+} from './key-admin.ts';
 
 const DAY_MS = 86_400_000;
 
-export function keysCommand(terminal: Terminal): Command {
-  const texts = {
+export function keysCommand(): Command {
+  return makeGroup({
     name: 'keys',
     summary: 'create, list and end API keys',
     details:
-      'With REDIS_URL the commands act on Redis directly: no gateway need run, and those that do hear of it at once.\n' +
+      'With REDIS_URL the commands act on Redis directly: no gateway needs to run, and running ones notice at once.\n' +
       'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
-  };
-  return makeGroup(texts, terminal)
-    .addCommand(createKeyCommand(terminal))
-    .addCommand(listKeysCommand(terminal))
-    .addCommand(showKeyCommand(terminal))
-    .addCommand(deprecateKeyCommand(terminal))
-    .addCommand(activateKeyCommand(terminal))
-    .addCommand(revokeKeyCommand(terminal))
-    .addCommand(editKeyCommand(terminal))
-    .addCommand(rotateKeyCommand(terminal))
-    .addCommand(exportKeysCommand(terminal))
-    .addCommand(importKeysCommand(terminal));
-}
-
-function listKeysCommand(terminal: Terminal): Command {
-  const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
-  const command = makeCommand({ name: 'list', summary: 'list all keys, whatever their status', examples }, terminal);
-  return withKeyAdminOption(command, terminal).action(async () => {
-    const keys = await useKeyAdmin(command, terminal, (admin) => admin.list());
-    answer(terminal, command, { document: { keys }, text: keyTable(keys) });
-  });
-}
-
-type Act = (admin: KeyAdmin, keyId: string) => Promise<KeyView>;
-
-/** A command on one key that answers with it. */
-function oneKeyCommand(texts: CommandTexts, act: Act, terminal: Terminal): Command {
-  const command = withKeyAdminOption(withKeyId(makeCommand(texts, terminal)), terminal);
-  return command.action(async (id: string) => {
-    const key = await useKeyAdmin(command, terminal, (admin) => act(admin, id));
-    answer(terminal, command, { document: key, text: keyDetails(key) });
-  });
-}
-
-function showKeyCommand(terminal: Terminal): Command {
-  const texts = { name: 'show', summary: 'show one key', examples: ['evalgate keys show k_7Hq2'] };
-  return oneKeyCommand(texts, (admin, id) => admin.show(id), terminal);
-}
-
-function deprecateKeyCommand(terminal: Terminal): Command {
-  const texts = {
-    name: 'deprecate',
-    summary: 'end the use of a key: its holder gets 403',
-    details: '`activate` makes it active again; `revoke` is for good.',
-    examples: ['evalgate keys deprecate k_7Hq2'],
-  };
-  return oneKeyCommand(texts, (admin, id) => admin.edit(id, { status: 'deprecated' }), terminal);
-}
-
-function activateKeyCommand(terminal: Terminal): Command {
-  const texts = {
-    name: 'activate',
-    summary: 'make a deprecated key active again',
-    examples: ['evalgate keys activate k_7Hq2'],
-  };
-  return oneKeyCommand(texts, (admin, id) => admin.edit(id, { status: 'active' }), terminal);
-}
-
-function revokeKeyCommand(terminal: Terminal): Command {
-  const texts = {
-    name: 'revoke',
-    summary: 'end a key for good: its holder gets 403, its record stays',
-    examples: ['evalgate keys revoke k_7Hq2'],
-  };
-  return oneKeyCommand(texts, (admin, id) => admin.revoke(id), terminal);
-}
-
-function rotateKeyCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'rotate',
-      summary: 'issue a successor of a key and print it, once',
-      details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
-      examples: ['evalgate keys rotate k_7Hq2', 'evalgate keys rotate k_7Hq2 --overlap 7d --json'],
-    },
-    terminal,
-  );
-  return withKeyAdminOption(withKeyId(command), terminal)
-    .addOption(
-      new Option('--overlap <duration>', 'how long both keys are good')
-        .argParser(durationBetween(0, 365 * DAY_MS))
-        .default(DAY_MS, '24h'),
+  })
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(
+      oneKeyCommand({ name: 'show', summary: 'show one key', examples: ['evalgate keys show k_7Hq2'] }, (admin, id) =>
+        admin.show(id),
+      ),
     )
-    .action(async (id: string) => {
-      const { overlap } = command.opts<{ overlap: number }>();
-      const { key, token } = await useKeyAdmin(command, terminal, (admin) => admin.rotate(id, overlap));
-      answer(terminal, command, { document: issuedKeyDocument(key, token), text: issuedKeyText(key, token) });
+    .addCommand(
+      oneKeyCommand(
+        {
+          name: 'deprecate',
+          summary: 'end the use of a key: its holder gets 403',
+          details: '`activate` makes it active again; `revoke` is for good.',
+          examples: ['evalgate keys deprecate k_7Hq2'],
+        },
+        (admin, id) => admin.edit(id, { status: 'deprecated' }),
+      ),
+    )
+    .addCommand(
+      oneKeyCommand(
+        {
+          name: 'activate',
+          summary: 'make a deprecated key active again',
+          examples: ['evalgate keys activate k_7Hq2'],
+        },
+        (admin, id) => admin.edit(id, { status: 'active' }),
+      ),
+    )
+    .addCommand(
+      oneKeyCommand(
+        {
+          name: 'revoke',
+          summary: 'end a key for good: its holder gets 403, its record stays',
+          examples: ['evalgate keys revoke k_7Hq2'],
+        },
+        (admin, id) => admin.revoke(id),
+      ),
+    )
+    .addCommand(editCommand())
+    .addCommand(rotateCommand())
+    .addCommand(exportCommand())
+    .addCommand(importKeysCommand());
+}
+
+/** A command on one key that prints the key. */
+function oneKeyCommand(texts: CommandTexts, act: (admin: KeyAdmin, id: string) => Promise<KeyView>): Command {
+  const command = withKeyAdminOption(withKeyId(makeCommand(texts)));
+  return command.action(async (id: string) => {
+    const key = await useKeyAdmin(command, (admin) => act(admin, id));
+    print(command, key, keyDetails(key));
+  });
+}
+
+function listCommand(): Command {
+  const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
+  const command = makeCommand({ name: 'list', summary: 'list all keys, whatever their status', examples });
+  return withKeyAdminOption(command).action(async () => {
+    const keys = await useKeyAdmin(command, (admin) => admin.list());
+    print(command, { keys }, keyTable(keys));
+  });
+}
+
+const parseName = matching(/\S/, 'a text that is not blank');
+const parseLimit = integerBetween(1, 1_000_000_000);
+const parseLifetime = durationBetween(1, 36_500 * DAY_MS);
+
+function workspaceOption(): Option {
+  return new Option(
+    '--workspace <uuid...>',
+    'a workspace that the key may see; repeat it for more, up to 50',
+  ).argParser(repeated(matching(UUID_PATTERN, 'a UUID')));
+}
+
+function scopeOption(): Option {
+  return new Option('--scope <scope...>', 'what the key may read; repeat it for more').choices(SCOPES);
+}
+
+function expiryAfter(lifetimeMs: number): string {
+  return new Date(Date.now() + lifetimeMs).toISOString();
+}
+
+interface CreateOptions {
+  readonly workspace: readonly string[];
+  readonly scope: readonly string[];
+  readonly name: string;
+  readonly perMinute?: number;
+  readonly perHour?: number;
+  readonly expires?: number;
+}
+
+function createCommand(): Command {
+  const command = makeCommand({
+    name: 'create',
+    summary: 'issue a key and print it, once',
+    details: 'Only the hash of the key is stored: a lost key has to be replaced.',
+    examples: [
+      'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
+      'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
+    ],
+  });
+  return withKeyAdminOption(command)
+    .requiredOption('--name <text>', 'what the key is for', parseName)
+    .addOption(workspaceOption().makeOptionMandatory())
+    .addOption(scopeOption().makeOptionMandatory())
+    .option('--per-minute <n>', "requests in any 60 s, in place of the gateway's limit", parseLimit)
+    .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLifetime)
+    .action(async () => {
+      const { workspace, scope, name, perMinute = null, perHour = null, expires } = command.opts<CreateOptions>();
+      const wanted = {
+        name,
+        workspaceIds: workspace,
+        scopes: scope,
+        perMinute,
+        perHour,
+        expiresAt: expires === undefined ? null : expiryAfter(expires),
+      };
+      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
     });
 }
 
-function exportKeysCommand(terminal: Terminal): Command {
-  const command = makeCommand(
-    {
-      name: 'export',
-      summary: 'print all keys as JSON lines of hashed keys, as `import` takes them',
-      details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
-      examples: ['evalgate keys export > keys.jsonl'],
-    },
-    terminal,
-  );
-  return withKeyAdminOption(command, terminal).action(async () => {
-    const keys = await useKeyAdmin(command, terminal, (admin) => admin.exportKeys());
-    if (command.opts<{ json?: boolean }>().json === true)
-      return answer(terminal, command, { document: { keys }, text: '' });
-    for (const key of keys) terminal.out(`${JSON.stringify(key)}\n`);
+interface EditOptions {
+  readonly name?: string;
+  readonly workspace?: readonly string[];
+  readonly scope?: readonly string[];
+  readonly perMinute?: number | 'default';
+  readonly perHour?: number | 'default';
+  readonly expires?: number | 'never';
+}
+
+function editCommand(): Command {
+  const command = makeCommand({
+    name: 'edit',
+    summary: 'change the name, workspaces, scopes, limits or expiry of a key',
+    details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
+    examples: [
+      'evalgate keys edit k_7Hq2 --name "Acme export" --expires never',
+      'evalgate keys edit k_7Hq2 --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
+    ],
   });
+  const limit = orWord('default', parseLimit);
+  return withKeyAdminOption(withKeyId(command))
+    .option('--name <text>', 'what the key is for', parseName)
+    .addOption(workspaceOption())
+    .addOption(scopeOption())
+    .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
+    .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', orWord('never', parseLifetime))
+    .action(async (id: string) => {
+      const { name, workspace, scope, perMinute, perHour, expires } = command.opts<EditOptions>();
+      const edit = {
+        ...(name === undefined ? {} : { name }),
+        ...(workspace === undefined ? {} : { workspaceIds: workspace }),
+        ...(scope === undefined ? {} : { scopes: scope }),
+        ...(perMinute === undefined ? {} : { perMinute: perMinute === 'default' ? null : perMinute }),
+        ...(perHour === undefined ? {} : { perHour: perHour === 'default' ? null : perHour }),
+        ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : expiryAfter(expires) }),
+      };
+      if (Object.keys(edit).length === 0) {
+        throw new CliError(
+          'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.',
+          EXIT_CODES.usage,
+        );
+      }
+      const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
+      print(command, key, keyDetails(key));
+    });
+}
+
+/** A parser that also takes a word. */
+function orWord<W extends string>(word: W, parse: (text: string) => number): (text: string) => number | W {
+  return (text) => (text === word ? word : parse(text));
+}
+
+function rotateCommand(): Command {
+  const command = makeCommand({
+    name: 'rotate',
+    summary: 'issue a successor of a key and print it, once',
+    details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
+    examples: ['evalgate keys rotate k_7Hq2', 'evalgate keys rotate k_7Hq2 --overlap 7d --json'],
+  });
+  const overlapOption = new Option('--overlap <duration>', 'how long both keys are good')
+    .argParser(durationBetween(0, 365 * DAY_MS))
+    .default(DAY_MS, '24h');
+  return withKeyAdminOption(withKeyId(command))
+    .addOption(overlapOption)
+    .action(async (id: string) => {
+      const { overlap } = command.opts<{ overlap: number }>();
+      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.rotate(id, overlap)));
+    });
+}
+
+function exportCommand(): Command {
+  const command = makeCommand({
+    name: 'export',
+    summary: 'print all keys as JSON lines of hashed keys, as `import` takes them',
+    details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
+    examples: ['evalgate keys export > keys.jsonl'],
+  });
+  return withKeyAdminOption(command).action(async () => {
+    const keys = await useKeyAdmin(command, (admin) => admin.exportKeys());
+    if (command.opts<{ json?: boolean }>().json === true) return print(command, { keys }, '');
+    for (const key of keys) process.stdout.write(`${JSON.stringify(key)}\n`);
+  });
+}
+
+/** One line per key. */
+function keyTable(keys: readonly KeyView[]): string {
+  if (keys.length === 0) return 'There are no keys. `evalgate keys create` makes one.';
+  return columns([
+    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'],
+    ...keys.map((key) => {
+      const [first = '', ...more] = key.workspaceIds;
+      return [
+        key.keyId,
+        key.name,
+        statusText(key),
+        key.scopes.join(','),
+        more.length === 0 ? first : `${first} +${more.length}`,
+        limitsText(key),
+        key.expiresAt ?? 'never',
+        key.lastUsedAt ?? 'never',
+      ];
+    }),
+  ]);
+}
+
+/** One line per property. */
+function keyDetails(key: KeyView): string {
+  return columns([
+    ['id', key.keyId],
+    ['name', key.name],
+    ['status', statusText(key)],
+    ['scopes', key.scopes.join(', ')],
+    ['workspaces', key.workspaceIds.join(', ')],
+    ['limits', limitsText(key)],
+    ['quota', key.quotaId],
+    ['created', key.createdAt],
+    ['expires', key.expiresAt ?? 'never'],
+    ['last used', key.lastUsedAt ?? 'never'],
+  ]);
+}
+
+/** Prints a new key with its token, which is shown only this once. In the document `key` is the token. */
+function printIssuedKey(command: Command, { key, token }: IssuedKeyView): void {
+  const { keyId, ...rest } = key;
+  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and kept nowhere:\n\n  ${printable(token)}`;
+  print(command, { keyId, key: token, ...rest }, text);
+}
+
+function statusText({ status, expiresAt }: KeyView): string {
+  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
+  return isExpired && status !== 'revoked' ? `${status}, expired` : status;
+}
+
+function limitsText({ limits: { perMinute, perHour } }: KeyView): string {
+  if (perMinute === null && perHour === null) return 'default';
+  return `${perMinute ?? 'default'}/min ${perHour ?? 'default'}/h`;
 }

@@ -1,36 +1,41 @@
-/** Where the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
+/** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
-import type { KeyView as ShownKey } from '../../admin/key-view.ts';
+import { z } from 'zod';
+import type { KeyView as ShownKey } from '../../admin/api.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ID_PATTERN } from '../../domain/records.ts';
-import type { ImportedKey } from '../../keys/key.ts';
-import { adminClientOf, withAdminOption } from '../admin-client.ts';
-import type { Terminal } from '../terminal.ts';
-import { matching } from '../command.ts';
-import { httpKeyAdmin } from './http-key-admin.ts';
+import { formatDuration } from '../../duration.ts';
+import { type ImportedKey, KEY_STATUSES } from '../../keys/key.ts';
+import { adminAddress, type AdminRequest, callAdmin, withAdminOption } from '../admin-client.ts';
+import { CliError, matching } from '../command.ts';
 
-/** A newer listener may know scopes that this program doesn't. */
+const keySchema = z.looseObject({
+  keyId: z.string(),
+  name: z.string(),
+  status: z.enum(KEY_STATUSES),
+  workspaceIds: z.array(z.string()),
+  scopes: z.array(z.string()),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+  limits: z.object({ perMinute: z.number().nullable(), perHour: z.number().nullable() }),
+  quotaId: z.string(),
+  lastUsedAt: z.string().nullable(),
+});
+const issuedKeySchema = z.object({ key: keySchema, token: z.string() });
+/** A gateway of 0.1 answers with all keys at once and without a cursor. */
+const pageSchema = z.object({ keys: z.array(keySchema), nextCursor: z.string().nullish() });
+
+/** A key without its hash. A newer listener may know more scopes than this program. */
 export type KeyView = Omit<ShownKey, 'scopes'> & { readonly scopes: readonly string[] };
 
-/** A key just made, with its token, which is shown this once. */
+/** A new key with its token, which is shown only this once. */
 export interface IssuedKeyView {
   readonly key: KeyView;
   readonly token: string;
 }
 
-/** A request for a new key, in the words of the admin listener. */
-export interface WantedKey {
-  readonly name: string;
-  readonly workspaceIds: readonly string[];
-  readonly scopes: readonly string[];
-  readonly perMinute?: number;
-  readonly perHour?: number;
-  /** ISO 8601. */
-  readonly expiresAt?: string;
-}
-
-/** Changes of a key, in the words of the admin listener. Members that are left out stay as they are. */
-export interface WantedEdit {
+/** The properties of a key, in the words of the admin listener. A new key needs name, workspaces and scopes. */
+export interface KeyInput {
   readonly name?: string;
   readonly status?: 'active' | 'deprecated';
   readonly workspaceIds?: readonly string[];
@@ -48,33 +53,31 @@ export interface ImportLine {
   readonly key: ImportedKey;
 }
 
-/** A key with its hash, as a line of an import. */
-export type ExportedKey = Omit<KeyView, 'lastUsedAt'> & { readonly hash: string };
-
 /** Every method rejects with CliError, in the same words for Redis and the listener. */
 export interface KeyAdmin {
-  create(wanted: WantedKey): Promise<IssuedKeyView>;
+  create(wanted: KeyInput): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
   show(keyId: string): Promise<KeyView>;
-  edit(keyId: string, edit: WantedEdit): Promise<KeyView>;
+  /** Properties that are left out stay as they are. */
+  edit(keyId: string, edit: KeyInput): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
-  /** All keys, in the form that an import takes. Only Redis has it: hashes never leave the admin listener. */
-  exportKeys(): Promise<readonly ExportedKey[]>;
+  /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
+  exportKeys(): Promise<readonly unknown[]>;
   /** All or none. */
   importKeys(lines: readonly ImportLine[]): Promise<{ readonly added: number; readonly replaced: number }>;
   close(): Promise<void>;
 }
 
 /** Adds `--admin URL` to a command of keys. */
-export function withKeyAdminOption(command: Command, terminal: Terminal): Command {
-  return withAdminOption(command, terminal).addHelpText(
+export function withKeyAdminOption(command: Command): Command {
+  return withAdminOption(command).addHelpText(
     'after',
     'With REDIS_URL (or redis.url in the configuration file) it acts on Redis directly, unless --admin is given.',
   );
 }
 
-/** Adds the argument ID. A key itself is never taken for its id: it would be shown and logged. */
+/** Adds the argument ID. It refuses the key itself in place of its id, because an id is shown and logged. */
 export function withKeyId(command: Command): Command {
   const parseId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
   return command.argument('<id>', 'the id of the key, not the key itself', (text) =>
@@ -83,12 +86,8 @@ export function withKeyId(command: Command): Command {
 }
 
 /** Rejects with CliError, and with ConfigError if the configuration cannot be read. */
-export async function useKeyAdmin<T>(
-  command: Command,
-  terminal: Terminal,
-  act: (admin: KeyAdmin) => Promise<T>,
-): Promise<T> {
-  const admin = await openKeyAdmin(command, terminal);
+export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  const admin = await openKeyAdmin(command);
   try {
     return await act(admin);
   } finally {
@@ -96,11 +95,56 @@ export async function useKeyAdmin<T>(
   }
 }
 
-async function openKeyAdmin(command: Command, terminal: Terminal): Promise<KeyAdmin> {
-  const isAdminGiven = command.getOptionValueSource('admin') === 'cli';
-  const url = isAdminGiven ? null : loadConfig({ env: terminal.env }).config.redis.url;
-  if (url === null) return httpKeyAdmin(adminClientOf(command, terminal));
+async function openKeyAdmin(command: Command): Promise<KeyAdmin> {
+  const url = adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
+  if (url === null) return httpKeyAdmin(command);
   // A command that goes through a gateway needs no Redis client, and starts faster without.
   const { openRedisKeyAdmin } = await import('./redis-key-admin.ts');
-  return openRedisKeyAdmin({ url, warn: (warning) => terminal.err(`${warning}\n`) });
+  return openRedisKeyAdmin(url);
+}
+
+const FIRST_PAGE = '/api/keys?limit=1000';
+
+function httpKeyAdmin(command: Command): KeyAdmin {
+  const call = <T>(request: AdminRequest<T>): Promise<T> =>
+    callAdmin(command, request).catch((error: unknown) => {
+      if (!(error instanceof CliError)) throw error;
+      // The listener names its own endpoints; the command line has a command for this one.
+      const message = error.message.replace('GET /api/keys lists', '`evalgate keys list` shows');
+      throw new CliError(message, error.exitCode);
+    });
+  const issue = (path: string, body: unknown): Promise<IssuedKeyView> =>
+    call({ method: 'POST', path, body, answer: issuedKeySchema });
+  const callForKey = async (method: 'GET' | 'PATCH' | 'DELETE', keyId: string, body?: unknown): Promise<KeyView> => {
+    const { key } = await call({ method, path: `/api/keys/${keyId}`, body, answer: z.object({ key: keySchema }) });
+    return key;
+  };
+  return {
+    create: (wanted) => issue('/api/keys', wanted),
+    list: async () => {
+      const keys: KeyView[] = [];
+      for (let path: string | null = FIRST_PAGE; path !== null;) {
+        const page: z.output<typeof pageSchema> = await call({ method: 'GET', path, answer: pageSchema });
+        keys.push(...page.keys);
+        const { nextCursor } = page;
+        path = typeof nextCursor === 'string' ? `${FIRST_PAGE}&cursor=${encodeURIComponent(nextCursor)}` : null;
+      }
+      return keys;
+    },
+    show: (keyId) => callForKey('GET', keyId),
+    edit: (keyId, edit) => callForKey('PATCH', keyId, edit),
+    revoke: (keyId) => callForKey('DELETE', keyId),
+    rotate: (keyId, overlapMs) => issue(`/api/keys/${keyId}/rotate`, { overlap: formatDuration(overlapMs) }),
+    exportKeys: async () => {
+      throw new CliError(
+        'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.',
+      );
+    },
+    importKeys: (lines) => {
+      const body = { keys: lines.map(({ written }) => written) };
+      const answer = z.object({ added: z.number(), replaced: z.number() });
+      return call({ method: 'POST', path: '/api/keys/import', body, answer });
+    },
+    close: async () => {},
+  };
 }

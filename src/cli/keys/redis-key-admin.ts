@@ -1,19 +1,16 @@
 /**
- * Keys in Redis itself, by the rules of the admin listener; no gateway need run. Those that do hear of every change at
+ * Keys in Redis itself, by the rules of the admin listener; no gateway needs to run. Running gateways notice every change at
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { type Audit, AUDIT_CAPACITY, type AuditedChange } from '../../admin/audit.ts';
+import { keyEditRules, newKeyRules } from '../../admin/api.ts';
+import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
 import { AdminError } from '../../admin/errors.ts';
-import { mustBe } from '../../admin/faults.ts';
-import { keyCreated, keyEdited, keyRotated, keysImported } from '../../admin/key-changes.ts';
-import { keyEditRules, newKeyRules } from '../../admin/key-rules.ts';
-import { keyView } from '../../admin/key-view.ts';
-import { createRedisAudit } from '../../admin/redis-audit.ts';
+import { mustBe } from '../../admin/input.ts';
+import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
 import { systemClock } from '../../clock.ts';
 import {
   type ApiKey,
-  type IssuedKey,
   type KeyDirectory,
   type KeyEdit,
   KeyStateError,
@@ -23,34 +20,28 @@ import { RedisKeyTable } from '../../keys/redis-table.ts';
 import { TableRegistry } from '../../keys/registry.ts';
 import { InvalidKeyError } from '../../keys/schema.ts';
 import { replyCode } from '../../redis/connection.ts';
-import { CliError } from '../errors.ts';
+import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { ExportedKey, IssuedKeyView, KeyAdmin, KeyView } from './key-admin.ts';
+import type { KeyAdmin, KeyView } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
 
-export interface RedisKeyAdminOptions {
-  readonly url: string;
-  /** Called for each record that `list` leaves out, with a whole sentence. */
-  readonly warn: (warning: string) => void;
-}
-
-/** Rejects with CliError if Redis can't be used. */
-export async function openRedisKeyAdmin({ url, warn }: RedisKeyAdminOptions): Promise<KeyAdmin> {
-  const link = await openAnsweringRedis({ role: 'state', url });
+/** Warns on standard error of each record that `list` leaves out. Rejects with CliError if Redis can't be used. */
+export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
+  const link = await openAnsweringRedis('state', url);
   const table = new RedisKeyTable({
     redis: link,
-    onBrokenRecord: ({ message }) => warn(`${message}. It is left out here.`),
+    onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
   const registry = new TableRegistry(table, systemClock);
-  const audit = createRedisAudit({ link, clock: systemClock, capacity: AUDIT_CAPACITY, sink: () => {} });
+  const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
   return { ...keyAdminOf(registry, audit), close: () => link.close() };
 }
 
 function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close'> {
   const who = caller();
-  // It never rejects, and an entry that can't be written is lost: the change stands, and a new key is shown.
+  // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
   const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
   const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
   const edit = (keyId: string, parse: () => KeyEdit): Promise<KeyView> =>
@@ -65,7 +56,7 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
       changing(async () => {
         const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
         await note(keyCreated(who, issued.key));
-        return issuedView(issued);
+        return { key: keyView(issued.key), token: issued.token };
       }),
     list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
     show: (keyId) => reading(async () => keyView(await existing(keyId))),
@@ -78,7 +69,7 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
         // The successor is shown even if this fails.
         const after = await registry.get(keyId).catch(() => null);
         await note(keyRotated(who, { before, after: after ?? before, successor: issued.key }));
-        return issuedView(issued);
+        return { key: keyView(issued.key), token: issued.token };
       }),
     exportKeys: () => reading(async () => (await registry.list()).map(exportedKey)),
     importKeys: (lines) =>
@@ -91,21 +82,18 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
   };
 }
 
-/** As the audit names who runs this: by the account at this machine. */
+/** The caller's name in the audit: the account on this machine. */
 function caller(): string {
   try {
     return `cli:${userInfo().username}`;
   } catch {
-    // In a container the number of a user may have no name.
+    // In a container the user's number may have no name.
     return `cli:${process.getuid?.() ?? 'unknown'}`;
   }
 }
 
-function issuedView({ key, token }: IssuedKey): IssuedKeyView {
-  return { key: keyView(key), token };
-}
-
-function exportedKey(key: ApiKey): ExportedKey {
+/** A line of an import. */
+function exportedKey(key: ApiKey): unknown {
   const { keyId, lastUsedAt: _, ...rest } = keyView(key);
   return { keyId, hash: key.hash, ...rest };
 }
@@ -118,7 +106,7 @@ function reading<T>(act: () => Promise<T>): Promise<T> {
   return explained(act, 'Try again; `evalgate doctor` looks at Redis.');
 }
 
-/** An answer that is lost says nothing of whether the change was made. */
+/** A lost answer leaves open whether the change was made. */
 function changing<T>(act: () => Promise<T>): Promise<T> {
   return explained(
     act,

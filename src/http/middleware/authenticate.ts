@@ -1,6 +1,6 @@
 /** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
 import type { AuthFailure, Authenticator } from '../../keys/authenticate.ts';
-import { hasScope, type Scope } from '../../keys/key.ts';
+import { hasScope } from '../../keys/key.ts';
 import { Problem, surfaceOf } from '../problem.ts';
 import { forbidden, type Route } from '../route.ts';
 import { apiKeyOf, type Context, type Middleware } from '../state.ts';
@@ -52,10 +52,11 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
   };
 }
 
-/** In front of a handler: the key must hold the scope. */
-export function requireScope(route: Route, scope: Scope): Middleware {
+/** In front of a handler: the key must hold the route's scope, if it has one. */
+export function requireScope(route: Route): Middleware {
+  const { scope } = route;
   return (ctx, next) => {
-    if (!hasScope(apiKeyOf(ctx), scope)) throw forbidden(route, `scope ${scope}`);
+    if (scope !== null && !hasScope(apiKeyOf(ctx), scope)) throw forbidden(route, `scope ${scope}`);
     return next();
   };
 }

@@ -29,6 +29,7 @@ export function errorHandler(): Middleware {
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof StoreError) {
+    // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
     return new Problem(500, error.publicMessage, { headers });
   }

@@ -1,4 +1,4 @@
-import { createSampleData, createSampleUpstream } from '../../../src/sample/index.ts';
+import { createSampleData, SampleUpstream } from '../../../src/sample/index.ts';
 import { describeUpstreamInterface } from './suite.ts';
 
 describeUpstreamInterface('the bundled sample', async () => {
@@ -15,7 +15,7 @@ describeUpstreamInterface('the bundled sample', async () => {
     limits: null,
   });
   const token = 'the-token';
-  const upstream = createSampleUpstream({ data, token });
+  const upstream = new SampleUpstream({ data, token });
   const { url } = await upstream.listen(0);
   return {
     url,

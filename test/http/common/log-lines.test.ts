@@ -124,7 +124,9 @@ const SCRIPT = programOnPath('script');
 test.skipIf(SCRIPT === null)('at a terminal a line is for a person: no JSON, no service and process', async () => {
   await start({});
   const program = join(import.meta.dirname, '../../../src/cli/evalgate.js');
-  const child = spawn(SCRIPT ?? '', ['-qefc', `${process.execPath} ${program} serve`, '/dev/null'], {
+  // The shell becomes the gateway, which outlives its terminal: SIGHUP makes it read its configuration again.
+  const command = `echo pid $$; exec ${process.execPath} ${program} serve`;
+  const child = spawn(SCRIPT ?? '', ['-qefc', command, '/dev/null'], {
     env: { ...process.env, PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: gateway.store.url, NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
@@ -135,6 +137,8 @@ test.skipIf(SCRIPT === null)('at a terminal a line is for a person: no JSON, no 
     await vi.waitFor(() => expect(text).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: started \{"version":/m), 15_000);
     expect(text).not.toContain('"service"');
   } finally {
+    const [, pid] = /^pid (\d+)/m.exec(text) ?? [];
+    if (pid !== undefined) process.kill(Number(pid), 'SIGKILL');
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   }
 });

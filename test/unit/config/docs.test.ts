@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { describeConfig } from '../../../src/config/describe.ts';
-import { listSettings } from '../../../src/config/settings.ts';
+import { describeConfig } from '../../../src/config/effective.ts';
+import { SETTINGS } from '../../../src/config/config.ts';
 
 const page = fileURLToPath(new URL('../../../docs/configuration.md', import.meta.url));
 
@@ -15,7 +15,7 @@ test('docs/configuration.md holds the reference table as the schema has it now',
 
 test('the table has a row a setting, with its variables, default and what is allowed', () => {
   const rows = describeConfig().split('\n');
-  expect(rows).toHaveLength(listSettings().length + 2);
+  expect(rows).toHaveLength(SETTINGS.length + 2);
   expect(rows.every((row) => row.split(/(?<!\\)\|/).length === 7)).toBe(true);
   expect(rows).toContain(
     '| `rateLimit.perMinute` | `RATE_LIMIT_PER_MINUTE` | `120` | an integer from 1 to 1000000000 | Requests that a key may make in any 60 s, where it has no limit of its own. |',

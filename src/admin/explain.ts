@@ -1,0 +1,141 @@
+/** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
+import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
+import type { CacheRequest } from '../cache/request.ts';
+import { UUID_PATTERN } from '../domain/records.ts';
+import type { KeyDirectory } from '../keys/key.ts';
+import { iso, isoOrNull, type TtlView, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
+import type { Audit } from './audit.ts';
+import { type TtlSources, ttlView } from './cache-control.ts';
+import { endpoint, type Endpoint } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+import { badParameter, badQuery, queryOf, quoted } from './input.ts';
+
+interface Target {
+  readonly kind: 'request';
+  readonly request: CacheRequest<unknown>;
+  readonly route: string;
+  readonly workspaceIds: readonly string[] | null;
+}
+
+type Resolution = Target | { readonly kind: 'refused'; readonly message: string } | { readonly kind: 'viewer-needed' };
+
+export interface ExplainOptions extends Omit<ExplainParts, 'times'> {
+  readonly times: ExplainParts['times'] & TtlSources['times'];
+  readonly configuredBy: TtlSources['configuredBy'];
+  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
+  readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
+  readonly registry: Pick<KeyDirectory, 'get'>;
+  readonly audit: Pick<Audit, 'entries'>;
+}
+
+const MOST_WORKSPACES = 50;
+const ALLOWED = {
+  path: 'a path of the public API with its query, URL-encoded, such as %2Fv2%2Fcalls%3Fpage%3D2',
+  keyId: 'the id of a key: what it sees is explained',
+  workspace: `a UUID, up to ${MOST_WORKSPACES} times: what a key of these workspaces sees is explained`,
+};
+
+export function explainEndpoint(options: ExplainOptions): Endpoint {
+  return endpoint(
+    'GET',
+    '/api/cache/explain',
+    'which entry answers the public path in the query parameter path, and what its next read would do',
+    async (ctx) => {
+      const query = queryOf(ctx, ALLOWED, ['workspace']);
+      const [path] = query('path');
+      if (path === undefined) throw badQuery(`The query parameter path is missing; allowed: ${ALLOWED.path}.`);
+      if (!path.startsWith('/')) throw badParameter('path', path, ALLOWED.path);
+      const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
+      const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
+      const explanation = await explain(request, workspaceIds, options);
+      const times = ttlView(explanation.class, await options.audit.entries(), options);
+      ctx.body = { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
+    },
+  );
+}
+
+/** The workspaces of the reader; null if none was named. */
+async function viewerOf(
+  keyId: string | undefined,
+  workspaces: readonly string[],
+  registry: ExplainOptions['registry'],
+): Promise<readonly string[] | null> {
+  if (keyId === undefined && workspaces.length === 0) return null;
+  if (keyId !== undefined && workspaces.length > 0) throw badQuery('Give keyId or workspace, not both.');
+  if (keyId !== undefined) {
+    const key = await registry.get(keyId);
+    if (key !== null) return key.workspaceIds;
+    throw new AdminError(
+      404,
+      `${UNKNOWN_KEY} GET /api/keys lists those that it has; for another key give its workspaces instead.`,
+      { privateMessage: 'no such key' },
+    );
+  }
+  const foreign = workspaces.find((id) => !UUID_PATTERN.test(id));
+  if (foreign !== undefined) throw badParameter('workspace', foreign, ALLOWED.workspace);
+  if (workspaces.length > MOST_WORKSPACES) {
+    throw badQuery(`The query parameter workspace: given ${workspaces.length} times; allowed: ${ALLOWED.workspace}.`);
+  }
+  return [...new Set(workspaces.map((id) => id.toLowerCase()))];
+}
+
+/** Throws AdminError 400 for what the cache is never asked. */
+function targetOf(path: string, resolution: Resolution): Target {
+  if (resolution.kind === 'request') return resolution;
+  if (resolution.kind === 'refused') {
+    throw badQuery(`The path ${quoted(path)} puts no question to the cache. ${resolution.message}`);
+  }
+  throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
+}
+
+/** `times` are those of the explanation's class. */
+function viewOf(explanation: Explanation, times: TtlView): object {
+  const { atMs, key, memory, shared, flight, lastMiss, maintenance, next } = explanation;
+  return {
+    at: iso(atMs),
+    key,
+    class: explanation.class,
+    next: { text: next.text, from: next.from, store: next.store, miss: next.miss },
+    memory: memory === null ? null : viewOfCopy(memory),
+    redis: viewOfShared(shared),
+    knownForeign: explanation.isKnownForeign,
+    flight: {
+      since: isoOrNull(flight.sinceMs),
+      leaseLeftMs: shared.state === 'asked' ? shared.leaseLeftMs : null,
+      justFailed: flight.hasJustFailed || (shared.state === 'asked' && shared.hasJustFailed),
+    },
+    lastMiss: lastMiss === null ? null : { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
+    evicted: explanation.wasEvicted,
+    times,
+    maintenance: maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by },
+  };
+}
+
+function viewOfShared(shared: Explanation['shared']): object {
+  if (shared.state !== 'asked') return { state: shared.state, entry: null };
+  const { copy, isBroken } = shared;
+  if (copy === null) return { state: isBroken ? 'unreadable' : 'asked', entry: null };
+  return { state: 'asked', entry: { ...viewOfCopy(copy), keptForMs: copy.keptForMs } };
+}
+
+function viewOfCopy(copy: Copy): object {
+  const { state, isOutdated } = copy;
+  const isPurged = state === 'purged';
+  return {
+    state,
+    answer: copy.isFound ? 'found' : 'absent',
+    visible: copy.isVisible,
+    ageMs: copy.ageMs,
+    ttlMs: copy.ttlMs,
+    filledAt: iso(copy.filledAtMs),
+    fetchedAt: iso(copy.fetchedAtMs),
+    // The first read after that starts a refresh. After a soft purge the next read does.
+    freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
+    staleUntil: isPurged ? null : iso(copy.staleUntilMs),
+    errorUntil: isPurged ? null : iso(copy.errorUntilMs),
+    jitterMs: copy.jitterMs,
+    softPurged: isOutdated,
+    tags: copy.tags,
+    bytes: copy.bytes,
+  };
+}

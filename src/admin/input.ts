@@ -1,0 +1,199 @@
+/** Reads a request's query and JSON body. A refusal names every fault: what was given, and what is allowed. */
+import type { z } from 'zod';
+import type { BodyRules } from './api.ts';
+import type { AdminContext } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+
+/** The largest body of most requests, in bytes. */
+const BODY_LIMIT_BYTES = 64 * 1024;
+/** More would be no help to anyone, and the answer has to stay of bounded size. */
+const MOST_FAULTS_LISTED = 1000;
+const LONGEST_VALUE_SHOWN = 60;
+const LONGEST_PARAMETER_SHOWN = 100;
+
+/**
+ * The body as the rules define it. Throws AdminError 413 if it has more than `limitBytes` bytes, 400 if it is cut off,
+ * empty, not UTF-8, not JSON, or breaks the rules.
+ */
+export async function readBody<T>(
+  ctx: AdminContext,
+  rules: BodyRules<T>,
+  limitBytes: number = BODY_LIMIT_BYTES,
+): Promise<T> {
+  // A declared length over the limit is refused before a byte is read.
+  if (Number(ctx.get('Content-Length')) > limitBytes) throw tooLarge(limitBytes);
+  const bytes = await readBytes(ctx, limitBytes);
+  if (bytes.length === 0) throw unreadable('The body is empty. Send a JSON object.');
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw unreadable('The body is not valid UTF-8. Send JSON in UTF-8.');
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the body, which may hold what should stay private.
+    throw unreadable(`The body of ${bytes.length} bytes is not valid JSON. Send one JSON object.`);
+  }
+  return mustBe(rules, body);
+}
+
+async function readBytes(ctx: AdminContext, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    // Leaving the loop early must not destroy the stream: its socket still has to carry the refusal.
+    const stream: AsyncIterable<unknown> = ctx.req.iterator({ destroyOnReturn: false });
+    for await (const chunk of stream) {
+      if (!Buffer.isBuffer(chunk)) throw new TypeError('A request without an encoding is read as bytes');
+      length += chunk.length;
+      if (length > limitBytes) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw unreadable('The body ended before all of it had arrived. Send the request again.');
+  }
+  if (length > limitBytes) {
+    // The rest is thrown away as it comes, until the server's request timeout.
+    ctx.req.resume();
+    throw tooLarge(limitBytes);
+  }
+  return Buffer.concat(chunks, length);
+}
+
+function unreadable(publicMessage: string): AdminError {
+  return new AdminError(400, publicMessage, { privateMessage: 'unreadable body' });
+}
+
+function tooLarge(limitBytes: number): AdminError {
+  const message = `The body is larger than ${limitBytes} bytes, the most this endpoint takes. Send less at once.`;
+  return new AdminError(413, message, { privateMessage: 'body too large' });
+}
+
+/** A value as the rules define it. Throws AdminError 400 with every fault. */
+export function mustBe<T>(rules: BodyRules<T>, value: unknown): T {
+  const checked = check(rules, value);
+  if (checked.faults !== null) throw faulty(checked.faults);
+  return checked.value;
+}
+
+/** The refusal of a body with these faults. */
+export function faulty(faults: readonly string[]): AdminError {
+  const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
+  const listed = faults.slice(0, MOST_FAULTS_LISTED).map((fault) => `\n- ${fault}`);
+  const left = faults.length - listed.length;
+  const more = left > 0 ? `\n- and ${left} more` : '';
+  return new AdminError(400, `The body has ${count}; nothing was changed.${listed.join('')}${more}`, {
+    privateMessage: 'faulty body',
+  });
+}
+
+type Checked<T> = { readonly value: T; readonly faults: null } | { readonly faults: readonly string[] };
+
+/** The value as the rules define it, or every fault of it. `at` is where it stands in the body: `keys[3]`. */
+export function check<T>(rules: BodyRules<T>, value: unknown, at: string = ''): Checked<T> {
+  const result = rules.schema.safeParse(value);
+  if (result.success) return { value: result.data, faults: null };
+  return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, { rules, value, at })) };
+}
+
+function faultsOf(
+  issue: z.core.$ZodIssue,
+  { rules, value, at }: { readonly rules: BodyRules<unknown>; readonly value: unknown; readonly at: string },
+): readonly string[] {
+  const path = pathText(issue.path, at);
+  const name = pathText(issue.path).replace(/\[[0-9]+\]/g, '[]');
+  if (issue.code === 'unrecognized_keys') {
+    const prefix = name === '' ? '' : `${name}.`;
+    const members = Object.keys(rules.allowed)
+      .filter((member) => member.startsWith(prefix))
+      .map((member) => member.slice(prefix.length))
+      .filter((member) => member !== '' && !/[.[]/.test(member));
+    return issue.keys.map((key) => {
+      const plain = /^[A-Za-z0-9_-]{1,60}$/.test(key) ? key : shown(key);
+      return `${path === '' ? plain : `${path}.${plain}`}: unknown; allowed members: ${members.join(', ')}`;
+    });
+  }
+  const allowed = rules.allowed[name] ?? 'a JSON object';
+  const given = valueAt(value, issue.path);
+  if (given === undefined) return [`${path}: missing; allowed: ${allowed}`];
+  const isSecret = rules.secret?.has(name) === true && typeof given === 'string';
+  const text = isSecret ? `a text of ${given.length} characters` : shown(given);
+  return [`${path === '' ? 'the body' : path}: given ${text}; allowed: ${allowed}`];
+}
+
+/** `['keys', 0, 'name']` as `keys[0].name`; `from` is what the path begins at. */
+function pathText(path: readonly PropertyKey[], from: string = ''): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    return text === '' ? String(step) : `${text}.${String(step)}`;
+  }, from);
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let reached = value;
+  for (const step of path) {
+    if (typeof reached !== 'object' || reached === null) return undefined;
+    reached = Object.getOwnPropertyDescriptor(reached, step)?.value;
+  }
+  return reached;
+}
+
+/** A value in a few words; text is cut, so that an answer never grows with what was sent. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return quoted(value, LONGEST_VALUE_SHOWN);
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return String(value);
+}
+
+/** In quotes, and never longer than a line. */
+export function quoted(text: string, most: number = LONGEST_PARAMETER_SHOWN): string {
+  return JSON.stringify(text.length > most ? `${text.slice(0, most)}...` : text);
+}
+
+/**
+ * The values of each query parameter: none or one, except for those that are `repeatable`. `allowed` says for messages
+ * what each may hold. Throws AdminError 400 for an unknown parameter, and for one that is given too often.
+ */
+export function queryOf<N extends string>(
+  ctx: AdminContext,
+  allowed: Readonly<Record<N, string>>,
+  repeatable: readonly NoInfer<N>[] = [],
+): (name: N) => readonly string[] {
+  const query = new URLSearchParams(`?${ctx.querystring}`);
+  const known: readonly string[] = Object.keys(allowed);
+  const mayRepeat: readonly string[] = repeatable;
+  for (const name of new Set(query.keys())) {
+    if (!known.includes(name)) {
+      throw badQuery(`Unknown query parameter ${quoted(name)}. Known here: ${known.join(', ')}.`);
+    }
+    if (!mayRepeat.includes(name) && query.getAll(name).length > 1) {
+      throw badQuery(`The query parameter ${name} may be given only once.`);
+    }
+  }
+  return (name) => query.getAll(name);
+}
+
+/** A page's size: what `limit` may hold, for messages, and its value. */
+export function limitParameter(most: number, otherwise: number) {
+  const allowed = `an integer from 1 to ${most}; ${otherwise} if it is left out`;
+  const read = (text: string | undefined): number => {
+    if (text === undefined) return otherwise;
+    const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
+    if (limit < 1 || limit > most) throw badParameter('limit', text, allowed);
+    return limit;
+  };
+  return { allowed, read };
+}
+
+/** The refusal of a parameter's value. */
+export function badParameter(name: string, given: string, allowed: string): AdminError {
+  return badQuery(`The query parameter ${name}: given ${quoted(given)}; allowed: ${allowed}.`);
+}
+
+export function badQuery(message: string): AdminError {
+  return new AdminError(400, message, { privateMessage: 'faulty query' });
+}

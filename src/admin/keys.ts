@@ -1,0 +1,188 @@
+/** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
+import type { Clock } from '../clock.ts';
+import { ID_PATTERN } from '../domain/records.ts';
+import { formatDuration } from '../duration.ts';
+import {
+  type ApiKey,
+  byCreation,
+  type ImportedKey,
+  type IssuedKey,
+  type KeyDirectory,
+  type KeyEdit,
+  type PlaceInList,
+} from '../keys/key.ts';
+import {
+  IMPORT_LIMIT_BYTES,
+  IMPORT_RULES,
+  importedKeyRules,
+  keyEditRules,
+  looksLikeToken,
+  newKeyRules,
+  ROTATE_RULES,
+} from './api.ts';
+import type { Audit } from './audit.ts';
+import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
+import { AdminError, attempt } from './errors.ts';
+import { badParameter, check, faulty, limitParameter, queryOf, readBody } from './input.ts';
+import {
+  askedEdit,
+  askedImport,
+  askedKey,
+  editAction,
+  keyCreated,
+  keyEdited,
+  keyRotated,
+  keysImported,
+  keyView,
+} from './key-changes.ts';
+
+export interface KeyEndpointOptions {
+  readonly registry: KeyDirectory;
+  readonly audit: Audit;
+  readonly clock: Clock;
+}
+
+export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
+  const { registry, audit, clock } = options;
+
+  async function edit(ctx: EndpointContext, wanted: KeyEdit): Promise<void> {
+    const { keyId } = await existing(ctx, registry);
+    const who = callerOf(ctx);
+    const change = { who, action: editAction(wanted), target: keyId, asked: askedEdit(wanted) };
+    const edited = (await attempt(audit, change, () => registry.edit(keyId, wanted))) ?? noKey(keyId);
+    // DELETE and PATCH may be repeated: without a change nothing is noted.
+    const noted = keyEdited(who, wanted, edited);
+    if (noted !== null) await audit.record(noted);
+    ctx.body = { key: keyView(edited.after) };
+  }
+
+  return [
+    endpoint('GET', '/api/keys', 'the API keys that were issued, in pages, without their secrets', async (ctx) => {
+      ctx.body = pageOf(ctx, await registry.list());
+    }),
+    endpoint('POST', '/api/keys', 'issue a key; the answer shows it this once', (ctx) => create(ctx, options)),
+    endpoint('POST', '/api/keys/import', 'take over keys that are hashed already, all or none', (ctx) =>
+      importKeys(ctx, options),
+    ),
+    endpoint('GET', '/api/keys/:keyId', 'one key', async (ctx) => {
+      ctx.body = { key: keyView(await existing(ctx, registry)) };
+    }),
+    endpoint(
+      'PATCH',
+      '/api/keys/:keyId',
+      'change a key: its name, status, workspaces, scopes, limits or expiry',
+      async (ctx) => edit(ctx, await readBody(ctx, keyEditRules(clock.nowMs()))),
+    ),
+    endpoint('DELETE', '/api/keys/:keyId', 'revoke a key for good; its record stays', (ctx) =>
+      edit(ctx, { status: 'revoked' }),
+    ),
+    endpoint(
+      'POST',
+      '/api/keys/:keyId/rotate',
+      'issue a successor with the same rights and quota; the old key ends after the overlap',
+      (ctx) => rotate(ctx, options),
+    ),
+  ];
+}
+
+const PAGE_SIZE = limitParameter(1000, 100);
+const PAGE_QUERY = { limit: PAGE_SIZE.allowed, cursor: 'the nextCursor of the page before' };
+
+/** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
+function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): object {
+  const query = queryOf(ctx, PAGE_QUERY);
+  const limit = PAGE_SIZE.read(query('limit')[0]);
+  const after = placeOf(query('cursor')[0]);
+  const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  const isLast = last === undefined || rest.length === page.length;
+  return { keys: page.map(keyView), nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
+}
+
+function placeOf(cursor: string | undefined): PlaceInList | null {
+  if (cursor === undefined) return null;
+  const [, createdAtMs, keyId] = /^([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(cursor) ?? [];
+  if (keyId === undefined) throw badParameter('cursor', cursor, PAGE_QUERY.cursor);
+  return { createdAtMs: Number(createdAtMs), keyId };
+}
+
+async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
+  const wanted = await readBody(ctx, newKeyRules(clock.nowMs()));
+  const who = callerOf(ctx);
+  const change = { who, action: 'key.create', target: wanted.name, asked: askedKey(wanted) };
+  const issued = await attempt(audit, change, () => registry.create(wanted));
+  await audit.record(keyCreated(who, issued.key));
+  answerIssued(ctx, issued);
+}
+
+async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
+  const { overlapMs } = await readBody(ctx, ROTATE_RULES);
+  const before = await existing(ctx, registry);
+  const { keyId } = before;
+  const who = callerOf(ctx);
+  const change = { who, action: 'key.rotate', target: keyId, asked: { overlap: formatDuration(overlapMs) } };
+  const issued = (await attempt(audit, change, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
+  const after = (await registry.get(keyId)) ?? before;
+  await audit.record(keyRotated(who, { before, after, successor: issued.key }));
+  answerIssued(ctx, issued);
+}
+
+function answerIssued(ctx: EndpointContext, { key, token }: IssuedKey): void {
+  ctx.status = 201;
+  ctx.set('Location', `/api/keys/${key.keyId}`);
+  ctx.body = { key: keyView(key), token };
+}
+
+async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
+  const body = await readBody(ctx, IMPORT_RULES, IMPORT_LIMIT_BYTES);
+  const keys = importedKeys(body.keys, clock.nowMs());
+  const who = callerOf(ctx);
+  const change = { who, action: 'key.import', target: 'keys', asked: askedImport(keys) };
+  const { added, replaced } = await attempt(audit, change, () => registry.importKeys(keys));
+  await audit.record(keysImported(who, keys, { added, replaced }));
+  ctx.body = { added, replaced };
+}
+
+/** All of them, or AdminError 400 with the faults of all. */
+function importedKeys(values: readonly unknown[], nowMs: number): readonly ImportedKey[] {
+  const rules = importedKeyRules(nowMs);
+  const keys: ImportedKey[] = [];
+  const faults: string[] = [];
+  const seen = new Map<string, number>();
+  for (const [index, value] of values.entries()) {
+    const checked = check(rules, value, `keys[${index}]`);
+    if (checked.faults !== null) {
+      faults.push(...checked.faults);
+      continue;
+    }
+    keys.push(checked.value);
+    for (const member of ['keyId', 'hash'] as const) {
+      const identity = `${member} ${checked.value[member]}`;
+      const first = seen.get(identity);
+      if (first === undefined) seen.set(identity, index);
+      else faults.push(`keys[${index}].${member}: the same as that of keys[${first}]; allowed: each ${member} once`);
+    }
+  }
+  if (faults.length > 0) throw faulty(faults);
+  return keys;
+}
+
+/** The key of the path. Throws AdminError 404 if there is none. */
+async function existing(ctx: EndpointContext, registry: KeyDirectory): Promise<ApiKey> {
+  const keyId = ctx.params['keyId'] ?? '';
+  if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {
+    throw new AdminError(
+      404,
+      'The path holds no key id: that is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and not the key itself. GET /api/keys lists the ids.',
+      { privateMessage: 'not a key id' },
+    );
+  }
+  return (await registry.get(keyId)) ?? noKey(keyId);
+}
+
+function noKey(keyId: string): never {
+  throw new AdminError(404, `There is no key with the id ${keyId}. GET /api/keys lists the ids.`, {
+    privateMessage: 'no such key',
+  });
+}

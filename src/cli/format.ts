@@ -1,0 +1,84 @@
+/** Plain text for people: tables, amounts, durations and bars. */
+
+/**
+ * Replaces control and format characters: names come from others, and could hold sequences that move the cursor or
+ * rename the window.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD');
+}
+
+/** A table: columns as wide as their widest cell, two spaces between them. The first row is the heading. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const cells = rows.map((row) => row.map(printable));
+  const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => width(row[column] ?? ''))));
+  const line = (row: readonly string[]): string =>
+    row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell))).join('  ');
+  return cells.map((row) => line(row).trimEnd()).join('\n');
+}
+
+function width(text: string): number {
+  return Array.from(text).length;
+}
+
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
+
+/** A number of bytes with three significant digits, in units of 1000 like the configuration. */
+export function bytesText(bytes: number): string {
+  const thousands = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), BYTE_UNITS.length - 1);
+  const amount = bytes / 1000 ** thousands;
+  const digits = thousands === 0 || amount >= 99.95 ? 0 : 1;
+  return `${amount.toFixed(digits)} ${BYTE_UNITS[thousands] ?? 'B'}`;
+}
+
+export function entriesText(count: number): string {
+  return count === 1 ? '1 entry' : `${count} entries`;
+}
+
+/** A ratio from 0 to 1. */
+export function percentText(ratio: number): string {
+  return `${(ratio * 100).toFixed(1)} %`;
+}
+
+/** A rate per second with about three significant digits. */
+export function rateText(perSecond: number): string {
+  if (perSecond > 0 && perSecond < 0.01) return '<0.01';
+  return perSecond.toFixed(perSecond >= 99.5 ? 0 : perSecond >= 9.95 ? 1 : 2);
+}
+
+const DURATION_UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+] as const;
+
+/** A duration in its two largest units, such as `1h 5m` or `4s`; below a second in milliseconds with three digits. */
+export function durationText(durationMs: number): string {
+  const first = DURATION_UNITS.findIndex(([, unitMs]) => durationMs >= unitMs);
+  if (first < 0) return `${Number(durationMs.toPrecision(3))}ms`;
+  const parts: string[] = [];
+  let leftMs = durationMs;
+  for (const [unit, unitMs] of DURATION_UNITS.slice(first, first + 2)) {
+    const amount = Math.floor(leftMs / unitMs);
+    leftMs -= amount * unitMs;
+    if (amount > 0) parts.push(`${amount}${unit}`);
+  }
+  return parts.join(' ');
+}
+
+/** A duration in one unit, for charts: `1.5m`; below a second in whole milliseconds. */
+export function roughDuration(durationMs: number): string {
+  const [unit, unitMs] = DURATION_UNITS.find(([, lengthMs]) => durationMs >= lengthMs) ?? [];
+  return unit === undefined ? `${Math.round(durationMs)}ms` : `${Number((durationMs / unitMs).toFixed(1))}${unit}`;
+}
+
+const BAR_CELLS = 24;
+/** The last cell of a bar grows by eighths. */
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/** A bar of a ratio from 0 to 1. */
+export function bar(ratio: number): string {
+  const eighths = Math.round(Math.min(1, Math.max(0, ratio)) * BAR_CELLS * EIGHTHS.length);
+  return '█'.repeat(Math.floor(eighths / EIGHTHS.length)) + (EIGHTHS[eighths % EIGHTHS.length] ?? '');
+}

@@ -1,0 +1,116 @@
+/** How the values of settings are read from what was written, and what is allowed, in words. */
+import { z } from 'zod';
+import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
+
+/** Reads one kind of value. */
+export interface Codec<T> {
+  /** Takes the value as written in YAML or in the environment, where it is always a string. */
+  readonly schema: z.ZodType<T>;
+  readonly allowed: string;
+  /** The unit of the number that comes out: it ends the name that the value has in the configuration. */
+  readonly unit?: 'Ms' | 'Bytes';
+}
+
+/** Thrown by a parse function to say what exactly is wrong. The message is shown, so it must not quote a secret. */
+export class ValueProblem extends Error {
+  override readonly name = 'ValueProblem';
+}
+
+/** A codec of text that `parse` reads; for text it cannot read it returns null, or throws a ValueProblem. */
+export function text<T>(parse: (written: string) => T | null, allowed: string): Codec<T> {
+  return { schema: parsed(z.string(), parse), allowed };
+}
+
+function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.ZodType<T> {
+  return written.transform((input, context) => {
+    try {
+      const value = parse(input);
+      if (value !== null) return value;
+      context.addIssue({ code: 'custom' });
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      context.addIssue({ code: 'custom', params: { problem: error.message } });
+    }
+    return z.NEVER;
+  });
+}
+
+export function integer(min: number, max: number, note = ''): Codec<number> {
+  const digits = z
+    .string()
+    .regex(/^\d{1,10}$/)
+    .transform(Number);
+  return {
+    schema: z.union([z.number(), digits]).pipe(z.int().min(min).max(max)),
+    allowed: `an integer from ${min} to ${max}${note}`,
+  };
+}
+
+export function port(): Codec<number> {
+  return integer(0, 65_535, ' (0 takes any free port)');
+}
+
+/** Milliseconds, written as a duration. */
+export function duration(minMs: number, maxMs: number): Codec<number> {
+  return {
+    schema: parsed(z.string(), parseDuration).pipe(z.int().min(minMs).max(maxMs)),
+    allowed: `${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`,
+    unit: 'Ms',
+  };
+}
+
+const SIZE_UNITS_BYTES: ReadonlyMap<string, number> = new Map([
+  ['GB', 1_000_000_000],
+  ['MB', 1_000_000],
+  ['kB', 1000],
+  ['B', 1],
+]);
+
+/** Bytes, written with a decimal unit. */
+export function size(minBytes: number, maxBytes: number): Codec<number> {
+  return {
+    schema: parsed(z.string(), parseSize).pipe(z.int().min(minBytes).max(maxBytes)),
+    allowed: `a size like 500kB, 64MB or 1GB (units of 1000), from ${formatSize(minBytes)} to ${formatSize(maxBytes)}`,
+    unit: 'Bytes',
+  };
+}
+
+function parseSize(written: string): number | null {
+  const [, amount, unit = ''] = /^(\d{1,12})(B|kB|MB|GB)$/.exec(written) ?? [];
+  const unitBytes = SIZE_UNITS_BYTES.get(unit);
+  return amount === undefined || unitBytes === undefined ? null : Number(amount) * unitBytes;
+}
+
+function formatSize(bytes: number): string {
+  const [unit = '', unitBytes = 1] = [...SIZE_UNITS_BYTES].find(([, one]) => bytes % one === 0) ?? [];
+  return `${bytes / unitBytes}${unit}`;
+}
+
+/** A share from 0 to 1, written as a percentage. */
+export function share(): Codec<number> {
+  return text((written) => {
+    const [, percent] = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(written) ?? [];
+    return percent === undefined || Number(percent) > 100 ? null : Number(percent) / 100;
+  }, 'a percentage like 2% or 0.5%, from 0% to 100%');
+}
+
+export function oneOf<const T extends string>(values: readonly T[]): Codec<T> {
+  return { schema: z.enum(values), allowed: `one of ${values.join(', ')}` };
+}
+
+/** Several values that `parseItem` reads, as a YAML list or as one text with commas. */
+export function list<T>(parseItem: (written: string) => T | null, allowed: string): Codec<T[]> {
+  const commaSeparated = z.string().transform((written) => (written === '' ? [] : written.split(',')));
+  const parseOrThrow = (item: string): T => {
+    const value = parseItem(item);
+    if (value === null) throw new ValueProblem(`${JSON.stringify(item)} is none`);
+    return value;
+  };
+  const items = z.union([commaSeparated, z.array(z.string())]);
+  return { schema: parsed(items, (all) => all.map((item) => parseOrThrow(item.trim()))), allowed };
+}
+
+/** The same codec; null means "none". */
+export function optional<T>(codec: Codec<T>): Codec<T | null> {
+  return { ...codec, schema: codec.schema.nullable() };
+}
