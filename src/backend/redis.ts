@@ -15,7 +15,7 @@ import { type Instances, RedisInstances } from '../redis/instances.ts';
 import { StartError } from '../server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
-import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
+import { logBudget, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { systemTimers as timers } from '../timers.ts';
 import { createRedisCallRate } from '../upstream/redis-call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
@@ -32,7 +32,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const redis = new RedisHealth({ ...options, timers, isOne });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
   const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
-  const cache = await openCache(options, { state, cache: cacheLink, redis, audit });
+  const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit });
   const registry = new RedisRegistry({
     link: state,
     clock,
@@ -55,7 +55,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   );
   const whatIf = openWhatIf(options, state, instances);
   const history = new History(clock, { link: state, store: store.identity, self: instances.id, timers });
-  redis.track({ links: [state, cacheLink], processes, graceMs });
+  const hasDemoKeys = config.upstream.url === null;
+  redis.track({ links: [state, cacheLink], processes, graceMs, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
@@ -104,25 +105,38 @@ function openLinks(
   const cache = connect('cache', cacheUrl ?? url);
   // A request that waited for one of them does not wait for the other too (R6).
   state.onTimeout(() => void cache.doubt());
-  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, logger });
+  const hasCacheBudget = config.cache.redisBytes !== null;
+  warnOfRedis({ state, cache: cacheUrl === null ? null : cache, hasCacheBudget, logger });
   return [state, cache];
 }
 
 function openCache(
   options: BackendOptions,
-  parts: { readonly state: RedisLink; readonly cache: RedisLink; readonly redis: RedisHealth; readonly audit: Audit },
+  parts: {
+    readonly state: RedisLink;
+    readonly cache: RedisLink;
+    readonly isOne: boolean;
+    readonly redis: RedisHealth;
+    readonly audit: Audit;
+  },
 ): Promise<RedisCache> {
-  const { store, logger } = options;
-  const { state, cache, redis, audit } = parts;
+  const { config, store, logger } = options;
+  const { state, cache, isOne, redis, audit } = parts;
   return RedisCache.open({
     ...options,
     state,
     cache,
+    isOne,
+    maxBytes: config.cache.redisBytes,
     store: store.identity,
     timers,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
     onConnectivity: redis.onConnectivity,
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
+    onBudget: (excess) => {
+      redis.onBudget(excess);
+      logBudget(logger, excess);
+    },
   });
 }
 

@@ -123,6 +123,9 @@ const settingsSchema = z.strictObject({
     memoryBytes: setting(size(0, 1_000_000_000_000), { env: null, default: '64MB' }).describe(
       'Memory that a process gives to cached records and their rendered forms. More where the hit ratio is low and memory is free.',
     ),
+    redisBytes: setting(optional(size(0, 1_000_000_000_000_000)), { env: null, default: null }).describe(
+      'Redis memory that the cache may fill, by an estimate; above it new answers are kept in memory only. Set it where keys and limits share a Redis without maxmemory. With maxmemory the cache leaves a tenth of that free there in any case.',
+    ),
     classes: z.strictObject({
       list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),
       evaluation: cacheClass('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
@@ -170,6 +173,7 @@ export const configSchema = settingsSchema.transform(({ server, admin: { token, 
   admin: { ...admin, tokens: token ?? [] },
   cache: {
     memoryBytes: cache.memoryBytes,
+    redisBytes: cache.redisBytes,
     classes: perClass(cache.classes, ({ freshMs, staleMs, errorMs }) => ({ freshMs, staleMs, errorMs })),
     outdatedLimits: perClass(cache.classes, ({ outdatedLimit }) => outdatedLimit),
   },

@@ -87,9 +87,14 @@ export class CacheNames {
     return `${entryName}:${escaped(part)}`;
   }
 
+  /** With it begin the names of all entries, and of everything beside them. */
+  get entryPrefix(): string {
+    return `${PREFIX}{cache-${this.#store}-`;
+  }
+
   /** Matches the names of all entries, and of nothing beside them (Redis's glob syntax). */
   get entryPattern(): string {
-    return `${PREFIX}{cache-${this.#store}-*}`;
+    return `${this.entryPrefix}*}`;
   }
 
   /** Where ends of flights are announced. Channels know no database numbers, so the number is part of the name. */

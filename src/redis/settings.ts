@@ -49,10 +49,19 @@ export interface RedisFault {
   readonly remedy: string;
 }
 
-/** What is wrong with it for that use; nothing if all is well or not known. */
-export function redisFaults(settings: RedisSettings, use: RedisUse, kind: RedisKind = 'single'): readonly RedisFault[] {
+export interface RedisPurpose {
+  readonly use: RedisUse;
+  /** `single` unless given. */
+  readonly kind?: RedisKind;
+  /** Whether the response cache has a budget of its own there (`cache.redis`). */
+  readonly hasCacheBudget?: boolean;
+}
+
+/** What is wrong with it for that purpose; nothing if all is well or not known. */
+export function redisFaults(settings: RedisSettings, purpose: RedisPurpose): readonly RedisFault[] {
+  const { use, kind = 'single', hasCacheBudget = false } = purpose;
   const ofState = use === 'cache' ? [] : [replicasFault(settings, kind), persistenceFault(settings)];
-  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use);
+  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use, hasCacheBudget);
   return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
 }
 
@@ -88,7 +97,7 @@ function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind):
   return { about: 'replicas', severity: 'warn', finding, remedy: 'Add a replica, or bring back the one that it had.' };
 }
 
-function stateMemoryFault(settings: RedisSettings, use: RedisUse): RedisFault | null {
+function stateMemoryFault(settings: RedisSettings, use: RedisUse, hasCacheBudget: boolean): RedisFault | null {
   const { evictionPolicy, maxMemoryBytes, usedMemoryBytes } = settings;
   const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
   const noeviction = toSet('maxmemory-policy noeviction');
@@ -100,6 +109,11 @@ function stateMemoryFault(settings: RedisSettings, use: RedisUse): RedisFault | 
   if (evictionPolicy?.startsWith('volatile-') === true) {
     const finding = `may forget the use of rate limits when its memory is full (maxmemory-policy ${evictionPolicy})`;
     return { about: 'memory', severity: 'warn', finding, remedy };
+  }
+  if (use === 'both' && maxMemoryBytes === 0 && !hasCacheBudget) {
+    const finding = 'has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need';
+    const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${own}.`;
+    return { about: 'memory', severity: 'warn', finding, remedy: limits };
   }
   const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;
   if (share <= NEARLY_FULL) return null;

@@ -18,7 +18,7 @@ export interface GaugeSources {
   /** Processes that share this gateway's Redis, itself included. */
   readonly processes: () => number;
   /** Null for a gateway without Redis. */
-  readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isQuotaExact'> | null;
+  readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isQuotaExact' | 'isCacheOverBudget'> | null;
 }
 
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
@@ -142,6 +142,12 @@ const GAUGES: readonly GaugeDeclaration[] = [
     help: '1 while Redis decides on the limits of all processes together, 0 while this process goes on with its share.',
     aggregator: 'min',
     read: ({ redis }) => redis && redis.isQuotaExact,
+  },
+  {
+    name: 'evalgate_redis_cache_over_budget',
+    help: '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
+    aggregator: 'max',
+    read: ({ redis }) => redis && redis.isCacheOverBudget,
   },
   {
     name: 'evalgate_redis_memory_used_bytes',

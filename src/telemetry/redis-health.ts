@@ -1,4 +1,5 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
+import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
@@ -27,7 +28,11 @@ export interface TrackedRedis {
   readonly processes: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
+  /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
+  readonly hasDemoKeys: boolean;
 }
+
+type KeysWithoutRedis = Pick<TrackedRedis, 'graceMs' | 'hasDemoKeys'>;
 
 export interface RedisMemory {
   readonly role: RedisRole;
@@ -50,6 +55,8 @@ export class RedisHealth {
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
   #keysDisconnectedAtMs = 0;
+  /** Why no new answers are stored in the cache Redis; null if they are. */
+  #excess: BudgetExcess | null = null;
   #cancelSubscriptionLost = (): void => {};
   #links: readonly RedisLink[] = [];
   /** Under way: the gauges of one scrape share it. */
@@ -68,6 +75,11 @@ export class RedisHealth {
     return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected';
   }
 
+  /** Whether no new answers are stored in the cache Redis. */
+  get isCacheOverBudget(): boolean {
+    return this.#excess !== null;
+  }
+
   // Why the connection failed says more than the error of a command that could not be sent.
   readonly onDown: NonNullable<RedisHooks['onDown']> = (role, reason) => this.#downFor.set(role, reason);
 
@@ -75,6 +87,11 @@ export class RedisHealth {
     this.#connectivity[role] = connectivity;
     if (role === 'state' && connectivity !== 'disconnected') this.#hasAnswered = true;
     this.#options.health.update();
+  };
+
+  readonly onBudget = (excess: BudgetExcess | null): void => {
+    this.#excess = excess;
+    this.#options.health.update('redis-cache');
   };
 
   readonly quotaHooks = {
@@ -94,14 +111,14 @@ export class RedisHealth {
   };
 
   /** Called when all of it has been opened: until then silence is no trouble. */
-  track({ links, processes, graceMs }: TrackedRedis): void {
+  track({ links, processes, graceMs, hasDemoKeys }: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = links;
     const loggedAs = isOne ? { loggedAs: 'redis' } : {};
     health.add({ name: 'redis-state', ...loggedAs, check: () => this.#checkRedis('state') });
     health.add({ name: 'redis-cache', ...loggedAs, check: () => this.#checkRedis('cache') });
     health.add({ name: 'quota', check: () => this.#checkQuota(processes()) });
-    health.add({ name: 'keys', check: () => this.#checkKeys(graceMs) });
+    health.add({ name: 'keys', check: () => this.#checkKeys({ graceMs, hasDemoKeys }) });
   }
 
   /** As known without asking. */
@@ -159,7 +176,9 @@ export class RedisHealth {
       const detail = `Redis is full (maxmemory); ${consequence}`;
       return { status: 'degraded', trouble: 'full', detail, fields: { err: this.#quotaFailure?.reason } };
     }
-    return { status: 'ok', detail: 'answers, and its messages arrive' };
+    // A limit that somebody set and that holds is no trouble of Redis.
+    const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
+    return { status: 'ok', detail: `answers, and its messages arrive${budget}` };
   }
 
   #disconnectedDetail(role: RedisRole): string {
@@ -179,13 +198,13 @@ export class RedisHealth {
     return { status: 'degraded', detail, fields: { err: reason } };
   }
 
-  #checkKeys(graceMs: number): DependencyState {
+  #checkKeys(keys: KeysWithoutRedis): DependencyState {
     if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
     if (this.#keySync === 'subscriptionLost') {
       const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
       return { status: 'degraded', trouble: 'subscriptionLost', detail };
     }
-    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(graceMs);
+    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(keys);
     if (this.#isFull) {
       const detail = 'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed';
       return { status: 'degraded', trouble: 'full', detail };
@@ -193,19 +212,24 @@ export class RedisHealth {
     return { status: 'ok', detail: 'every change is heard of' };
   }
 
-  #checkDisconnectedKeys(graceMs: number): DependencyState {
+  #checkDisconnectedKeys({ graceMs, hasDemoKeys }: KeysWithoutRedis): DependencyState {
+    const degraded = (trouble: string, detail: string): DependencyState => ({
+      status: 'degraded',
+      trouble: hasDemoKeys ? `${trouble}Demo` : trouble,
+      detail,
+    });
+    const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
     if (!this.#hasLookedUpKeys) {
-      const detail = 'Redis could not be asked since this process started: no key is let in until it answers';
-      return { status: 'degraded', trouble: 'neverAsked', detail };
+      const since = 'Redis could not be asked since this process started';
+      return degraded('neverAsked', `${since}: ${allowed} until it answers`);
     }
     const untilMs = this.#keysDisconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() > untilMs) {
-      const detail = `Redis could not be asked for ${formatDuration(graceMs)}: no key is let in`;
-      return { status: 'degraded', trouble: 'graceOver', detail };
+      return degraded('graceOver', `Redis could not be asked for ${formatDuration(graceMs)}: ${allowed}`);
     }
-    const until = new Date(untilMs).toISOString();
-    const detail = `Redis cannot be asked: keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${until}; no other key is let in`;
-    return { status: 'degraded', trouble: 'disconnected', detail };
+    const confirmed = `keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${new Date(untilMs).toISOString()}`;
+    const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
+    return degraded('disconnected', `Redis cannot be asked: ${confirmed}; ${others}`);
   }
 }
 
@@ -246,4 +270,13 @@ function sumOf(values: readonly (number | null)[]): number | null {
     (sum, value) => (sum === null || value === null ? null : sum + value),
     values.length === 0 ? null : 0,
   );
+}
+
+function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
+  const [used, most] = [usedBytes, maxBytes].map((bytes) => `${(bytes / 1_000_000).toFixed(1)} MB`);
+  const reason =
+    limit === 'budget'
+      ? `the cache has some ${used} of ${most} (cache.redis)`
+      : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
+  return `new answers are kept in memory only: ${reason}`;
 }

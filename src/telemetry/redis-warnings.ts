@@ -1,8 +1,9 @@
-/** Warnings in the log, once per start, of a Redis that does not suit evalgate. */
+/** Warnings in the log of a Redis that does not suit evalgate, once per start, and of a shared cache over its budget. */
+import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Logger } from '../log/logger.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
-import { readRedisSettings, redisFaults, type RedisUse } from '../redis/settings.ts';
+import { readRedisSettings, redisFaults, type RedisPurpose, type RedisUse } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
 
 /** By then each process that lives has sent a heartbeat. */
@@ -12,29 +13,31 @@ export interface WarningOptions {
   readonly state: RedisLink;
   /** Null where it is the same Redis. */
   readonly cache: RedisLink | null;
+  /** Whether the response cache has a budget of its own in Redis. */
+  readonly hasCacheBudget: boolean;
   readonly logger: Logger;
 }
 
-export function warnOfRedis({ state, cache, logger }: WarningOptions): void {
-  warnOfRedisSettings(state, (warning) => logger.warn(warning), cache === null ? 'both' : 'state');
+export function warnOfRedis({ state, cache, hasCacheBudget, logger }: WarningOptions): void {
+  const purpose: StatePurpose = { use: cache === null ? 'both' : 'state', hasCacheBudget };
+  warnOfRedisSettings(state, (warning) => logger.warn(warning), purpose);
   for (const link of cache === null ? [state] : [state, cache]) {
     warnOfMissingDatabase(link, (warning) => logger.error(warning));
   }
 }
 
-/**
- * Warns in whole sentences, once, as soon as Redis answers. Never throws. `use`: `both` if the response cache is in the
- * same Redis.
- */
+type StatePurpose = Pick<RedisPurpose, 'hasCacheBudget'> & { readonly use: Exclude<RedisUse, 'cache'> };
+
+/** Warns in whole sentences, once, as soon as Redis answers. Never throws. */
 export function warnOfRedisSettings(
   link: RedisLink,
   warn: (warning: string) => void,
-  use: Exclude<RedisUse, 'cache'> = 'state',
+  purpose: StatePurpose = { use: 'state' },
 ): void {
   onceUp(link, async () => {
     for (const server of link.servers()) {
       const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
-      const faults = redisFaults(await readRedisSettings(server), use, link.kind);
+      const faults = redisFaults(await readRedisSettings(server), { ...purpose, kind: link.kind });
       for (const { finding, remedy } of faults) warn(`${where} ${finding}. ${remedy}`);
     }
   });
@@ -92,4 +95,10 @@ export function warnOfOtherStores({ members, store, logger, timers }: OtherStore
       'other gateways over this Redis stand in front of another store: keys, limits, times and purges are shared with them, answers are not',
     );
   });
+}
+
+/** One line when the shared cache goes over its budget, or over the other of its limits, and one when it is within (null). */
+export function logBudget(logger: Pick<Logger, 'warn' | 'info'>, excess: BudgetExcess | null): void {
+  if (excess === null) logger.info('the cache is within its budget in Redis again: new answers are stored there');
+  else logger.warn(excess, 'the cache is over its budget in Redis: new answers are kept in memory only');
 }

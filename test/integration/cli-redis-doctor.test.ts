@@ -1,7 +1,10 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
@@ -26,13 +29,12 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   for (const redis of [state, cache]) {
-    await set(redis, 'maxmemory', '0');
+    await set(redis, 'maxmemory', '100mb');
     await redis.flush();
   }
   await set(state, 'appendonly', 'yes');
   await set(state, 'save', '');
   await set(state, 'maxmemory-policy', 'noeviction');
-  await set(cache, 'maxmemory', '100mb');
   await set(cache, 'maxmemory-policy', 'allkeys-lru');
 });
 afterAll(async () => {
@@ -114,6 +116,13 @@ test.each([
     advice: `${CONFIG_SET('maxmemory-policy noeviction')} ${OWN_CACHE}`,
   },
   {
+    setting: ['maxmemory', '0'],
+    status: 'warn',
+    message: 'REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',
+    advice:
+      'Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.',
+  },
+  {
     setting: ['appendonly', 'no'],
     status: 'fail',
     message: 'REDIS_URL: loses all API keys when it restarts: it saves nothing',
@@ -133,6 +142,17 @@ test.each([
     expected.status === 'warn',
     [{ name: 'redis', ...expected }],
   ]);
+});
+
+test('a Redis without a limit of memory is sound if the cache has a budget there, or is elsewhere', async () => {
+  await set(state, 'maxmemory', '0');
+  const folder = mkdtempSync(join(tmpdir(), 'evalgate-doctor-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'budget.yaml'), 'cache:\n  redis: 512MB\n');
+  for (const env of [{ CONFIG_FILE: join(folder, 'budget.yaml') }, { REDIS_CACHE_URL: cache.url }]) {
+    const { found } = await doctor({ REDIS_URL: state.url, ...env });
+    expect(found.filter(({ status }) => status !== 'ok')).toEqual([]);
+  }
 });
 
 test('a cache Redis that evicts nothing is warned of', async () => {

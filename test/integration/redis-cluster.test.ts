@@ -1,6 +1,7 @@
 /** Gateways over a Cluster, under what befalls one: slots that move, slots that are lost, a primary that dies. */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { samplesOf } from '../support/admin.ts';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
@@ -109,13 +110,30 @@ test('the doctor looks at every primary, and names the one that is set otherwise
           ? `ok REDIS_URL (${address}): keeps what it has over a restart (appendonly yes)`
           : `fail REDIS_URL (${url.replace('redis://', '')}): loses all API keys when it restarts: it saves nothing`,
       ),
-      'ok REDIS_URL: drops nothing (maxmemory-policy noeviction)',
+      'warn REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',
       'ok REDIS_URL: scripts, writes and messages work',
     ].toSorted(),
   );
   const plain = await doctor({ REDIS_URL: first?.url ?? '' });
   expect(plain).toContain('fail REDIS_URL: is a node of a Cluster, and holds only some of the keys');
   expect(a.logLines.join('')).toMatch(/The node 127\.0\.0\.1:\d+ of REDIS_URL loses all API keys when it restarts/);
+});
+
+const limit = (bytes: number): Promise<unknown> =>
+  withClient(cluster.primaries[0]?.url ?? '', (client) => client.config('SET', 'maxmemory', bytes));
+
+test('the cache leaves memory to keys and limits as soon as one primary is short of it', async () => {
+  const name = 'evalgate_redis_cache_over_budget';
+  const isOver = (value: 0 | 1) =>
+    vi.waitFor(async () => expect(await samplesOf(a, name)).toEqual({ [name]: value }), WITHIN);
+  await isOver(0);
+  await limit(1);
+  await isOver(1);
+  await limit(0);
+  await isOver(0);
+  await redisIsWell(a);
+  await redisIsWell(b);
+  await expectServed();
 });
 
 test('C8: where a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {

@@ -1,6 +1,9 @@
 /** What a gateway logs of a Redis that does not suit it, and which addresses it refuses. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -16,7 +19,7 @@ beforeAll(async () => {
   client = await connectWhenUp(redis.url, 5000);
 });
 beforeEach(async () => {
-  await set({ save: '', appendonly: 'yes', 'maxmemory-policy': 'noeviction', maxmemory: '0' });
+  await set({ save: '', appendonly: 'yes', 'maxmemory-policy': 'noeviction', maxmemory: '1gb' });
 });
 afterEach(async () => {
   await gateway?.close();
@@ -85,6 +88,20 @@ describe('a gateway warns once of a Redis', () => {
     );
   });
 
+  test('that has no limit of memory though the cache is in it, unless the cache has a budget', async () => {
+    await set({ maxmemory: '0' });
+    await warns(await start(), [
+      `warn: The Redis of REDIS_URL has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
+    ]);
+    await gateway?.close();
+    const file = join(mkdtempSync(join(tmpdir(), 'evalgate-settings-')), 'budget.yaml');
+    onTestFinished(() => rmSync(dirname(file), { recursive: true }));
+    writeFileSync(file, 'cache:\n  redis: 512MB\n');
+    const running = await start({ CONFIG_FILE: file });
+    await redisIsWell(running);
+    expect(warnings(running)).toEqual([]);
+  });
+
   test('that is a replica', async () => {
     await client.call('REPLICAOF', '127.0.0.1', '1');
     const running = await start();
@@ -133,8 +150,9 @@ test('a Redis that comes only after the gateway is looked at then', async () => 
   await redis.restart();
   client.disconnect();
   client = await connectWhenUp(redis.url, 5000);
-  await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
+  await vi.waitFor(() => expect(warnings(running)).toHaveLength(2), WITHIN);
   expect(warnings(running)).toEqual([
+    expect.stringContaining('has no limit of memory'),
     `warn: The Redis of REDIS_URL loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`,
   ]);
 });

@@ -9,6 +9,7 @@ import { defineScript, type RedisScript, runScript, runScriptForBytes } from '..
 import type { Timers } from '../../timers.ts';
 import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
+import type { RedisBudget } from './budget.ts';
 import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
 import { type FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
 
@@ -32,6 +33,7 @@ export interface LeasesOptions {
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
   readonly onBroken: (error: BrokenEntryError) => void;
+  readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
 /** For so long after a failure nobody asks again. */
@@ -70,23 +72,26 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 /**
  * KEYS: lease, entry, negative entry. ARGV: token, channel, message, then meta, body and how long it is kept, of the entry
  * and of the negative entry; an empty meta for none. An entry that a page has backfilled meanwhile stays if its fetch
- * began later than this one and knew of as many purges.
+ * began later than this one and knew of as many purges. ARGV[10]: empty, or the message instead if an entry was to be
+ * stored and there is none to replace; then it is not stored (2).
  */
 const COMPLETE = defineScript(
   'completeLease',
   `${ENTRY_LUA}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[2], ARGV[3])
-if ARGV[4] ~= '' then
-  local present, new = read(KEYS[2]), cjson.decode(ARGV[4])
+local present = ARGV[4] ~= '' and read(KEYS[2])
+local isLeftOut = ARGV[4] ~= '' and ARGV[10] ~= '' and not present
+redis.call('PUBLISH', ARGV[2], isLeftOut and ARGV[10] or ARGV[3])
+if ARGV[4] ~= '' and not isLeftOut then
+  local new = cjson.decode(ARGV[4])
   local isOvertaken = present and present.filledAtMs > new.filledAtMs
     and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
   if isOvertaken then return 0 end
   write(KEYS[2], ARGV[4], ARGV[5], ARGV[6])
 end
 if ARGV[7] ~= '' then write(KEYS[3], ARGV[7], ARGV[8], ARGV[9]) end
-return 1
+return isLeftOut and 2 or 1
 `,
 );
 
@@ -164,18 +169,21 @@ class RedisLease implements Lease {
   }
 
   async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, names, times, channel } = this.#parts;
+    const { key, names, times, channel, budget } = this.#parts;
+    const released = channel.message({ end: 'released', key });
     const message =
-      entry === null
-        ? channel.message({ end: 'released', key })
-        : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
+      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
+    // If it is not stored, the others must not drop their copies for it.
+    const isNewLeftOut = budget.isOver && entry?.entry.answer.kind === 'found';
     const args = [
       message,
       ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, times)),
       ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
+      isNewLeftOut ? released : '',
     ];
-    const isStored = (await this.#end(COMPLETE, [names.entry, names.negative], args)) === 1;
-    return isStored ? 'stored' : 'lost';
+    const reply = await this.#end(COMPLETE, [names.entry, names.negative], args);
+    if (reply === 2) return 'unshared';
+    return reply === 1 ? 'stored' : 'lost';
   }
 
   async fail(failure: FlightFailure): Promise<void> {

@@ -7,14 +7,19 @@ import type { Timers } from '../../timers.ts';
 import type { MaintenanceState } from '../maintenance.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { TtlEnd, TtlPolicy } from '../ttl-policy.ts';
+import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { type Connectivity, ConnectivityWatch } from './connectivity.ts';
 import { RedisSharedCache } from './shared-tier.ts';
 import { StateSync } from './state-sync.ts';
 
 export interface RedisCacheOptions {
-  /** Their owner closes them. One Redis may be behind both. */
+  /** Their owner closes them. */
   readonly state: RedisLink;
   readonly cache: RedisLink;
+  /** Whether one and the same Redis is behind both: the cache leaves a reserve there. */
+  readonly isOne: boolean;
+  /** Most bytes of entries in the cache Redis; null for no such limit. */
+  readonly maxBytes: number | null;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
   /** The memory tier of this process. It is not used while changes may be missed (C8). */
@@ -29,6 +34,8 @@ export interface RedisCacheOptions {
   readonly onConnectivity: (role: RedisRole, now: Connectivity) => void;
   /** TTLs have ended by themselves; called in one process of all. */
   readonly onTtlEnd: (end: TtlEnd) => void;
+  /** The shared cache went over its budget in Redis, with what is exceeded, or is within it again (null). */
+  readonly onBudget: (excess: BudgetExcess | null) => void;
 }
 
 /** How long a lease holds without being renewed; more than three times as long as its renewals are apart. */
@@ -40,6 +47,7 @@ export class RedisCache {
   readonly sharedCache: RedisSharedCache;
   readonly state: StateSync;
   readonly #options: RedisCacheOptions;
+  readonly #budget: RedisBudget;
   readonly #watches: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #connected = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
@@ -54,12 +62,22 @@ export class RedisCache {
   }
 
   private constructor(options: RedisCacheOptions) {
-    const { state, cache, store, ttl, timers, onFailed } = options;
+    const { state, cache, store, ttl, timers, onFailed, maxBytes, isOne } = options;
+    const names = new CacheNames(store);
     this.#options = options;
     this.state = new StateSync(state, { ...options, times: ttl });
+    this.#budget = new RedisBudget({
+      link: cache,
+      names,
+      maxBytes,
+      isShared: isOne,
+      timers,
+      onChange: (excess) => options.onBudget(excess),
+    });
     this.sharedCache = new RedisSharedCache({
       link: cache,
-      names: new CacheNames(store),
+      names,
+      budget: this.#budget,
       times: ttl,
       timers,
       self: randomUUID(),
@@ -78,6 +96,7 @@ export class RedisCache {
   close(): void {
     for (const watch of Object.values(this.#watches)) watch.close();
     this.state.close();
+    this.#budget.close();
     this.sharedCache.close();
   }
 

@@ -18,6 +18,7 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
+import type { RedisBudget } from './budget.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
@@ -43,6 +44,8 @@ export interface RedisSharedCacheOptions {
   readonly isPurgeLogKnown: () => boolean;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: BrokenEntryError) => void;
+  /** While it is exceeded, no new entry is stored; negative entries are. */
+  readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
 /** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was filled later stays. */
@@ -56,12 +59,16 @@ return 1
 `,
 );
 
-/** The same; an entry stays that was still being fetched when the fetch of the new one began (ARGV[4]). */
+/**
+ * The same; an entry stays that was still being fetched when the fetch of the new one began (ARGV[4]). ARGV[5]: 1 if an
+ * entry may only be replaced.
+ */
 const BACKFILL = defineScript(
   'backfillEntry',
   `${ENTRY_LUA}
 local present = read(KEYS[1])
 if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
+if not present and ARGV[5] == '1' then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
 `,
@@ -105,10 +112,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { link, names, times } = this.#options;
+    const { link, names, times, budget } = this.#options;
     await Promise.all(
       entries.map(async ({ key, stored }) => {
-        const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs];
+        const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
+        const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs, Number(isOnlyReplaced)];
         await runScript(link, BACKFILL, { keys: [names.of(key)], args });
       }),
     );

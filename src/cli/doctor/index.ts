@@ -41,9 +41,9 @@ async function examine(command: Command): Promise<readonly Check[]> {
     return gateway.status === 'ok' ? [...(await checkGateway(command, local.loaded)), gateway] : [gateway];
   }
   if (local.loaded === null) return [...local.checks, gateway];
-  const { redis, upstream } = local.loaded.config;
+  const { config } = local.loaded;
   const { workspace = null } = command.opts<{ workspace?: string }>();
-  const services = await Promise.all([checkRedis(redis), checkUpstream(upstream, workspace)]);
+  const services = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspace)]);
   return [...local.checks, ...services.flat(), gateway];
 }
 

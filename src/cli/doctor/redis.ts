@@ -1,12 +1,6 @@
 /** Checks of Redis: latency, rights, eviction, persistence and clock. */
 import type { Config } from '../../config/config.ts';
-import {
-  type RedisFault,
-  redisFaults,
-  type RedisKind,
-  type RedisSettings,
-  type RedisUse,
-} from '../../redis/settings.ts';
+import { type RedisFault, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import type { RedisRole } from '../../redis/connection.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, CLOCK_ADVICE, clockDifference, type ClockReading, fail, ok, skipped, warn } from './check.ts';
@@ -19,7 +13,9 @@ const SLOW_MS = 10;
 const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 /** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
-export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']): Promise<readonly Check[]> {
+export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
+  const { url, cacheUrl, timeoutMs } = redis;
+  const hasCacheBudget = redisBytes !== null;
   if (url === null) {
     return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
   }
@@ -28,9 +24,9 @@ export async function checkRedis({ url, cacheUrl, timeoutMs }: Config['redis']):
     cacheUrl === null || cacheUrl === url ? null : visit('cache', cacheUrl),
   ]);
   const isShared = cache === null || isSameServer(state, cache);
-  const checks = [...checksOf(state, isShared ? 'both' : 'state', timeoutMs)];
+  const checks = [...checksOf(state, { use: isShared ? 'both' : 'state', hasCacheBudget }, timeoutMs)];
   if (cache === null) return checks;
-  if (!isShared) return [...checks, ...checksOf(cache, 'cache', timeoutMs)];
+  if (!isShared) return [...checks, ...checksOf(cache, { use: 'cache' }, timeoutMs)];
   const same = warn(
     'redis',
     'REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
@@ -76,21 +72,28 @@ function isSameServer(one: Visit, other: Visit): boolean {
   return runIds(other).some((runId) => runIds(one).includes(runId));
 }
 
-function checksOf({ role, look, failure, topology }: Visit, use: RedisUse, timeoutMs: number): readonly Check[] {
+function checksOf(
+  { role, look, failure, topology }: Visit,
+  purpose: RedisPurpose,
+  timeoutMs: number,
+): readonly Check[] {
   if (look === null) return failure === null ? [] : [failure, ...topology];
   return [
     checkLatency(look, role, timeoutMs),
     ...topology,
-    ...checkServers(look, role, use),
+    ...checkServers(look, role, purpose),
     checkRefusal(look.refusal, settingOf(role)),
     ...(role === 'state' ? [checkClock(look.clock)] : []),
   ];
 }
 
 /** Findings that all servers share once, without a name; the others with the name of their server. */
-function checkServers({ servers, kind }: RedisLook, role: RedisRole, use: RedisUse): readonly Check[] {
+function checkServers({ servers, kind }: RedisLook, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
   const setting = settingOf(role);
-  const found = servers.map(({ name, settings }) => ({ name, checks: checkSettings(settings, role, { use, kind }) }));
+  const found = servers.map(({ name, settings }) => ({
+    name,
+    checks: checkSettings(settings, role, { ...purpose, kind }),
+  }));
   const isCommon = (check: Check): boolean =>
     found.every(({ checks }) => checks.some(({ message }) => message === check.message));
   const common = found[0]?.checks.filter(isCommon) ?? [];
@@ -120,17 +123,13 @@ function checkLatency(
 }
 
 /** The faults of its settings, and one check each for memory and persistence without a fault. */
-function checkSettings(
-  settings: RedisSettings | null,
-  role: RedisRole,
-  { use, kind }: { readonly use: RedisUse; readonly kind: RedisKind },
-): readonly Check[] {
+function checkSettings(settings: RedisSettings | null, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
   const setting = settingOf(role);
   if (settings === null) {
     const message = `${setting}: it refuses INFO: version, eviction and persistence can't be told`;
     return [skipped('redis', message)];
   }
-  const faults = redisFaults(settings, use, kind);
+  const faults = redisFaults(settings, purpose);
   const isFaulty = (about: RedisFault['about']): boolean => faults.some((fault) => fault.about === about);
   const found = faults.map(({ severity, finding, remedy }) => {
     const message = `${setting}: ${finding}`;

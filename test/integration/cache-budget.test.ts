@@ -1,0 +1,149 @@
+/** The cache leaves memory of Redis to keys and limits: over its budget, or in the reserve, nothing new is stored there. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
+import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
+import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { withClient } from '../support/redis/client.ts';
+
+const OVER = 'the cache is over its budget in Redis: new answers are kept in memory only';
+const WITHIN = 'the cache is within its budget in Redis again: new answers are stored there';
+
+let world: CacheWorld;
+/** Of entries, for anything that is to look like one. */
+let prefix: string;
+
+async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  world = await CacheWorld.start('redis', { controls: true, settings, env });
+  await (await world.reader(GET_CALL)).ask();
+  const [name = ''] = await world.names('evalgate:{cache-*}');
+  prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
+}
+
+/** What is in Redis of the reader's record, by the names. */
+const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
+
+/** Every gateway has noticed. */
+async function budgetIs(state: 'over' | 'within'): Promise<void> {
+  const name = 'evalgate_redis_cache_over_budget';
+  for (const gateway of world.gateways) {
+    await world.eventually(async () =>
+      expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') }),
+    );
+  }
+}
+
+async function detail(): Promise<string | undefined> {
+  const { code, of } = await readinessOf(world.here);
+  expect([code, of('redis-cache')?.status]).toEqual([200, 'ok']);
+  return of('redis-cache')?.detail;
+}
+
+describe('above cache.redis', () => {
+  let before: Reader;
+  beforeAll(async () => {
+    await start('cache:\n  redis: 1MB');
+    await budgetIs('within');
+    before = await world.reader(GET_CALL);
+    await before.ask();
+    const raw = await world.raw();
+    for (let i = 0; i < 5; i += 1) await raw.hset(`${prefix}filling-${i}}`, 'body', 'x'.repeat(500_000));
+    await budgetIs('over');
+    return () => world.close();
+  });
+
+  test('a new answer is kept in the memory of the process that asked, and no other gets it', async () => {
+    const reader = await world.reader(GET_CALL);
+    expect((await reader.ask(world.here)).cache).toBe(MISS);
+    expect((await reader.ask(world.here)).cache).toEqual(HIT);
+    expect(await namesOf(reader)).toEqual([]);
+    expect((await reader.ask(world.there)).cache).toBe(MISS);
+    expect((await reader.ask(world.here)).cache).toEqual(HIT);
+    expect(reader.calls()).toBe(2);
+  });
+
+  test('readers at both gateways who wait for one answer all get it', async () => {
+    const reader = await world.reader(GET_CALL);
+    const hold = world.store.hold();
+    const asked = Array.from({ length: 10 }, (_, i) => reader.ask(i % 2 === 0 ? world.here : world.there));
+    await world.eventually(() => expect(hold.answers).toHaveLength(1));
+    hold.release();
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(asked.map(() => 200));
+    expect(reader.calls()).toBeLessThanOrEqual(2);
+  });
+
+  test('entries that are there are read, and replaced by newer ones', async () => {
+    expect((await before.ask(world.there)).cache).toEqual(HIT);
+    expect(before.calls()).toBe(1);
+    await world.purge([`evaluation:${before.subject.id}`]);
+    expect((await before.explain()).redis.entry?.state).toBe('purged');
+    await before.ask();
+    await world.eventually(async () => expect((await before.explain()).redis.entry?.state).toBe('fresh'));
+    await before.ask(world.there);
+    expect(before.calls()).toBe(2);
+  });
+
+  test('a record that is not there is remembered in Redis', async () => {
+    const reader = await world.reader(GET_CALL, { isStored: false });
+    expect((await reader.ask()).status).toBe(404);
+    expect(await namesOf(reader)).not.toEqual([]);
+    expect((await reader.ask(world.there)).status).toBe(404);
+    expect(reader.calls()).toBe(1);
+  });
+
+  test('a page leaves its evaluations in memory only', async () => {
+    const reader = await world.reader(LIST_CALLS);
+    expect((await reader.ask()).status).toBe(200);
+    const single = await world.readerOf(GET_CALL, reader.subject);
+    expect((await single.ask()).cache).toEqual(HIT);
+    expect(await namesOf(single)).toEqual([]);
+  });
+
+  test('/readyz says so, the log has one line for its begin and one for its end, and then new answers are stored', async () => {
+    expect(await detail()).toMatch(
+      /^answers, and its messages arrive; new answers are kept in memory only: the cache has some \d+\.\d MB of 1\.0 MB \(cache\.redis\)$/,
+    );
+    expect(logOf(world.here, OVER)).toMatchObject([{ level: 'warn', limit: 'budget' }]);
+    await (await world.raw()).del(...(await world.names(`${prefix}filling-*`)));
+    await budgetIs('within');
+    expect([logOf(world.here, OVER).length, logOf(world.here, WITHIN)]).toMatchObject([1, [{ level: 'info' }]]);
+    expect(await detail()).toBe('answers, and its messages arrive');
+    const reader = await world.reader(GET_CALL);
+    await reader.ask();
+    expect(await namesOf(reader)).not.toEqual([]);
+  });
+});
+
+/** Leaves that share of what is used of the memory, at every server. */
+async function limitMemory(share: number): Promise<void> {
+  for (const url of world.redis?.servers ?? []) {
+    await withClient(url, async (client) => {
+      const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]);
+      await client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', Math.round(used * share));
+    });
+  }
+}
+
+describe('with keys and limits in the same Redis', () => {
+  beforeAll(async () => {
+    await start('');
+    // The rest, such as buffers of connections, goes up and down.
+    await (await world.raw()).setrange('most-of-it', 20_000_000, 'x');
+    return () => world.close();
+  });
+
+  test('the last tenth of maxmemory is for them', async () => {
+    await budgetIs('within');
+    await limitMemory(1.05);
+    await budgetIs('over');
+    expect(await detail()).toMatch(
+      /; new answers are kept in memory only: \d+\.\d MB are in use, and above \d+\.\d MB the memory \(maxmemory\) is for keys and limits$/,
+    );
+    expect(logOf(world.here, OVER)).toMatchObject([{ limit: 'reserve' }]);
+    const reader = await world.reader(GET_CALL);
+    expect((await reader.ask()).status).toBe(200);
+    expect(await namesOf(reader)).toEqual([]);
+    await limitMemory(2);
+    await budgetIs('within');
+    expect(logOf(world.here, WITHIN)).toHaveLength(1);
+  });
+});
