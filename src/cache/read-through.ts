@@ -129,6 +129,10 @@ export class ReadThrough implements Cache {
       // The copy has expired, or was purged, during the wait.
       end = await this.#endOf(flight, false);
     }
+    if (end.kind === 'failed' && end.error instanceof StoreError && concernsOthers(end.error, reader)) {
+      // A failure of somebody else's record is learned by nobody else: to this reader there is no such record (K7).
+      end = { kind: 'landed', result: this.#absentBecause(end.error, request) };
+    }
     if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
@@ -159,6 +163,13 @@ export class ReadThrough implements Cache {
     const { tags } = isOwn ? stored : this.#negativeOf(request, stored);
     if (this.#options.purges.since(stored.position, tags) === 'hard') return false;
     return from === 'store' || isOwn;
+  }
+
+  #absentBecause<T>(failure: StoreError, request: CacheRequest<T>): FetchResult {
+    const { clock, purges } = this.#options;
+    const nowMs = clock.nowMs();
+    const learned = { filledAtMs: nowMs, fetchedAtMs: nowMs, position: purges.position() };
+    return { stored: notFoundEntry(request, learned), from: 'store', isStored: false, failure };
   }
 
   #negativeOf<T>(request: CacheRequest<T>, stored: StoredEntry): StoredEntry<T> {

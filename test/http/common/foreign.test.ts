@@ -25,6 +25,11 @@ const TABLES = {
   rubric: 'scorecards',
 } as const;
 
+/** Members that make the record of any endpoint malformed. */
+function broken({ resource }: EndpointRow): Readonly<Record<string, unknown>> {
+  return resource === 'scorecard' ? { coachingPlan: 7 } : { title: 7, body: 7, insights: 7, rubric: 7 };
+}
+
 /** A key's own workspace, and a subject of another one. */
 interface Prober {
   readonly mine: Subject;
@@ -109,8 +114,7 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
 
   test('K7: a foreign record that is malformed answers as a made-up one; to its owner it is a 500', async () => {
     const { theirs, own, look } = await createProber(endpoint);
-    const isCard = endpoint.resource === 'scorecard';
-    const mend = alter(endpoint, theirs, isCard ? { coachingPlan: 7 } : { title: 7, body: 7, insights: 7, rubric: 7 });
+    const mend = alter(endpoint, theirs, broken(endpoint));
     const madeUp = newSubject();
     for (const calls of [1, 0]) {
       const none = await look(madeUp);
@@ -121,6 +125,23 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     mend();
     gateway.clock.advance(1000);
     expect((await own()).status).toBe(200);
+  });
+
+  test('K7: just after, or while, its owner is answered 500 a malformed foreign record answers as a made-up one', async () => {
+    const { theirs, probe, own } = await createProber(endpoint);
+    alter(endpoint, theirs, broken(endpoint));
+    const absent = await probe(newSubject());
+    expect((await own()).status).toBe(500);
+    const after = await probe(theirs);
+    const gate = gateway.store.gate();
+    gateway.clock.advance(NOT_FOUND_MS + 1000);
+    const calls = gateway.store.calls();
+    const owners = own();
+    await gateway.store.waitForCalls(calls + 1);
+    const during = probe(theirs);
+    gate.release();
+    expect((await owners).status).toBe(500);
+    for (const reply of [after, await during]) expect([reply.status, reply.text]).toEqual([absent.status, absent.text]);
   });
 
   test("C4: a record that the store says is another workspace's never takes the place of a good one", async () => {
