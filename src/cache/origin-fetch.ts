@@ -36,7 +36,7 @@ export interface FetchTask<T = unknown> {
   readonly reader: Reader;
   /** The copy that is not good enough: its validator makes the call conditional. */
   readonly held: StoredEntry<T> | null;
-  /** Nobody has ever waited for it: a copy was served meanwhile. */
+  /** A refresh behind a served copy: no reader has waited for it. */
   readonly isBackground: boolean;
 }
 

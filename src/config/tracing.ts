@@ -18,7 +18,7 @@ export interface TracingSettings {
   readonly sampler: SamplerSettings;
   /** Whether `traceparent` is read from requests and sent to the store. */
   readonly isPropagated: boolean;
-  /** Of the service; by default `evalgate`. */
+  /** The name of the service; by default `evalgate`. */
   readonly serviceName: string;
   /** What else the operator says of where it runs. */
   readonly resourceAttributes: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { readonly headers: Readonly<Record<string, string | undefined>> });
-    /** Of the codings offered, the one that the client prefers; among equals, the first of `preferred`. */
+    /** The offered coding that the client prefers; among equals, the first of `preferred`. */
     encoding(available: readonly string[], options: { readonly preferred: readonly string[] }): string | undefined;
   }
 }

@@ -66,7 +66,7 @@ export class Authenticator {
   }
 
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
-    // Nobody guesses the hash of an issued key, so its look-up will not be a failure.
+    // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
     const isCounted = this.#registry.isIssued?.(hash) !== true;
     // Counted before the look-up, so that of many at once not all pass before the first has failed.
     const waitSeconds = isCounted ? await this.#failures.consume(address) : null;

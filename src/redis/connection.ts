@@ -217,7 +217,7 @@ export class RedisLink {
 }
 
 interface About {
-  /** Of the connection, in CLIENT LIST. */
+  /** The name of the connection in CLIENT LIST. */
   readonly name: string;
   readonly timeoutMs: number;
 }
@@ -272,7 +272,7 @@ function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNo
 
 const withoutRetries = { retryStrategy: () => null, sentinelRetryStrategy: () => null } satisfies RedisOptions;
 
-/** Of every connection. Throws RedisAddressError if a file that the address names can't be read. */
+/** The options of every connection. Throws RedisAddressError if a file that the address names can't be read. */
 function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeoutMs }: About) {
   const { username, password } = credentials;
   const encryption = tlsOptions(tls);
@@ -310,7 +310,7 @@ function holdErrors(message: unknown): void {
 
 type PlainOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
 
-/** Of a connection that comes back by itself: to one Redis, or to the primary that Sentinels name. */
+/** The options of a connection that comes back by itself: to one Redis, or to the primary that Sentinels name. */
 function connectionOptions(address: RedisAddress, about: About): PlainOptions {
   return {
     ...commonOptions(address, about),

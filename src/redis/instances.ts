@@ -66,7 +66,7 @@ return redis.call('HGETALL', KEYS[2])
 );
 
 export interface Instances {
-  /** Of this process. */
+  /** This process's own. */
   readonly id: string;
   /** How many processes there are, this one included, as last known. */
   count(): number;

@@ -18,9 +18,9 @@ export interface RedisSettings {
   /** `standalone`, `cluster` or `sentinel`. */
   readonly mode: string | null;
   readonly isReplica: boolean | null;
-  /** Of a primary, how many replicas follow it now. */
+  /** How many replicas follow it now, if it is a primary. */
   readonly replicas: number | null;
-  /** Of the running server: two addresses with the same one lead to the same memory. */
+  /** The id of the running server: two addresses with the same one lead to the same memory. */
   readonly runId: string | null;
   /** Such as `noeviction`. */
   readonly evictionPolicy: string | null;

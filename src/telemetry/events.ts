@@ -26,7 +26,7 @@ export interface ReadReport {
   readonly tier: CacheRead<unknown>['tier'];
   /** Null for reads that the cache answered at once. */
   readonly missReason: MissReason | null;
-  /** Of what was served; null where nothing was. */
+  /** The age of what was served; null if nothing was. */
   readonly ageMs: number | null;
   /** From the question to the answer, in fractions of a millisecond. */
   readonly durationMs: number;

@@ -48,10 +48,7 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
       },
       onRecordLeftOut: (leftOut) => {
         metrics.recordsLeftOut.inc({ resource: leftOut.resource });
-        logger.warn(
-          { ...leftOut },
-          'record left out of a list: a required member is missing, of the wrong type or foreign',
-        );
+        logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
       },
     },
     guard: {

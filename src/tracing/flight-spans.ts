@@ -27,7 +27,7 @@ export class FlightSpans {
     const { kind, key } = request;
     const cause = this.#spans.active();
     const options = { kind: SpanKind.INTERNAL, attributes: { [EVALGATE.resource]: kind } };
-    // Nobody waits for a refresh: it goes on when its request has long been answered, in a trace of its own.
+    // No reader waits for a refresh: it goes on when its request has long been answered, in a trace of its own.
     if (isBackground) {
       return this.#fly({ key, span: this.#spans.caused(cause, `refresh ${kind}`, options), cause }, run);
     }

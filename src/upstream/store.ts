@@ -32,7 +32,7 @@ export interface FetchOptions {
   readonly isWanted?: () => boolean;
   /** How long the call may take in all, if that is less than the client's own limit. */
   readonly timeoutMs?: number;
-  /** Nobody waits for the answer: calls that somebody waits for go first. */
+  /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
   /** The API key whose reader caused the call: keys share the store fairly. */
   readonly keyId?: string;

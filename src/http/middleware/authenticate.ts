@@ -23,7 +23,7 @@ const MESSAGES: Readonly<Record<AuthFailure, string>> = {
 };
 
 /**
- * Nobody reaches a route without an active key. A path of a surface that has no route is answered 404 or 405 to anyone, but
+ * A route is reached only with an active key. A path of a surface that has no route is answered 404 or 405 to anyone, but
  * an active key is recognised there too, so that the request counts against its quota.
  */
 export function authenticate({ authenticator, addressOf, onRefused }: AuthenticateOptions): Middleware {

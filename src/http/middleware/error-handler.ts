@@ -14,7 +14,7 @@ export function errorHandler(): Middleware {
     try {
       await next();
     } catch (error) {
-      // Nobody is left to be answered.
+      // The client has left.
       if (ctx.state.signal.aborted) return;
       ctx.state.failure = error;
       ctx.state.response = null;

@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const leftOutSchema = z.object({
   level: z.literal('warn'),
-  msg: z.literal('record left out of a list: a required member is missing, of the wrong type or foreign'),
+  msg: z.literal('record left out of a list: a required member is missing or of the wrong type'),
   resource: z.literal('list'),
   id: z.string().nullable(),
   path: z.string(),
