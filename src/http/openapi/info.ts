@@ -1,5 +1,6 @@
 /** What the document says about the API as a whole. */
 import type { oas31 } from 'zod-openapi';
+import { ERROR_CODES } from '../problem.ts';
 
 /** The limits of a key that has none of its own. */
 export interface DocumentedLimits {
@@ -37,6 +38,12 @@ export const SECURITY_SCHEMES = {
     },
   },
 } as const;
+
+const ERROR_TABLE = [
+  '| Status | X-Error-Code | Meaning |',
+  '| --- | --- | --- |',
+  ...Object.entries(ERROR_CODES).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`),
+].join('\n');
 
 /** Title, version and the part of the reference that holds for every operation. */
 export function infoOf(limits: DocumentedLimits): oas31.InfoObject {
@@ -81,5 +88,9 @@ Answers come from a cache where it has them. \`Age\` tells how old the data is a
 What is going to end says so on every answer: \`Deprecation\` (RFC 9745) since when, \`Sunset\` (RFC 8594) from when it may be gone, \`Link\` where to read more.
 
 ## Errors
-Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
+Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. For programs, every error has an \`X-Error-Code\`:
+
+${ERROR_TABLE}
+
+ Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
 }
