@@ -191,7 +191,7 @@ const getScorecardRubric = route({
   notFound: 'There is no such scorecard.',
   parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
   summary: 'Get the rubric of a scorecard',
-  description: `What a scorecard asks and how it is scored. ${NO_PARAMETERS}`,
+  description: `The questions of a scorecard and how they are scored. ${NO_PARAMETERS}`,
   parameters: [pathId('scorecardId', 'The scorecard.')],
   response: rubricBodySchema,
   success: 'The rubric.',
