@@ -1,12 +1,12 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import type { Clock } from '../clock.ts';
-import { isOfKind, isVisible, workspaceSetOf } from './access.ts';
-import { authorize, type Found, newerOf } from './copies.ts';
+import { authorize, type FoundCopies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { type NextRead, nextRead } from './explain-next.ts';
 import type { LastMiss } from './last-misses.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
+import type { Tag } from './purge-log.ts';
 import {
   type CachedCopy,
   type Freshness,
@@ -20,17 +20,16 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
-import type { FlightView, Tier } from './reader.ts';
+import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
-import type { Tag } from './tags.ts';
 import type { CacheClass, CacheTtl } from './ttl-policy.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
   /** Null for a gateway that is alone. */
   readonly shared: Pick<SharedCacheAdmin, 'inspect'> | null;
-  readonly flightOf: (key: string) => FlightView;
+  readonly flightOf: (key: string, reader: Pick<Reader, 'workspaceIds'> | null) => FlightView;
   readonly lastMissOf: (key: string) => LastMiss | null;
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
@@ -72,7 +71,7 @@ export interface Explanation {
   readonly key: string;
   /** The class whose times rule the answer: of the copy that is held, else of the request. */
   readonly class: CacheClass;
-  readonly times: CacheTtl;
+  readonly ttl: CacheTtl;
   readonly memory: Copy | null;
   /** It is known that the record is of another workspace than those asked for: to this reader, there is none. */
   readonly isKnownForeign: boolean;
@@ -91,14 +90,14 @@ export async function explain(
   parts: ExplainParts,
 ): Promise<Explanation> {
   const { key, kind } = request;
-  const { times, clock } = parts;
+  const { ttl, clock } = parts;
   const viewer = { request, workspaceIds };
   const inspected = await inspectShared(viewer, parts.shared);
   const isAsked = typeof inspected !== 'string';
   // Memory is looked at last, in one go: none of it changes meanwhile.
   const inMemory = inspectMemory(viewer, parts.memory);
   const maintenance = parts.maintenance.current();
-  const flight = parts.flightOf(key);
+  const flight = parts.flightOf(key, workspaceIds === null ? null : { workspaceIds });
   const wasEvicted = parts.memory.wasEvicted(key);
   const found = foundIn(inMemory, 'memory', viewer, parts);
   const inRedis = isAsked ? foundIn(inspected, 'redis', viewer, parts) : NONE;
@@ -112,7 +111,7 @@ export async function explain(
     atMs: clock.nowMs(),
     key,
     class: cacheClass,
-    times: times.of(cacheClass),
+    ttl: ttl.of(cacheClass),
     memory,
     isKnownForeign,
     shared,
@@ -121,7 +120,7 @@ export async function explain(
     wasEvicted,
     maintenance,
     next: nextRead(next, {
-      miss: missReasonOf(held, times.of(held === null ? kind : classOf(kind, held.stored.entry)), wasEvicted),
+      miss: missReasonOf(held, ttl.of(held === null ? kind : classOf(kind, held.stored.entry)), wasEvicted),
       maintenance,
       isKnownForeign,
       isUnderWay: flight.sinceMs !== null,
@@ -144,7 +143,7 @@ interface Viewer {
 
 type InTier = Pick<Inspection, 'entry' | 'negative'>;
 
-const NONE: Found<unknown> = { newest: null, negative: null };
+const NONE: FoundCopies<unknown> = { newest: null, negative: null };
 
 async function inspectShared(
   { request, workspaceIds }: Viewer,
@@ -164,7 +163,12 @@ function inspectMemory({ request: { key }, workspaceIds }: Viewer, memory: Expla
   };
 }
 
-function foundIn({ entry, negative }: InTier, tier: Tier, { request }: Viewer, parts: ExplainParts): Found<unknown> {
+function foundIn(
+  { entry, negative }: InTier,
+  tier: Tier,
+  { request }: Viewer,
+  parts: ExplainParts,
+): FoundCopies<unknown> {
   const assess = (held: Holding | null): CachedCopy | null => {
     if (held === null || !isOfKind(request, held.stored)) return null;
     const { stored } = held;
@@ -175,7 +179,7 @@ function foundIn({ entry, negative }: InTier, tier: Tier, { request }: Viewer, p
 
 /** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */
 function planOf(
-  [local, shared]: readonly [Found<unknown>, Found<unknown>],
+  [local, shared]: readonly [FoundCopies<unknown>, FoundCopies<unknown>],
   viewer: Viewer,
   maintenance: Maintenance | null,
 ): Plan {
@@ -184,7 +188,7 @@ function planOf(
 }
 
 /** Without a reader, a record is explained as its owner would be served it. */
-function authorized(found: Found<unknown>, { request, workspaceIds }: Viewer): Held {
+function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer): Held {
   if (workspaceIds !== null) return authorize(found, request, { workspaceIds });
   return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
 }
@@ -215,27 +219,27 @@ function copyOf(
   parts: ExplainParts,
 ): (Copy & { readonly keptForMs: number | null }) | null {
   if (!isOfKind(request, stored)) return null;
-  const { entry, kind, tags, fetchedAtMs, position } = stored;
+  const { entry, kind, tags, fetchedAtMs, epoch } = stored;
   const { filledAtMs } = entry;
   const isFound = entry.answer.kind === 'found';
   const cacheClass = classOf(kind, entry);
-  const times = parts.times.of(cacheClass);
-  const freshMs = jitteredFreshMs(times, jitterOf(request.keyHash, filledAtMs));
+  const ttl = parts.ttl.of(cacheClass);
+  const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, filledAtMs));
   const freshUntilMs = filledAtMs + freshMs;
   return {
     ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()),
     isFound,
     class: cacheClass,
-    isVisible: workspaceIds === null ? null : !isFound || isVisible(request, stored, workspaceIds),
+    isVisible: workspaceIds === null ? null : !isFound || isVisible(request, stored, { workspaceIds }),
     filledAtMs,
     fetchedAtMs,
     tags,
     bytes,
     keptForMs,
-    isOutdated: parts.purges.since(position, tags) === 'soft',
-    jitterMs: times.freshMs - freshMs,
+    isOutdated: parts.purges.since(epoch, tags) === 'soft',
+    jitterMs: ttl.freshMs - freshMs,
     freshUntilMs,
-    staleUntilMs: freshUntilMs + times.staleMs,
-    errorUntilMs: freshUntilMs + Math.max(times.staleMs, times.errorMs),
+    staleUntilMs: freshUntilMs + ttl.staleMs,
+    errorUntilMs: freshUntilMs + Math.max(ttl.staleMs, ttl.errorMs),
   };
 }

@@ -1,20 +1,34 @@
 /**
  * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
- * acquire → fetch → complete → memory, in that order; every reader that waited for it decides for itself what it may be
- * served of the result. If the process that holds the lease dies, the lease lapses and one of those that wait takes over.
+ * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses and one
+ * of those that wait takes over.
+ *
+ * Readers who may not see a record must not notice that others read it (K7a: a foreign record looks like none). So what a
+ * flight brings, and the memory of its failure, are for one set of workspaces. Readers of another set wait for the same
+ * call, but unless it brings a record that they may see, they are answered no sooner than by a call of their own.
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
 import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import { concernsOthers, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
-import { authorize, type Copies, type Found, newerOf } from './copies.ts';
-import { classOf, type Keyed, type StoredEntry } from './entry.ts';
+import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
+import {
+  type Answered,
+  backfillsOf,
+  classOf,
+  entryOfAnswer,
+  type Keyed,
+  type Learned,
+  learnedOf,
+  notFoundEntry,
+  type StoredEntry,
+  type Tagged,
+} from './entry.ts';
 import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';
-import type { FlightView, Reader, Tier } from './reader.ts';
+import { concernsOthers, type FlightView, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -27,7 +41,6 @@ import {
   toFailure,
 } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
-import { type Answered, answered, backfillsOf } from './store-answer.ts';
 import { isCacheable } from './ttl-policy.ts';
 
 export interface FetchTask<T = unknown> {
@@ -44,7 +57,7 @@ export interface FetchTask<T = unknown> {
 export interface FetchResult {
   /** The store's answer, or the copy that made asking the store needless. */
   readonly stored: StoredEntry;
-  /** `store`: by this process's call. `elsewhere`: by another process's. A tier: it was there before the flight began. */
+  /** `store`: by this flight's call. `elsewhere`: by another's. A tier: it was there before the flight began. */
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isStored: boolean;
@@ -53,6 +66,12 @@ export interface FetchResult {
    * an absence then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
+}
+
+/** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
+export interface Fetched extends Omit<FetchResult, 'failure'> {
+  /** The store has a record of another workspace: to these readers there is none. */
+  readonly isForeign: boolean;
 }
 
 /** Runs a flight; for tracing. */
@@ -68,12 +87,12 @@ export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly timers: Timers;
   readonly events: Listener;
   /** How long one call may take in all; longer than the store client's own limit. */
-  readonly deadlineMs: number;
+  readonly maxWaitMs: number;
   readonly around: AroundFetch;
 }
 
 type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
-type Fetched<T> = Answered<T> & Pick<FetchResult, 'failure'>;
+type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
 const REMEMBER_FAILURES_MS = 1000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
@@ -83,30 +102,98 @@ const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOp
 
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
-  readonly #flights: SingleFlight<FetchResult>;
+  /** By key. */
+  readonly #calls: SingleFlight<FetchResult>;
+  /** By key and set of workspaces. */
+  readonly #flights: SingleFlight<Fetched>;
 
   constructor(options: OriginFetcherOptions) {
+    const { clock } = options;
     this.#options = options;
+    this.#calls = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
     this.#flights = new SingleFlight({
-      clock: options.clock,
+      clock,
       rememberFailuresMs: REMEMBER_FAILURES_MS,
       // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
       isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
     });
   }
 
-  flightOf(key: string): FlightView {
-    return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
+  /** `reader`: for whom a failure is remembered; null for anybody. */
+  flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
+    const name = nameOf(key, reader);
+    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
   }
 
   /**
    * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWaiting`: set if
    * the flight is of use only to readers who wait for it.
    */
-  fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<FetchResult> {
-    const { around } = this.#options;
-    const { key } = task.request;
-    return this.#flights.join(key, (isWanted) => around(task, () => this.#run({ ...task, isWanted })), isWaiting);
+  fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<Fetched> {
+    const name = nameOf(task.request.key, task.reader);
+    return this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
+  }
+
+  async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
+    const { around, clock, purges } = this.#options;
+    const came = { filledAtMs: clock.nowMs(), epoch: purges.epoch() };
+    for (;;) {
+      const call = this.#calls.join(
+        task.request.key,
+        (isWanted) => around(task, () => this.#run({ ...task, isWanted })),
+        task.isWanted,
+      );
+      if (call.isLed) return fetchedFor(task, await call.result);
+      const fetched = await this.#join(task, call, came);
+      if (fetched !== null) return fetched;
+    }
+  }
+
+  /**
+   * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
+   * a purge, or only found what is held for the others.
+   */
+  async #join<T>(
+    task: FetchTask<T>,
+    call: Flight<FetchResult>,
+    came: Pick<Learned, 'filledAtMs' | 'epoch'>,
+  ): Promise<Fetched | null> {
+    const { request, reader, held } = task;
+    const { clock } = this.#options;
+    const end = await call.result.catch(asStoreError);
+    const result = end instanceof StoreError ? null : end;
+    if (result !== null && isVisible(request, result.stored, reader)) {
+      return this.#isPurged(result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
+    }
+    if (result !== null && result.from !== 'store') return null;
+    const failure = end instanceof StoreError ? end : end.failure;
+    const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
+    const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
+    if (isOwnFailure && isKnownToBeOwn) throw failure;
+    const learned = result === null ? { ...came, fetchedAtMs: clock.nowMs() } : learnedOf(result.stored);
+    const negative = notFoundEntry(request, learned);
+    if (this.#isPurged(negative)) return null;
+    // As long as a call of its own would have taken.
+    await this.#pause(came.filledAtMs - call.startedAtMs);
+    if (isOwnFailure) throw failure;
+    const isForeign = failure !== null || result?.stored.entry.answer.kind === 'found';
+    return { stored: negative, from: 'elsewhere', isStored: this.#keepNegative(task, negative), isForeign };
+  }
+
+  #isPurged({ epoch, tags }: Tagged): boolean {
+    return this.#options.purges.since(epoch, tags) === 'hard';
+  }
+
+  async #pause(forMs: number): Promise<void> {
+    const { timers, maxWaitMs } = this.#options;
+    if (forMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(forMs, maxWaitMs), resolve));
+  }
+
+  #keepNegative<T>({ request: { key }, reader }: FetchTask<T>, negative: StoredEntry<T>): boolean {
+    const { memory, sharedCache } = this.#options;
+    if (this.#isPurged(negative)) return false;
+    void this.#try('set', () => sharedCache.setNegative(key, workspaceSetOf(reader), negative));
+    return memory.setNegative(key, workspaceSetOf(reader), negative);
   }
 
   async #run<T>(task: Wanted<T>): Promise<FetchResult> {
@@ -131,7 +218,7 @@ export class OriginFetcher {
 
   async #proceed<T>(
     task: Wanted<T>,
-    local: Found<T>,
+    local: FoundCopies<T>,
     attempt: Exclude<LeaseAttempt, { status: 'held' }>,
   ): Promise<FetchResult> {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
@@ -148,10 +235,9 @@ export class OriginFetcher {
   async #lead<T>(task: Wanted<T>, lease: Lease): Promise<FetchResult> {
     const { request, reader } = task;
     const { stored, failure } = await this.#callUnder(lease, task);
-    const isOwn = isVisible(request, stored, reader.workspaceIds);
+    const isOwn = isVisible(request, stored, reader);
     const isAbsent = stored.entry.answer.kind === 'absent' && failure === null;
-    const learned = { ...stored, filledAtMs: stored.entry.filledAtMs };
-    const negative = isOwn ? null : notFoundEntry(request, learned);
+    const negative = isOwn ? null : notFoundEntry(request, learnedOf(stored));
     // A record of another workspace is never stored on behalf of this reader: its owner's copy stays (C4).
     const entry = isOwn || isAbsent ? stored : null;
     const completion = await this.#try('complete', () => withinWait(task, lease.complete({ entry, negative })));
@@ -165,13 +251,13 @@ export class OriginFetcher {
     { entry, negative }: { readonly entry: StoredEntry<T> | null; readonly negative: StoredEntry<T> | null },
     completion: Completion,
   ): boolean {
-    const { memory, purges, times } = this.#options;
+    const { memory, ttl } = this.#options;
     const served = negative ?? entry;
-    if (completion === 'lost' || served === null || purges.since(served.position, served.tags) === 'hard') return false;
+    if (completion === 'lost' || served === null || this.#isPurged(served)) return false;
     let isInMemory = entry !== null && memory.set(request.key, entry);
     if (negative !== null) isInMemory = memory.setNegative(request.key, workspaceSetOf(reader), negative);
     if (entry !== null) this.#backfill(backfillsOf(request, entry, (key) => memory.get(key)));
-    return (isInMemory || completion === 'stored') && isCacheable(times.of(classOf(request.kind, served.entry)));
+    return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
   }
 
   #backfill(entries: readonly Keyed[]): void {
@@ -187,8 +273,8 @@ export class OriginFetcher {
    * Waits for the process that has the lease. It subscribes before it looks, so that no end is missed, and takes over
    * when the lease lapses.
    */
-  async #follow<T>(task: Wanted<T>, local: Found<T>): Promise<FetchResult> {
-    const { clock, copies, sharedCache, events, deadlineMs } = this.#options;
+  async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
+    const { clock, copies, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
     const beganAtMs = clock.nowMs();
     const report = (end: LeaseWaitEnd): void =>
@@ -197,7 +283,7 @@ export class OriginFetcher {
     let found = local;
     let mustLook = true;
     try {
-      while (clock.nowMs() - beganAtMs < deadlineMs) {
+      while (clock.nowMs() - beganAtMs < maxWaitMs) {
         if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
@@ -210,25 +296,22 @@ export class OriginFetcher {
           return await this.#proceed(task, found, attempt);
         }
         const end = await following.next(LOOK_EVERY_MS);
-        if (end?.kind === 'failed') {
-          report('failed');
-          throw fromFailure(end.failure);
-        }
-        mustLook = end !== null;
+        // A failure is remembered beside the entry, for the workspaces that it is for: the lease's script returns it.
+        mustLook = end?.kind === 'stored';
       }
       report('timeout');
-      throw new StoreError('timeout', `another process's call to the store took longer than ${deadlineMs} ms`);
+      throw new StoreError('timeout', `another process's call to the store took longer than ${maxWaitMs} ms`);
     } finally {
       following.close();
     }
   }
 
-  async #acquire<T>(task: FetchTask<T>, { newest }: Found<T>): Promise<LeaseAttempt> {
+  async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {
     const { request, reader } = task;
     const attempt = await this.#try('acquire', () => {
       const answer = this.#options.sharedCache.acquire({
         key: request.key,
-        workspaceSet: workspaceSetOf(reader),
+        workspaceIds: reader.workspaceIds,
         // After a purge a copy of the same millisecond may have taken its place.
         newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.filledAtMs,
       });
@@ -239,7 +322,7 @@ export class OriginFetcher {
   }
 
   /** Makes the call, and reports its failure to the other processes. */
-  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Fetched<T>> {
+  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Called<T>> {
     try {
       return await this.#call(task);
     } catch (error) {
@@ -253,22 +336,22 @@ export class OriginFetcher {
     }
   }
 
-  async #call<T>(task: Wanted<T>): Promise<Fetched<T>> {
-    const { fetch, purges, clock, timers, events, deadlineMs } = this.#options;
+  async #call<T>(task: Wanted<T>): Promise<Called<T>> {
+    const { fetch, purges, clock, timers, events, maxWaitMs } = this.#options;
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
-    const held = task.held !== null && purges.since(task.held.position, task.held.tags) === 'hard' ? null : task.held;
+    const held = task.held !== null && this.#isPurged(task.held) ? null : task.held;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
-    const [position, filledAtMs, beganMicros] = [purges.position(), clock.nowMs(), clock.nowMicros()];
+    const [epoch, filledAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
       const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
-      const answer = await inTime(call, deadlineMs, timers);
-      const fetched = answered(request, held, answer, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
+      const answer = await inTime(call, maxWaitMs, timers);
+      const fetched = entryOfAnswer(request, held, answer, { filledAtMs, epoch, fetchedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
@@ -277,7 +360,7 @@ export class OriginFetcher {
       if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
       if (held !== null) this.#reportRefreshFailed(task, error);
-      const learned = { filledAtMs, position, fetchedAtMs: clock.nowMs() };
+      const learned = { filledAtMs, epoch, fetchedAtMs: clock.nowMs() };
       return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
     }
   }
@@ -288,7 +371,7 @@ export class OriginFetcher {
     const about = { class: classOf(kind, entry), key: request.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
     events.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - entry.filledAtMs });
-    const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader.workspaceIds);
+    const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
     if (!isOthers && held !== null && isChanged !== null) {
       const sinceMs = entry.filledAtMs - held.entry.filledAtMs;
       events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
@@ -314,14 +397,31 @@ export class OriginFetcher {
   }
 }
 
+/** Names the flights of a key for a set of workspaces; for null, all of the key begin so. */
+function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): string {
+  return `${key} ${reader === null ? '' : workspaceSetOf(reader)}`;
+}
+
+/** What the answer is to the readers whose flight it was. */
+function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): Fetched {
+  const { stored, from } = result;
+  if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
+  const isForeign = failure !== null || stored.entry.answer.kind === 'found';
+  return { ...result, stored: notFoundEntry(request, learnedOf(stored)), isForeign };
+}
+
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
-function sufficientCopy<T>(found: Found<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
+function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
   const next = plan(authorize(found, request, reader), null);
   return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
 }
 
 /** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
-function newsOf<T>(found: Found<T>, local: Found<T>, { request, reader, held }: FetchTask<T>): CachedCopy<T> | null {
+function newsOf<T>(
+  found: FoundCopies<T>,
+  local: FoundCopies<T>,
+  { request, reader, held }: FetchTask<T>,
+): CachedCopy<T> | null {
   const seen = [held, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
   const { copy, negative } = authorize(found, request, reader);
@@ -360,10 +460,10 @@ function asStoreError(error: unknown): StoreError {
 }
 
 /** The same answer, or a StoreError after that time: no call is waited for longer. */
-function inTime<R>(answer: Promise<R>, deadlineMs: number, timers: Timers): Promise<R> {
+function inTime<R>(answer: Promise<R>, maxWaitMs: number, timers: Timers): Promise<R> {
   const { promise: deadline, reject } = Promise.withResolvers<never>();
-  const cancel = timers.after(deadlineMs, () => {
-    reject(new StoreError('timeout', `the store did not answer within ${deadlineMs} ms`));
+  const cancel = timers.after(maxWaitMs, () => {
+    reject(new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`));
   });
   return Promise.race([answer, deadline]).finally(cancel);
 }

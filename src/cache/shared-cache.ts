@@ -4,10 +4,11 @@
  */
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
+import type { Reader } from './reader.ts';
 
 /** The shared entries of a key. Each was checked to be one. */
 export interface Shared {
-  /** The last answer of the store, whoever may see it. */
+  /** The last answer of the store. A record that the reader may not see is not sent: fetching it would take time (K7a). */
   readonly entry: StoredEntry | null;
   /** The negative entry of the set of workspaces that was asked about. */
   readonly negative: StoredEntry | null;
@@ -42,7 +43,8 @@ export interface Lease {
 
 export interface LeaseRequest {
   readonly key: string;
-  readonly workspaceSet: string;
+  /** The reader's: the failure of a call for others is not for it. */
+  readonly workspaceIds: readonly string[];
   /** When the copy that the process holds was filled, Unix milliseconds: an older one is not sent. Null if it has none. */
   readonly newerThanMs: number | null;
 }
@@ -53,7 +55,10 @@ export type LeaseAttempt =
   | { readonly status: 'held' }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
-export type FlightEnd = { readonly kind: 'stored' } | { readonly kind: 'failed'; readonly failure: FlightFailure };
+/** `failed`: why is remembered for a while, and returned to those who ask for the lease. */
+export interface FlightEnd {
+  readonly kind: 'stored' | 'failed';
+}
 
 /** A subscription to the end of another process's call. */
 export interface Following {
@@ -81,7 +86,7 @@ interface Sized {
 
 /** The part that reads use. */
 export interface SharedCache {
-  lookUp(key: string, workspaceSet: string): Promise<Shared>;
+  lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared>;
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): Promise<void>;
   /** Keeps a negative entry for those workspaces. */

@@ -45,9 +45,9 @@ export class SingleFlight<T> {
     return this.#underWay.get(key)?.flight.startedAtMs ?? null;
   }
 
-  /** Whether a caller that comes now gets the failure of a flight that has just ended. */
-  hasJustFailed(key: string): boolean {
-    return this.#lastFailure(key) !== undefined;
+  /** Whether a flight has just failed whose key begins so: a caller that comes now gets its failure. Looks at all of them. */
+  hasJustFailed(prefix: string): boolean {
+    return [...this.#failures.keys()].some((key) => key.startsWith(prefix) && this.#lastFailure(key) !== undefined);
   }
 
   /**

@@ -150,3 +150,8 @@ export class StoreError extends Error {
     return this.kind !== 'malformed';
   }
 }
+
+/** An answer that cannot be used; `workspaceId` is the one that a single record claims. */
+export function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
+  return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
+}

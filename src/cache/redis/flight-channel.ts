@@ -155,7 +155,7 @@ export class FlightChannel {
     if (message.end === 'stored' && message.sender !== this.#self) {
       for (const listener of this.#storedListeners) listener(message.key, message.filledAtMs);
     }
-    const end: FlightEnd = message.end === 'failed' ? { kind: 'failed', failure: message.failure } : { kind: 'stored' };
+    const end: FlightEnd = { kind: message.end === 'failed' ? 'failed' : 'stored' };
     for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
   }
 }

@@ -7,6 +7,8 @@ import { randomUUID } from 'node:crypto';
 import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
+import type { Tag } from '../purge-log.ts';
+import { type Reader, workspaceSetOf } from '../reader.ts';
 import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
@@ -36,14 +38,15 @@ export interface LeasesOptions {
   readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
-/** For so long after a failure nobody asks again. */
+/** For so long after a failure nobody of the same workspaces asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 /** Renewals are so far apart, as a part of the lease, that one that is lost is no lost lease. */
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled. Returns the
- * failure, or how long another's lease still holds, or what is there: the entry only if it is newer than the copy held.
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled, then the
+ * tags of the reader's workspaces. Returns the failure, or how long another's lease still holds, or what is there: the
+ * entry only if it is newer than the copy held, and a record only if it is of one of the workspaces.
  */
 const ACQUIRE = defineScript(
   'acquireLease',
@@ -52,7 +55,11 @@ local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return math.max(1, redis.call('PTTL', KEYS[1])) end
 local entry, present = {false, false}, read(KEYS[3])
-if present and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
+local isVisible = present and present.answer.kind == 'absent'
+for _, tag in ipairs(present and present.tags or {}) do
+  for i = 4, #ARGV do isVisible = isVisible or tag == ARGV[i] end
+end
+if isVisible and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
   entry = redis.call('HMGET', KEYS[3], 'meta', 'body')
 end
 local negative = redis.call('TYPE', KEYS[4]).ok == 'hash' and redis.call('HGET', KEYS[4], 'meta')
@@ -118,6 +125,11 @@ return 1
 `,
 );
 
+/** The tags of the copies that the reader may see, absences apart. */
+export function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
+  return workspaceIds.map((id): Tag => `workspace:${id}`);
+}
+
 export class Leases {
   readonly #options: LeasesOptions;
 
@@ -126,13 +138,13 @@ export class Leases {
   }
 
   /** Rejects if Redis can't be asked. */
-  async acquire({ key, workspaceSet, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
+  async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     const { link, leaseMs, namesOf, channel, onBroken } = this.#options;
-    const names = namesOf(key, workspaceSet);
+    const names = namesOf(key, workspaceSetOf({ workspaceIds }));
     const token = randomUUID();
     const call = {
       keys: [names.lease, names.failure, names.entry, names.negative],
-      args: [token, leaseMs, newerThanMs ?? ''],
+      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
     };
     const reply = await runScriptForBytes(link, ACQUIRE, call);
     if (Array.isArray(reply)) {
