@@ -1,7 +1,7 @@
 /** Finds what is held for a reader: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
 import type { Listener } from '../telemetry/events.ts';
-import type { StoredEntry } from './entry.ts';
+import type { Learned, StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, type Held, newerCopy } from './plan.ts';
 import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
@@ -18,6 +18,8 @@ export interface CopiesOptions extends FreshnessPolicy {
 /** The copies that the tiers hold for a request, before the reader is authorized. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
+  /** When a record was fetched that lies in the shared cache and is not for this reader: older copies are none. */
+  readonly foreign: Learned | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
 }
@@ -36,6 +38,7 @@ export class Copies {
     const { memory } = this.#options;
     return {
       newest: this.assess(request, memory.get(request.key), 'memory'),
+      foreign: null,
       negative: this.assess(request, memory.negative(request.key, reader), 'memory'),
     };
   }
@@ -54,14 +57,18 @@ export class Copies {
   }
 
   /** Copies into memory everything found in the shared cache that is newer than the copy there. */
-  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, negative }: Shared): FoundCopies<T> {
+  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, foreign, negative }: Shared): FoundCopies<T> {
     const { memory } = this.#options;
     const { key } = request;
     if (entry !== null && isNewer(entry, memory.get(key))) memory.set(key, entry);
     if (negative !== null && isNewer(negative, memory.negative(key, reader))) {
       memory.setNegative(key, workspaceSetOf(reader), negative);
     }
-    return { newest: this.assess(request, entry, 'redis'), negative: this.assess(request, negative, 'redis') };
+    return {
+      newest: this.assess(request, entry, 'redis'),
+      foreign,
+      negative: this.assess(request, negative, 'redis'),
+    };
   }
 
   /** The entry with its freshness; null for one that is no answer to the request. */
@@ -93,8 +100,12 @@ export function authorize<T>(
 }
 
 export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): FoundCopies<T> {
+  const { foreign } = shared;
+  const newest = newerCopy(local.newest, shared.newest);
+  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.filledAtMs < foreign.filledAtMs;
   return {
-    newest: newerCopy(local.newest, shared.newest),
+    newest: isReplaced ? null : newest,
+    foreign,
     negative: newerCopy(local.negative, shared.negative),
   };
 }

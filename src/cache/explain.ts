@@ -143,7 +143,7 @@ interface Viewer {
 
 type InTier = Pick<Inspection, 'entry' | 'negative'>;
 
-const NONE: FoundCopies<unknown> = { newest: null, negative: null };
+const NONE: FoundCopies<unknown> = { newest: null, foreign: null, negative: null };
 
 async function inspectShared(
   { request, workspaceIds }: Viewer,
@@ -174,7 +174,7 @@ function foundIn(
     const { stored } = held;
     return { stored, tier, ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()) };
   };
-  return { newest: assess(entry), negative: assess(negative) };
+  return { newest: assess(entry), foreign: null, negative: assess(negative) };
 }
 
 /** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */

@@ -66,10 +66,12 @@ export interface FetchResult {
    * an absence then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
+  /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a). */
+  readonly notBeforeMs?: number;
 }
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
-export interface Fetched extends Omit<FetchResult, 'failure'> {
+export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
   /** The store has a record of another workspace: to these readers there is none. */
   readonly isForeign: boolean;
 }
@@ -143,7 +145,11 @@ export class OriginFetcher {
         (isWanted) => around(task, () => this.#run({ ...task, isWanted })),
         task.isWanted,
       );
-      if (call.isLed) return fetchedFor(task, await call.result);
+      if (call.isLed) {
+        const { notBeforeMs = 0, ...result } = await call.result;
+        await this.#pause(notBeforeMs - clock.nowMs());
+        return fetchedFor(task, result);
+      }
       const fetched = await this.#join(task, call, came);
       if (fetched !== null) return fetched;
     }
@@ -165,18 +171,21 @@ export class OriginFetcher {
     if (result !== null && isVisible(request, result.stored, reader)) {
       return this.#isPurged(result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
     }
-    if (result !== null && result.from !== 'store') return null;
+    const isFound = result?.stored.entry.answer.kind === 'found';
+    if (result !== null && result.from !== 'store' && !isFound) return null;
     const failure = end instanceof StoreError ? end : end.failure;
     const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
     const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
     if (isOwnFailure && isKnownToBeOwn) throw failure;
-    const learned = result === null ? { ...came, fetchedAtMs: clock.nowMs() } : learnedOf(result.stored);
+    const nowMs = clock.nowMs();
+    const learned = result === null ? { ...came, fetchedAtMs: nowMs } : learnedOf(result.stored);
     const negative = notFoundEntry(request, learned);
     if (this.#isPurged(negative)) return null;
-    // As long as a call of its own would have taken.
-    await this.#pause(came.filledAtMs - call.startedAtMs);
+    // The call may have been another process's, which had begun before this one waited for it.
+    const tookMs = Math.max(nowMs - call.startedAtMs, learned.fetchedAtMs - learned.filledAtMs);
+    await this.#pause(came.filledAtMs + tookMs - nowMs);
     if (isOwnFailure) throw failure;
-    const isForeign = failure !== null || result?.stored.entry.answer.kind === 'found';
+    const isForeign = failure !== null || isFound;
     return { stored: negative, from: 'elsewhere', isStored: this.#keepNegative(task, negative), isForeign };
   }
 
@@ -290,6 +299,10 @@ export class OriginFetcher {
           report('stored');
           return foundIn('elsewhere', copy);
         }
+        if (mustLook && found.foreign !== null && found.foreign.fetchedAtMs >= beganAtMs) {
+          report('stored');
+          return this.#answerForeign(task, found.foreign, beganAtMs);
+        }
         const attempt = await this.#acquire(task, found);
         if (attempt.status !== 'held') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
@@ -304,6 +317,13 @@ export class OriginFetcher {
     } finally {
       following.close();
     }
+  }
+
+  /** Another process's call has brought a record of others: for this reader an absence, after as long as its own call. */
+  #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
+    const stored = notFoundEntry(task.request, learned);
+    const notBeforeMs = beganAtMs + learned.fetchedAtMs - learned.filledAtMs;
+    return { stored, from: 'elsewhere', isStored: this.#keepNegative(task, stored), failure: null, notBeforeMs };
   }
 
   async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {

@@ -3,13 +3,15 @@
  * notices nothing but a miss.
  */
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
+import type { Keyed, Learned, Measured, StoredEntry, Tagged } from './entry.ts';
 import type { Reader } from './reader.ts';
 
 /** The shared entries of a key. Each was checked to be one. */
 export interface Shared {
-  /** The last answer of the store. A record that the reader may not see is not sent: fetching it would take time (K7a). */
+  /** The last answer of the store, unless it is a record that the reader may not see. */
   readonly entry: StoredEntry | null;
+  /** When such a record was fetched. It is not sent itself: its size would show in the time that a 404 takes (K7a). */
+  readonly foreign: Learned | null;
   /** The negative entry of the set of workspaces that was asked about. */
   readonly negative: StoredEntry | null;
 }
@@ -29,7 +31,7 @@ export interface FlightFailure {
 export type Completion = 'stored' | 'unshared' | 'lost';
 
 /** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
-export type Completed = Shared;
+export type Completed = Omit<Shared, 'foreign'>;
 
 /** The right to ask the store for one key, for all processes. It is renewed until it ends, and lapses if the process does. */
 export interface Lease {
@@ -107,7 +109,7 @@ export interface SharedCacheAdmin {
   inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
 }
 
-export const NOTHING: Shared = { entry: null, negative: null };
+export const NOTHING: Shared = { entry: null, foreign: null, negative: null };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {

@@ -7,7 +7,7 @@ import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { type CachedResource, RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
-import { classOf, Entry, type StoredEntry, type Tagged } from '../entry.ts';
+import { classOf, Entry, type Learned, type StoredEntry, type Tagged } from '../entry.ts';
 import type { Tag } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
 import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
@@ -121,14 +121,14 @@ export async function decodeEntry(
   }
 }
 
-/** The part of an entry that purges go by, and whether it is an absence; null, and reported, if it is broken. */
-export function decodeTagged(
+/** An entry without its record; null, and reported, if it is broken. */
+export function decodeMeta(
   meta: string,
   onBroken: (error: BrokenEntryError) => void,
-): (Tagged & { readonly isAbsent: boolean }) | null {
+): (Tagged & Learned & { readonly isAbsent: boolean }) | null {
   try {
-    const { tags, position, answer } = metaSchema.parse(JSON.parse(meta));
-    return { tags, epoch: position, isAbsent: answer.kind === 'absent' };
+    const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
+    return { tags, epoch: position, filledAtMs, fetchedAtMs, isAbsent: answer.kind === 'absent' };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
     return null;

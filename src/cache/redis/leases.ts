@@ -152,6 +152,7 @@ export class Leases {
       const lease = new RedisLease({ ...this.#options, key, names, token });
       const found = {
         entry: await decodeEntry(key, [meta, body], onBroken),
+        foreign: null,
         negative: await decodeEntry(key, [negative], onBroken),
       };
       return { status: 'acquired', lease, found };
