@@ -246,6 +246,7 @@ class RunningGateway implements Gateway {
       ttl,
       clock,
       events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks])),
+      timers: systemTimers,
       around: tracing.flight,
       maintenance,
       maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,

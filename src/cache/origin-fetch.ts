@@ -2,10 +2,6 @@
  * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
  * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses and one
  * of those that wait takes over.
- *
- * Readers who may not see a record must not notice that others read it (K7a: a foreign record looks like none). So what a
- * flight brings, and the memory of its failure, are for one set of workspaces. Readers of another set wait for the same
- * call, but unless it brings a record that they may see, they are answered no sooner than by a call of their own.
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
@@ -22,13 +18,12 @@ import {
   learnedOf,
   notFoundEntry,
   type StoredEntry,
-  type Tagged,
 } from './entry.ts';
 import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
-import type { PurgeLog } from './purge-log.ts';
-import { concernsOthers, type FlightView, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import { isPurged, type PurgeLog } from './purge-log.ts';
+import { concernsOthers, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -40,7 +35,6 @@ import {
   type SharedCache,
   toFailure,
 } from './shared-cache.ts';
-import { type Flight, SingleFlight } from './single-flight.ts';
 import { isCacheable } from './ttl-policy.ts';
 
 export interface FetchTask<T = unknown> {
@@ -70,15 +64,6 @@ export interface FetchResult {
   readonly notBeforeMs?: number;
 }
 
-/** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
-export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
-  /** The store has a record of another workspace: to these readers there is none. */
-  readonly isForeign: boolean;
-}
-
-/** Runs a flight; for tracing. */
-export type AroundFetch = (task: FetchTask, run: () => Promise<FetchResult>) => Promise<FetchResult>;
-
 export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly fetch: Fetch;
   readonly memory: MemoryTier;
@@ -90,13 +75,12 @@ export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly events: Listener;
   /** How long one call may take in all; longer than the store client's own limit. */
   readonly maxWaitMs: number;
-  readonly around: AroundFetch;
 }
 
-type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
+/** `isWanted`: asked right before the call is sent. */
+export type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
 type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
-const REMEMBER_FAILURES_MS = 1000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
 /** The call was never sent. */
@@ -104,108 +88,13 @@ const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOp
 
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
-  /** By key. */
-  readonly #calls: SingleFlight<FetchResult>;
-  /** By key and set of workspaces. */
-  readonly #flights: SingleFlight<Fetched>;
 
   constructor(options: OriginFetcherOptions) {
-    const { clock } = options;
     this.#options = options;
-    this.#calls = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
-    this.#flights = new SingleFlight({
-      clock,
-      rememberFailuresMs: REMEMBER_FAILURES_MS,
-      // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
-      isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
-    });
   }
 
-  /** `reader`: for whom a failure is remembered; null for anybody. */
-  flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
-    const name = nameOf(key, reader);
-    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
-  }
-
-  /**
-   * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWaiting`: set if
-   * the flight is of use only to readers who wait for it.
-   */
-  fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<Fetched> {
-    const name = nameOf(task.request.key, task.reader);
-    return this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
-  }
-
-  async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
-    const { around, clock, purges } = this.#options;
-    const came = { filledAtMs: clock.nowMs(), epoch: purges.epoch() };
-    for (;;) {
-      const call = this.#calls.join(
-        task.request.key,
-        (isWanted) => around(task, () => this.#run({ ...task, isWanted })),
-        task.isWanted,
-      );
-      if (call.isLed) {
-        const { notBeforeMs = 0, ...result } = await call.result;
-        await this.#pause(notBeforeMs - clock.nowMs());
-        return fetchedFor(task, result);
-      }
-      const fetched = await this.#join(task, call, came);
-      if (fetched !== null) return fetched;
-    }
-  }
-
-  /**
-   * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
-   * a purge, or only found what is held for the others.
-   */
-  async #join<T>(
-    task: FetchTask<T>,
-    call: Flight<FetchResult>,
-    came: Pick<Learned, 'filledAtMs' | 'epoch'>,
-  ): Promise<Fetched | null> {
-    const { request, reader, held } = task;
-    const { clock } = this.#options;
-    const end = await call.result.catch(asStoreError);
-    const result = end instanceof StoreError ? null : end;
-    if (result !== null && isVisible(request, result.stored, reader)) {
-      return this.#isPurged(result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
-    }
-    const isFound = result?.stored.entry.answer.kind === 'found';
-    if (result !== null && result.from !== 'store' && !isFound) return null;
-    const failure = end instanceof StoreError ? end : end.failure;
-    const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
-    const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
-    if (isOwnFailure && isKnownToBeOwn) throw failure;
-    const nowMs = clock.nowMs();
-    const learned = result === null ? { ...came, fetchedAtMs: nowMs } : learnedOf(result.stored);
-    const negative = notFoundEntry(request, learned);
-    if (this.#isPurged(negative)) return null;
-    // The call may have been another process's, which had begun before this one waited for it.
-    const tookMs = Math.max(nowMs - call.startedAtMs, learned.fetchedAtMs - learned.filledAtMs);
-    await this.#pause(came.filledAtMs + tookMs - nowMs);
-    if (isOwnFailure) throw failure;
-    const isForeign = failure !== null || isFound;
-    return { stored: negative, from: 'elsewhere', isStored: this.#keepNegative(task, negative), isForeign };
-  }
-
-  #isPurged({ epoch, tags }: Tagged): boolean {
-    return this.#options.purges.since(epoch, tags) === 'hard';
-  }
-
-  async #pause(forMs: number): Promise<void> {
-    const { timers, maxWaitMs } = this.#options;
-    if (forMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(forMs, maxWaitMs), resolve));
-  }
-
-  #keepNegative<T>({ request: { key }, reader }: FetchTask<T>, negative: StoredEntry<T>): boolean {
-    const { memory, sharedCache } = this.#options;
-    if (this.#isPurged(negative)) return false;
-    void this.#try('set', () => sharedCache.setNegative(key, workspaceSetOf(reader), negative));
-    return memory.setNegative(key, workspaceSetOf(reader), negative);
-  }
-
-  async #run<T>(task: Wanted<T>): Promise<FetchResult> {
+  /** Rejects with a StoreError and nothing else. */
+  async fetch<T>(task: Wanted<T>): Promise<FetchResult> {
     try {
       return await this.#fly(task);
     } catch (error) {
@@ -214,6 +103,14 @@ export class OriginFetcher {
       if (isRefresh) this.#reportRefreshFailed(task, storeError);
       throw storeError;
     }
+  }
+
+  /** For readers who have waited for a call that others had caused. False if it is kept nowhere. */
+  keepNegative<T>({ request: { key }, reader }: FetchTask<T>, negative: StoredEntry<T>): boolean {
+    const { memory, sharedCache, purges } = this.#options;
+    if (isPurged(purges, negative)) return false;
+    void this.#try('set', () => sharedCache.setNegative(key, workspaceSetOf(reader), negative));
+    return memory.setNegative(key, workspaceSetOf(reader), negative);
   }
 
   async #fly<T>(task: Wanted<T>): Promise<FetchResult> {
@@ -260,9 +157,9 @@ export class OriginFetcher {
     { entry, negative }: { readonly entry: StoredEntry<T> | null; readonly negative: StoredEntry<T> | null },
     completion: Completion,
   ): boolean {
-    const { memory, ttl } = this.#options;
+    const { memory, purges, ttl } = this.#options;
     const served = negative ?? entry;
-    if (completion === 'lost' || served === null || this.#isPurged(served)) return false;
+    if (completion === 'lost' || served === null || isPurged(purges, served)) return false;
     let isInMemory = entry !== null && memory.set(request.key, entry);
     if (negative !== null) isInMemory = memory.setNegative(request.key, workspaceSetOf(reader), negative);
     if (entry !== null) this.#backfill(backfillsOf(request, entry, (key) => memory.get(key)));
@@ -323,7 +220,7 @@ export class OriginFetcher {
   #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
     const stored = notFoundEntry(task.request, learned);
     const notBeforeMs = beganAtMs + learned.fetchedAtMs - learned.filledAtMs;
-    return { stored, from: 'elsewhere', isStored: this.#keepNegative(task, stored), failure: null, notBeforeMs };
+    return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
   }
 
   async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {
@@ -361,7 +258,7 @@ export class OriginFetcher {
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
-    const held = task.held !== null && this.#isPurged(task.held) ? null : task.held;
+    const held = task.held !== null && isPurged(purges, task.held) ? null : task.held;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
     const [epoch, filledAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
@@ -417,19 +314,6 @@ export class OriginFetcher {
   }
 }
 
-/** Names the flights of a key for a set of workspaces; for null, all of the key begin so. */
-function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): string {
-  return `${key} ${reader === null ? '' : workspaceSetOf(reader)}`;
-}
-
-/** What the answer is to the readers whose flight it was. */
-function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): Fetched {
-  const { stored, from } = result;
-  if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
-  const isForeign = failure !== null || stored.entry.answer.kind === 'found';
-  return { ...result, stored: notFoundEntry(request, learnedOf(stored)), isForeign };
-}
-
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
 function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
   const next = plan(authorize(found, request, reader), null);
@@ -472,7 +356,7 @@ function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promis
 }
 
 /** Readers know no other errors than the store's. */
-function asStoreError(error: unknown): StoreError {
+export function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
     cause: error,

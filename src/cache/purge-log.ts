@@ -6,6 +6,7 @@
  */
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import type { RecordTag } from '../upstream/resources.ts';
+import type { Tagged } from './entry.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** What copies are purged by: the tags of their record, of their class, and one that all of them have. */
@@ -45,6 +46,11 @@ export interface PurgeLog {
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
   /** Purges the tags; once it resolves, that is in force here and published to all others. */
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void>;
+}
+
+/** Whether the copy was purged so that it is never served again. */
+export function isPurged(purges: Pick<PurgeLog, 'since'>, { epoch, tags }: Tagged): boolean {
+  return purges.since(epoch, tags) === 'hard';
 }
 
 interface LastPurges {

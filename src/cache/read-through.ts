@@ -2,30 +2,25 @@
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
  * are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
  */
-import type { Listener, MissReason } from '../telemetry/events.ts';
-import { systemTimers } from '../timers.ts';
+import type { MissReason } from '../telemetry/events.ts';
 import { StoreError } from '../upstream/store.ts';
 import { authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
-import { type Fetched, type FetchResult, OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
+import { type Fetched, type Flight, Flights, type FlightsOptions } from './flights.ts';
+import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
+import { OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
+import { isPurged } from './purge-log.ts';
 import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import { UnsharedCache } from './shared-cache.ts';
-import type { Flight } from './single-flight.ts';
 
-type Optional = 'sharedCache' | 'timers' | 'events' | 'maxWaitMs' | 'around';
-
-export interface ReadThroughOptions
-  extends Omit<OriginFetcherOptions, Optional | 'copies'>, Partial<Pick<OriginFetcherOptions, Optional>> {
+export interface ReadThroughOptions extends Omit<OriginFetcherOptions, 'copies'>, FlightsOptions {
   /** While it is on, nothing is begun that would ask the store. */
-  readonly maintenance?: MaintenanceWatch;
+  readonly maintenance: MaintenanceWatch;
 }
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
 const PATIENCE_MS = 1000;
-const DEFAULT_MAX_WAIT_MS = 15_000;
 
 interface Read<T> {
   readonly request: CacheRequest<T>;
@@ -52,36 +47,24 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'
 };
 
 export class ReadThrough implements Cache {
-  readonly #options: OriginFetcherOptions;
-  readonly #maintenance: MaintenanceWatch;
+  readonly #options: ReadThroughOptions;
   readonly #copies: Copies;
-  readonly #origin: OriginFetcher;
-  readonly #events: Listener;
+  readonly #flights: Flights;
 
-  constructor({ maintenance = NO_MAINTENANCE, ...given }: ReadThroughOptions) {
-    const defaults = {
-      sharedCache: new UnsharedCache(),
-      timers: systemTimers,
-      events: {},
-      maxWaitMs: DEFAULT_MAX_WAIT_MS,
-      around: (_task: unknown, run: () => Promise<FetchResult>) => run(),
-    };
-    const options = { ...defaults, ...given };
+  constructor(options: ReadThroughOptions) {
+    this.#options = options;
     this.#copies = new Copies(options);
-    this.#options = { ...options, copies: this.#copies };
-    this.#origin = new OriginFetcher(this.#options);
-    this.#maintenance = maintenance;
-    this.#events = options.events;
+    this.#flights = new Flights(new OriginFetcher({ ...options, copies: this.#copies }), options);
   }
 
   /** The flight of a key in this process, for operators. */
   flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
-    return this.#origin.flightOf(key, reader);
+    return this.#flights.flightOf(key, reader);
   }
 
   async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
     const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
-    const maintenance = this.#maintenance.current();
+    const maintenance = this.#options.maintenance.current();
     let found = this.#copies.inMemory(request, reader);
     let next = plan(authorize(found, request, reader), maintenance);
     if (!isAtOnce(next)) {
@@ -107,7 +90,7 @@ export class ReadThrough implements Cache {
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
   #refreshBehind<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#origin.fetch({ request, reader, held: stored, isBackground: true });
+    const { result } = this.#flights.fetch({ request, reader, held: stored, isBackground: true });
     // The flight reports its failure. The reader has been served a copy.
     result.catch(() => undefined);
   }
@@ -120,9 +103,9 @@ export class ReadThrough implements Cache {
     let flight: Flight<Fetched>;
     let end: End;
     do {
-      flight = this.#origin.fetch(task, isWaiting);
+      flight = this.#flights.fetch(task, isWaiting);
       end = await this.#endOf(flight, miss.fallback !== null);
-    } while (end.kind === 'landed' && !flight.isLed && this.#isPurged(end.result));
+    } while (end.kind === 'landed' && !flight.isLed && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
       // The copy has expired, or was purged, during the wait.
@@ -147,11 +130,6 @@ export class ReadThrough implements Cache {
     const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
     const cancel = timers.after(leftMs, () => resolve({ kind: 'late' }));
     return await Promise.race([landed, late]).finally(cancel);
-  }
-
-  /** Whether the flight began before a purge of what it has brought: not for readers who came later. */
-  #isPurged({ stored }: Fetched): boolean {
-    return this.#options.purges.since(stored.epoch, stored.tags) === 'hard';
   }
 
   /** The fallback, unless it is over by now. */
@@ -193,7 +171,7 @@ export class ReadThrough implements Cache {
   ): CacheRead<T> {
     const { entry, kind } = stored;
     const { ttlMs, ageMs } = freshness;
-    this.#events.onRead?.({
+    this.#options.events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
@@ -214,7 +192,7 @@ export class ReadThrough implements Cache {
   #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
     const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
-    this.#events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
+    this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
 
   #missReason<T>({ kind, key }: CacheRequest<T>, held: CachedCopy<T> | null): MissReason {

@@ -12,7 +12,7 @@ import type { Tag } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
 import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 
-/** Goes up with every change that an older release could not read, together with KEY_VERSION in cache-key.ts. */
+/** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
 const ENTRY_VERSION = 2;
 const NO_BYTES = Buffer.alloc(0);
 

@@ -28,8 +28,7 @@ import {
   encodeEntry,
   ENTRY_LUA,
 } from './entry-format.ts';
-import { FlightChannel } from './flight-channel.ts';
-import { type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
+import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
 
 export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
