@@ -153,9 +153,10 @@ describe.each(BACKENDS)('%s', (kind) => {
         probedAtMs = performance.now();
         return seen;
       });
+      await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
       const sharing = world.here.get(owner.path, { key: colleague });
-      // What came before this is waiting by the time this is answered.
-      await world.here.get('/v2/calls?page=0', { key });
+      // What came before these is waiting by the time that they are answered.
+      for (let i = 0; i < 3; i += 1) await world.here.get('/v2/calls?page=0', { key });
       const releasedAtMs = performance.now();
       hold.release();
       expect(await reading).toMatchObject({ status: 200 });
