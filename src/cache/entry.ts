@@ -108,7 +108,7 @@ export interface Measured extends Usage {
   readonly isComplete: boolean;
 }
 
-/** The class whose times rule an answer. */
+/** The class whose TTLs rule an answer. */
 export function classOf(kind: ResourceKind, { answer }: Entry<unknown>): CacheClass {
   return answer.kind === 'absent' ? 'notFound' : kind;
 }

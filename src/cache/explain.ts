@@ -69,7 +69,7 @@ export type SharedView =
 export interface Explanation {
   readonly atMs: number;
   readonly key: string;
-  /** The class whose times rule the answer: of the copy that is held, else of the request. */
+  /** The class whose TTLs rule the answer: of the copy that is held, else of the request. */
   readonly class: CacheClass;
   readonly ttl: CacheTtl;
   readonly memory: Copy | null;

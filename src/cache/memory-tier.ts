@@ -20,7 +20,7 @@ interface Slot {
 
 /** That a key's record is absent: to each set of workspaces that asked for it, and to all if the store said so. */
 interface Absence {
-  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself (K7a). */
+  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
   readonly tombstone: StoredEntry | null;
   /** The negative entries, by set of workspaces. */
   readonly bySet: ReadonlyMap<string, StoredEntry>;

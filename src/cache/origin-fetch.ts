@@ -60,7 +60,7 @@ export interface FetchResult {
    * an absence then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
-  /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a). */
+  /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a: a foreign record looks like none). */
   readonly notBeforeMs?: number;
 }
 

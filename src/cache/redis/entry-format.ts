@@ -122,7 +122,7 @@ export async function decodeEntry(
 }
 
 /** An entry without its record; null, and reported, if it is broken. */
-export function decodeMeta(
+export function decodeTagged(
   meta: string,
   onBroken: (error: BrokenEntryError) => void,
 ): (Tagged & Learned & { readonly isAbsent: boolean }) | null {

@@ -9,6 +9,7 @@ import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
+import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
 import type { Tag } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
@@ -247,17 +248,7 @@ class RedisLease implements Lease {
 const NO_ENTRY = ['', '', 0] as const;
 
 const failureSchema = z.object({
-  kind: z.enum([
-    'timeout',
-    'unreachable',
-    'errorStatus',
-    'invalidResponse',
-    'malformed',
-    'overloaded',
-    'circuitOpen',
-    'maintenance',
-    'aborted',
-  ]),
+  kind: z.custom<StoreErrorKind>(isStoreErrorKind),
   message: z.string(),
   retryAfterMs: z.number().nullable(),
   status: z.int().nullable(),

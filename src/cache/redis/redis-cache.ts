@@ -64,7 +64,7 @@ export class RedisCache {
     const { state, cache, store, ttl, timers, onFailed, maxBytes, isOne } = options;
     const names = new CacheNames(store);
     this.#options = options;
-    this.state = new StateSync(state, options);
+    this.state = new StateSync(state, { ...options, times: ttl });
     this.#budget = new RedisBudget({
       link: cache,
       names,

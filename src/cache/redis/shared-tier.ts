@@ -24,7 +24,7 @@ import {
   type BrokenEntryError,
   decodeEntry,
   decodeFilledAtMs,
-  decodeMeta,
+  decodeTagged,
   encodeEntry,
   ENTRY_LUA,
 } from './entry-format.ts';
@@ -106,7 +106,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       Promise.all([client.hgetBuffer(names.entry, 'meta'), client.hgetBuffer(names.negative, 'meta')]),
     );
     const negative = await decodeEntry(key, [negativeMeta], onBroken);
-    const tagged = meta === null ? null : decodeMeta(meta.toString(), onBroken);
+    const tagged = meta === null ? null : decodeTagged(meta.toString(), onBroken);
     if (tagged === null) return { entry: null, foreign: null, negative };
     if (tagged.isAbsent) return { entry: await decodeEntry(key, [meta], onBroken), foreign: null, negative };
     const isVisible = workspaceTagsOf(reader).some((tag) => tagged.tags.includes(tag));
@@ -247,7 +247,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const [meta, bodyBytes] = await this.#options.link.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
     );
-    const tagged = meta === null ? null : decodeMeta(meta, this.#options.onBroken);
+    const tagged = meta === null ? null : decodeTagged(meta, this.#options.onBroken);
     if (meta === null || tagged === null || !matches(tagged)) return null;
     if (tagged.isAbsent && name.endsWith('}')) return null;
     return name.length + Buffer.byteLength(meta) + bodyBytes;

@@ -41,7 +41,7 @@ import {
 
 export interface StateSyncOptions {
   /** This process's, which are kept up to date. */
-  readonly ttl: TtlPolicy;
+  readonly times: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   /** Called in one process of all for each class whose TTLs have ended by themselves. */
@@ -240,12 +240,12 @@ class SharedTtl implements TtlControl {
   adopt(version: string, fields: TtlFields): void {
     this.#version = version;
     this.#fields = fields;
-    for (const cacheClass of CACHE_CLASSES) this.#options.ttl.override(cacheClass, readOverrides(cacheClass, fields));
+    for (const cacheClass of CACHE_CLASSES) this.#options.times.override(cacheClass, readOverrides(cacheClass, fields));
   }
 
   /** Takes what has ended out of Redis. Only the process that does so reports it, also if another had set it. */
   async takeEnded(): Promise<void> {
-    const { clock, ttl, onTtlEnd } = this.#options;
+    const { clock, times, onTtlEnd } = this.#options;
     const nowMs = clock.nowMs();
     const ended = CACHE_CLASSES.flatMap((cacheClass) => {
       const overrides = readOverrides(cacheClass, this.#fields);
@@ -258,7 +258,7 @@ class SharedTtl implements TtlControl {
     for (const cacheClass of CACHE_CLASSES) {
       const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
       if (left.length === before.length) continue;
-      const configured = ttl.configuredOf(cacheClass);
+      const configured = times.configuredOf(cacheClass);
       onTtlEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
     }
   }
@@ -270,7 +270,7 @@ class SharedTtl implements TtlControl {
   ): Promise<TtlChange> {
     const before = readOverrides(cacheClass, await changeTtls(this.#redis, randomUUID(), fields));
     await afterChange(this.#look);
-    const configured = this.#options.ttl.configuredOf(cacheClass);
+    const configured = this.#options.times.configuredOf(cacheClass);
     const nowMs = this.#options.clock.nowMs();
     const [from, to] = [before, apply(before)].map((overrides) => withoutEnded(overrides, nowMs));
     return { from: ttlState(configured, from ?? []), to: ttlState(configured, to ?? []) };

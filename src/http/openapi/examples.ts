@@ -1,12 +1,10 @@
 /** The examples in the document. Each is made from a record by the same functions as a real answer. */
 import { toCall } from '../../domain/call.ts';
-import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
+import { toDealInsightsBody, toRubricBody, toScoredCardView } from '../../domain/parts.ts';
 import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
-import { toOwnKeyBody } from '../../domain/own-key.ts';
+import { toCurrentKeyBody } from '../../domain/current-key.ts';
 import { toReport } from '../../domain/report.ts';
-import { toRubricBody } from '../../domain/rubric.ts';
-import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toCallTranscript, toReportTranscript } from '../../domain/transcript.ts';
 
 export const EXAMPLE_WORKSPACE_ID = '5f0c3d0a-8a53-4d0e-9d6e-2f6f3c1b7a10';
@@ -75,7 +73,7 @@ const scoredCard: ScoredCardRecord = {
 
 const page = { items: [evaluation], total: 1 };
 
-const ownKey = toOwnKeyBody(
+const ownKey = toCurrentKeyBody(
   {
     keyId: 'key_8sK2dQmV4xTz',
     name: 'nightly export',
