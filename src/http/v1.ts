@@ -7,10 +7,11 @@ import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
 import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
-import { mayReadReports } from '../keys/key.ts';
 import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
+import { requireScope } from './middleware/authenticate.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
 import {
   foundRecord,
@@ -169,7 +170,19 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
     const { query, page: asked } = requestOf(listReports, ctx);
     const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listReports));
-    const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { search: text, scorecardId: scorecard } = query;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          limit: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+        },
+      );
+      return new Representation(toReportsPage(list, asked.page), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
@@ -194,11 +207,11 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
 
 /** The key needs the scope, and the workspace of the path must be the key's; what is no UUID is nobody's (K5). */
 function guards(declaration: Route): readonly RouteMiddleware[] {
-  const authorize: RouteMiddleware = (ctx, next) => {
-    if (mayReadReports(apiKeyOf(ctx), ctx.params['workspaceId'] ?? '')) return next();
-    throw forbidden(declaration, 'scope or workspace');
+  const requireWorkspace: RouteMiddleware = (ctx, next) => {
+    if (apiKeyOf(ctx).workspaceIds.includes(workspaceOf(ctx.params))) return next();
+    throw forbidden(declaration, 'workspace_forbidden', "the workspace of the path is not among the key's");
   };
-  return [authorize, limitAddress(declaration)];
+  return [requireScope(declaration), requireWorkspace, limitAddress(declaration)];
 }
 
 /** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
@@ -207,6 +220,7 @@ function recordOf<K extends RecordKind>(view: RequestView, resource: K, texts: F
   return { resource, id, workspaceIds: [workspaceOf(view.params)] };
 }
 
+/** UUIDs are compared in any case (RFC 9562, section 4). */
 function workspaceOf(params: RequestView['params']): string {
   return (params['workspaceId'] ?? '').toLowerCase();
 }

@@ -12,6 +12,7 @@ import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { pathId } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import {
   flag,
   getParameter,
@@ -221,7 +222,22 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
   router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
     const { query, page: asked } = requestOf(listCalls, ctx);
     const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listCalls));
-    const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { workspaceIds, search: text, scorecardId: scorecard } = query;
+      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+      const [workspace = null, ...others] = workspaceIds;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          pageSize: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+          workspaceId: others.length === 0 ? workspace : null,
+        },
+      );
+      return new Representation(toCallsPage(list, asked), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
@@ -258,7 +274,7 @@ function guards(declaration: Route): readonly Middleware[] {
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
 function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
   if (narrowedTo === null) return view.workspaceIds();
-  if (!view.maySee(narrowedTo)) throw forbidden(texts, "workspaceId is not among the key's");
+  if (!view.maySee(narrowedTo)) throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
   return [narrowedTo];
 }
 
