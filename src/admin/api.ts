@@ -1,7 +1,7 @@
 /** The bodies of the admin interface: what its endpoints take, with what each member may hold, and what they answer. */
 import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
-import { parseTag, type Tag } from '../cache/tags.ts';
+import { parseTag, type Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../duration.ts';
 import { type ImportedKey, KEY_STATUSES, type KeyEdit, type NewKey, SCOPES } from '../keys/key.ts';

@@ -4,8 +4,7 @@
  * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`
  * with a flat array, and Koa learns from `ctx.respond = false` that it has nothing left to send.
  */
-import { cacheHeaders } from '../cache/headers.ts';
-import type { CacheRead } from '../cache/reader.ts';
+import { cacheHeaders, type CacheRead } from '../cache/reader.ts';
 import { matchesEtag, type Representation } from './representation.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 

@@ -8,7 +8,7 @@ import type { oas31 } from 'zod-openapi';
 import type { OperationId } from '../domain/operations.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { Scope } from '../keys/key.ts';
-import type { ResourceKind } from '../upstream/resources.ts';
+import type { RecordKind } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem, surfaceOf } from './problem.ts';
 
@@ -26,7 +26,6 @@ export interface RecordRequest<K extends RecordKind = RecordKind> {
   readonly workspaceIds: readonly string[] | null;
 }
 
-export type RecordKind = Exclude<ResourceKind, 'list'>;
 export type StoreRequest = ListRequest | RecordRequest;
 
 /** What `parseRequest` reads: a request being served, or one that an operator wants explained. */

@@ -2,12 +2,12 @@
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache } from '../cache/reader.ts';
-import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
-import { dealInsightsBodySchema, toDealInsightsBody } from '../domain/deal-insights.ts';
+import { cacheRequest } from '../cache/request.ts';
 import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
+import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
-import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
+import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
@@ -32,7 +32,6 @@ import {
   forbidden,
   type ListRequest,
   parseId,
-  type RecordKind,
   type RecordRequest,
   type RequestView,
   route,
@@ -170,7 +169,7 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
     const { query, page: asked } = requestOf(listReports, ctx);
-    const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
+    const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listReports));
     const render = (): Representation => {
       const list = listOf(read);
       const { search: text, scorecardId: scorecard } = query;
@@ -187,16 +186,16 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
-  show(getReport, { requestFor: RECORD_REQUESTS.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
+  show(getReport, { resource: RESOURCES.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
 
-  show(getReportScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
+  show(getReportScorecard, { resource: RESOURCES.scorecard, toPublic: toScoredCardView });
 
-  show(getReportDealInsights, { requestFor: RECORD_REQUESTS.dealInsights, toPublic: toDealInsightsBody });
+  show(getReportDealInsights, { resource: RESOURCES.dealInsights, toPublic: toDealInsightsBody });
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
     const { id } = requestOf(getReportTranscript, ctx);
     const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
-    const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
+    const read = await cache.read(cacheRequest(RESOURCES.transcript, { id }), reader);
     const record = foundRecord(getReportTranscript, read);
     ctx.state.signal.throwIfAborted();
     await respond(ctx, read, await transcripts.whole(read.entry, record));

@@ -93,7 +93,11 @@ export class IsolationWorld {
     for (const step of steps) {
       if (step.kind === 'read') await this.#begin(this.#read(step));
       else if (step.kind === 'purge') await this.#begin(this.#purge(step));
-      else this.#change(step);
+      else {
+        // Who joins a call of others waits as long as that has taken by the clock, in real time.
+        if (step.kind === 'wait') await Promise.all(this.#underWay);
+        this.#change(step);
+      }
     }
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     this.#recover();

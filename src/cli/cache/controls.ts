@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { LONGEST_FOR_MS, LONGEST_MAINTENANCE_MS, LONGEST_TTL_MS, SHORTEST_FOR_MS, TAG_FORM } from '../../admin/api.ts';
-import { parseTag, type Tag } from '../../cache/tags.ts';
+import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
 import { callAdmin, callAndPrint, withAdminOption } from '../admin-client.ts';

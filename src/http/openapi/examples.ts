@@ -1,12 +1,10 @@
 /** The examples in the document. Each is made from a record by the same functions as a real answer. */
 import { toCall } from '../../domain/call.ts';
-import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
+import { toDealInsightsBody, toRubricBody, toScoredCardView } from '../../domain/parts.ts';
 import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
-import { toOwnKeyBody } from '../../domain/own-key.ts';
+import { toCurrentKeyBody } from '../../domain/current-key.ts';
 import { toReport } from '../../domain/report.ts';
-import { toRubricBody } from '../../domain/rubric.ts';
-import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toCallTranscript, toReportTranscript } from '../../domain/transcript.ts';
 
 /** These exist in the bundled sample store, so that the examples can be tried with its demo keys. */
@@ -76,7 +74,7 @@ const scoredCard: ScoredCardRecord = {
 
 const page = { items: [evaluation], total: 1 };
 
-const ownKey = toOwnKeyBody(
+const ownKey = toCurrentKeyBody(
   {
     keyId: 'key_8sK2dQmV4xTz',
     name: 'nightly export',
