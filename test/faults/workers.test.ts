@@ -171,6 +171,11 @@ const faulty: readonly Faulty[] = [
     env: () => ({ PORT: new URL(redis.url).port }),
     message: /^PORT=\d+ on 127\.0\.0\.1 is taken: something listens there already/gm,
   },
+  {
+    what: 'that both ports are taken',
+    env: () => ({ PORT: new URL(redis.url).port, ADMIN_PORT: new URL(store.url).port }),
+    message: /^PORT=\d+ on 127\.0\.0\.1 is taken: .*\nADMIN_PORT=\d+ on 127\.0\.0\.1 is taken: /gm,
+  },
 ];
 
 test.each(faulty)(
