@@ -36,7 +36,7 @@ import { registerGauges } from './telemetry/gauges.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
-import { systemTimers } from './timers.ts';
+import { systemTimers, type Timers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
@@ -63,6 +63,7 @@ export interface Gateway {
 export interface GatewayOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
+  readonly timers?: Timers;
   /** Set for one of several workers. */
   readonly worker?: WorkerOptions;
 }
@@ -92,7 +93,7 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, logger, worker = null } = options;
+  const { clock = systemClock, timers = systemTimers, logger, worker = null } = options;
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
@@ -100,12 +101,12 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const reporting = { metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = trackMaintenance(health, clock, systemTimers);
+  const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
   const sample = worker?.sample ?? null;
   const store = await openStore({ upstream: config.upstream, hooks, tracing, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, tracing, clock, logger };
+  const parts = { config, health, metrics, memory, ttl, maintenance, store, tracing, clock, timers, logger };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
@@ -350,13 +351,13 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 }
 
 /** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
-function keyLookup({ config, store, maintenance, backend, clock }: Parts): KeyLookup {
+function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
   if (config.keys.source === 'registry') return backend.keys;
   const gate = maintenanceGate(maintenance, clock);
   return new StoreLookup({
     registry: backend.keys,
     clock,
-    timers: systemTimers,
+    timers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
       const answer = await gate(() => store.guard.fetch(apiKey, { hash }, { requestId: randomUUID() }));

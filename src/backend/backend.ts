@@ -22,6 +22,7 @@ import type { Store } from '../store.ts';
 import type { Health } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
+import type { Timers } from '../timers.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../version.ts';
 
@@ -60,6 +61,7 @@ export interface BackendOptions {
   readonly store: Store;
   readonly tracing: Tracing;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly logger: Logger;
 }
 
