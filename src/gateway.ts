@@ -32,10 +32,10 @@ import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError }
 import { openStore } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
-import { registerGauges } from './telemetry/gauges.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
+import type { Siblings } from './telemetry/redis-health.ts';
 import { systemTimers, type Timers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { apiKey } from './upstream/resources.ts';
@@ -75,7 +75,7 @@ export interface WorkerOptions {
 }
 
 /** How all workers of a gateway are doing, for each of them. */
-export interface Workers {
+export interface Workers extends Siblings {
   /** How many are ready, of how many there are to be, since when (Unix milliseconds). */
   status(): { readonly ready: number; readonly wanted: number; readonly sinceMs: number };
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
@@ -104,14 +104,14 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
-  const sample = worker?.sample ?? null;
+  const { workers = null, sample = null } = worker ?? {};
   const store = await openStore({ upstream: config.upstream, hooks, tracing, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, tracing, clock, timers, logger };
+  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, tracing, clock, timers, logger };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers: worker?.workers ?? null });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers });
   try {
     await backend.transientKeys.importKeys(sample?.keys ?? []);
     await gateway.start();
@@ -148,7 +148,7 @@ class RunningGateway implements Gateway {
     const { metrics, memory, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
-    registerGauges(metrics, {
+    metrics.addGauges({
       readiness: () => this.#readiness(null),
       memory: () => memory.usage(),
       memoryLimitBytes: config.cache.memoryBytes,
@@ -157,6 +157,7 @@ class RunningGateway implements Gateway {
       guard: () => store.guard.status(),
       processes: () => backend.instances.count(),
       redis: backend.redis,
+      redisCacheBytes: config.cache.redisBytes,
     });
     metrics.configReadAt.set(clock.nowMs() / 1000);
   }

@@ -28,8 +28,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const { timeoutMs, cacheUrl } = config.redis;
   const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
-  const redis = new RedisHealth({ ...options, isOne });
-  const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
+  const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
+  const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
   const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
   const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit });
   const registry = new RedisRegistry({
@@ -88,10 +88,9 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
 function openLinks(
   { config, metrics, logger }: BackendOptions,
   { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
-  redis: RedisHealth,
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
-  const hooks = { onDown: redis.onDown, onCommand: redisCommandHook(metrics) };
+  const hooks = { onCommand: redisCommandHook(metrics) };
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
       return new RedisLink({ url: address, timeoutMs, hooks, role });

@@ -45,6 +45,8 @@ const REDIS: Messages = {
   disconnected: 'Redis does not answer',
   subscriptionLost: 'Redis answers, but its messages do not arrive: nothing is served from memory',
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
+  readOnly: 'Redis refuses changes: limits are per process',
+  refused: 'Redis refuses the user, the password or the commands of this gateway',
   ok: 'Redis answers again',
 };
 
@@ -71,6 +73,8 @@ const MESSAGES: Readonly<Record<string, Messages>> = {
     graceOverDemo: 'keys: Redis could not be asked for too long; only the demo keys are let in until it answers',
     subscriptionLost: 'keys: changes may be missed; each key is confirmed before it is used',
     full: 'keys: Redis is full; they can be revoked, and not be issued or changed',
+    readOnly: 'keys: Redis refuses changes; none can be issued, changed or revoked',
+    refused: 'keys: Redis refuses commands; none can be issued, changed or revoked',
     ok: 'keys: every change is heard of again',
   },
   capacity: {

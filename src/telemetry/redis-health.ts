@@ -4,15 +4,13 @@ import type { Connectivity } from '../cache/redis/connectivity.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import type { SyncState } from '../keys/key-cache.ts';
-import { type RedisHooks, type RedisLink, type RedisRole, type RedisServer, replyCode } from '../redis/connection.ts';
+import { type RedisLink, type RedisRole, type RedisServer, replyCode } from '../redis/connection.ts';
 import { settingsOf } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
 import type { DependencyState, Health } from './health.ts';
 
 /** As long as the cache takes to report that its subscription is lost. */
 const SUBSCRIPTION_LOST_AFTER_MS = 1000;
-/** Codes of error replies to a user, a password or permissions that are wrong. */
-const CREDENTIALS_REFUSED: ReadonlySet<string | null> = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 
 export interface RedisHealthOptions {
   readonly health: Health;
@@ -20,6 +18,15 @@ export interface RedisHealthOptions {
   readonly timers: Timers;
   /** Whether one Redis has both roles: its troubles are then logged as one. */
   readonly isOne: boolean;
+  /** The other workers of this gateway, if there are any. */
+  readonly siblings: Siblings | null;
+}
+
+/** One worker's first answer from Redis counts for all of them: one that is started later, in an outage, is ready too. */
+export interface Siblings {
+  hasRedisAnswered(): boolean;
+  /** Tells them. */
+  redisAnswered(): void;
 }
 
 export interface TrackedRedis {
@@ -41,11 +48,14 @@ export interface RedisMemory {
   readonly maxBytes: number | null;
   /** In the database that is used there. */
   readonly keys: number;
+  /** Ids of the running servers. */
+  readonly runIds: readonly (string | null)[];
 }
 
 export class RedisHealth {
   readonly #options: RedisHealthOptions;
-  readonly #downFor = new Map<RedisRole, unknown>();
+  /** Why the last look for missed changes failed. */
+  readonly #lookFailures = new Map<RedisRole, unknown>();
   readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
@@ -66,9 +76,9 @@ export class RedisHealth {
     this.#options = options;
   }
 
-  /** Whether the state Redis has answered since the start. Until then no key and no limit is known. */
+  /** Whether the state Redis has answered since the start, or a sibling. Until then no key and no limit is known. */
   get hasAnswered(): boolean {
-    return this.#hasAnswered;
+    return this.#hasAnswered || this.#options.siblings?.hasRedisAnswered() === true;
   }
 
   get isQuotaExact(): boolean {
@@ -80,12 +90,14 @@ export class RedisHealth {
     return this.#excess !== null;
   }
 
-  // Why the connection failed says more than the error of a command that could not be sent.
-  readonly onDown: NonNullable<RedisHooks['onDown']> = (role, reason) => this.#downFor.set(role, reason);
-
-  readonly onConnectivity = (role: RedisRole, connectivity: Connectivity): void => {
+  /** `reason`: why Redis could not be asked, if it is disconnected. */
+  readonly onConnectivity = (role: RedisRole, connectivity: Connectivity, reason: unknown): void => {
     this.#connectivity[role] = connectivity;
-    if (role === 'state' && connectivity !== 'disconnected') this.#hasAnswered = true;
+    this.#lookFailures.set(role, reason);
+    if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
+      this.#hasAnswered = true;
+      this.#options.siblings?.redisAnswered();
+    }
     this.#options.health.update();
   };
 
@@ -138,6 +150,14 @@ export class RedisHealth {
     return this.#memory;
   }
 
+  /** Whether one server has both roles, by one address or by two; null while that is not known. */
+  async isShared(): Promise<boolean | null> {
+    if (this.#options.isOne) return true;
+    const [state, cache] = await this.memory();
+    if (state === undefined || cache === undefined) return null;
+    return state.runIds.some((id) => id !== null && cache.runIds.includes(id));
+  }
+
   async #readMemory(): Promise<readonly RedisMemory[]> {
     const found = await Promise.all(this.#links.filter((link) => link.isUp()).map(memoryOf));
     return found.filter((memory) => memory !== null);
@@ -155,44 +175,51 @@ export class RedisHealth {
     this.#options.health.update();
   }
 
-  /** It answers, and refuses every command that needs memory. */
-  get #isFull(): boolean {
-    return this.#connectivity.state !== 'disconnected' && replyCode(this.#quotaFailure?.reason) === 'OOM';
+  /** Why Redis does not answer: of a connection that is down, its last error, which changes while it is down. */
+  #reasonOf(role: RedisRole): unknown {
+    const link = this.#links.find((one) => one.role === role);
+    return (link?.isUp() === false ? link.downReason : null) ?? this.#lookFailures.get(role);
+  }
+
+  /** Redis answers, and refuses to decide on limits; null if it does not. */
+  get #refusal(): Refusal | null {
+    return this.#connectivity.state === 'disconnected' ? null : refusalOf(this.#quotaFailure?.reason, 'REDIS_URL');
   }
 
   #checkRedis(role: RedisRole): DependencyState {
     const trouble = this.#connectivity[role];
-    const fields = { err: this.#downFor.get(role) };
-    if (trouble === 'disconnected') {
-      return { status: 'degraded', trouble, detail: this.#disconnectedDetail(role), fields };
-    }
+    if (trouble === 'disconnected') return this.#checkDisconnected(role);
     if (trouble === 'subscriptionLost') {
       const detail = 'answers, but its messages do not arrive: nothing is served from memory';
-      return { status: 'degraded', trouble, detail, fields };
+      return { status: 'degraded', trouble, detail };
     }
-    if (this.#isFull && (role === 'state' || this.#options.isOne)) {
+    const refusal = this.#refusal;
+    if (refusal !== null && (role === 'state' || this.#options.isOne)) {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
-      const detail = `Redis is full (maxmemory); ${consequence}`;
-      return { status: 'degraded', trouble: 'full', detail, fields: { err: this.#quotaFailure?.reason } };
+      const detail = `Redis ${refusal.finding}; ${consequence}`;
+      return { status: 'degraded', trouble: refusal.trouble, detail, fields: { err: this.#quotaFailure?.reason } };
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
     return { status: 'ok', detail: `answers, and its messages arrive${budget}` };
   }
 
-  #disconnectedDetail(role: RedisRole): string {
-    if (role === 'cache' || this.#hasAnswered) return 'does not answer: this process goes on by itself';
-    const code = codeOf(this.#downFor.get(role));
-    const reason = code === null ? '' : ` (${code})`;
-    return CREDENTIALS_REFUSED.has(code)
-      ? `refuses the user or the password of REDIS_URL${reason}: not ready until it has answered once`
-      : `has not answered since this process started${reason}: not ready until it has answered once`;
+  #checkDisconnected(role: RedisRole): DependencyState {
+    const reason = this.#reasonOf(role);
+    const refusal = refusalOf(reason, role === 'state' || this.#options.isOne ? 'REDIS_URL' : 'REDIS_CACHE_URL');
+    const isWaitedFor = role === 'state' && !this.hasAnswered;
+    const silence = isWaitedFor ? 'has not answered since this process started' : 'does not answer';
+    const code = codeOf(reason);
+    const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
+    const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
+    const trouble = refusal?.trouble ?? 'disconnected';
+    return { status: 'degraded', trouble, detail: `${finding}: ${consequence}`, fields: { err: reason } };
   }
 
   #checkQuota(processes: number): DependencyState {
     if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
-    const reason = this.#quotaFailure === null ? this.#downFor.get('state') : this.#quotaFailure.reason;
+    const reason = this.#quotaFailure === null ? this.#reasonOf('state') : this.#quotaFailure.reason;
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
     const detail = `Redis does not decide: this process goes on ${share}`;
     return { status: 'degraded', detail, fields: { err: reason } };
@@ -205,9 +232,13 @@ export class RedisHealth {
       return { status: 'degraded', trouble: 'subscriptionLost', detail };
     }
     if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(keys);
-    if (this.#isFull) {
-      const detail = 'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed';
-      return { status: 'degraded', trouble: 'full', detail };
+    const refusal = this.#refusal;
+    if (refusal !== null) {
+      const consequence =
+        refusal.trouble === 'full'
+          ? 'keys stay good and can be revoked; none can be issued or changed'
+          : 'keys that are known stay good; none can be issued, changed or revoked';
+      return { status: 'degraded', trouble: refusal.trouble, detail: `Redis ${refusal.finding}; ${consequence}` };
     }
     return { status: 'ok', detail: 'every change is heard of' };
   }
@@ -233,6 +264,32 @@ export class RedisHealth {
   }
 }
 
+interface Refusal {
+  /** Which line of the log it is. */
+  readonly trouble: 'full' | 'readOnly' | 'refused';
+  readonly finding: string;
+}
+
+/** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
+function refusalOf(error: unknown, setting: string): Refusal | null {
+  const code = replyCode(error);
+  switch (code) {
+    case 'OOM':
+      return { trouble: 'full', finding: 'is full (maxmemory)' };
+    case 'MISCONF':
+      return { trouble: 'readOnly', finding: 'cannot write to its disk and refuses changes (MISCONF)' };
+    case 'READONLY':
+      return { trouble: 'readOnly', finding: 'is a read-only replica (READONLY)' };
+    case 'NOPERM':
+      return { trouble: 'refused', finding: `refuses commands to the user of ${setting} (NOPERM)` };
+    case 'NOAUTH':
+    case 'WRONGPASS':
+      return { trouble: 'refused', finding: `refuses the user or the password of ${setting} (${code})` };
+    default:
+      return null;
+  }
+}
+
 /** The code of a reply or of a system's error. Never its text, which names the address. */
 function codeOf(error: unknown): string | null {
   const reply = replyCode(error);
@@ -252,6 +309,7 @@ async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
       usedBytes,
       maxBytes: limits.includes(0) ? 0 : sumOf(limits),
       keys: sumOf(read.map(({ keys }) => keys)) ?? 0,
+      runIds: read.map(({ runId }) => runId),
     };
   } catch {
     return null;
@@ -259,9 +317,9 @@ async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
 }
 
 async function readMemory({ client }: RedisServer) {
-  const [info, keys] = await Promise.all([client.info('memory'), client.dbsize()]);
-  const { usedMemoryBytes, maxMemoryBytes } = settingsOf(info, null);
-  return { usedMemoryBytes, maxMemoryBytes, keys };
+  const [info, keys] = await Promise.all([client.info(), client.dbsize()]);
+  const { usedMemoryBytes, maxMemoryBytes, runId } = settingsOf(info, null);
+  return { usedMemoryBytes, maxMemoryBytes, runId, keys };
 }
 
 /** Null if one of them is not known, or there is none. */

@@ -203,3 +203,26 @@ test('workers are not ready either before Redis has answered, and they say why',
   );
   expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('2 of 2 are ready');
 });
+
+test('a worker that is started in an outage of Redis is ready as its siblings are', async () => {
+  const own = await startRedis({ controls: true });
+  const gateway = await start({ REDIS_URL: own.url, CONFIG_FILE: '' });
+  await expect.poll(async () => (await gateway.readiness()).code, SOON).toBe(200);
+  await own.kill();
+  const [first, second] = gateway.workerPids;
+  for (const pid of [first, second]) {
+    if (pid === undefined) throw new Error('There is no worker.');
+    const started = gateway.workerPids.length;
+    process.kill(pid, 'SIGKILL');
+    await gateway.untilReady(started + 1);
+  }
+  // No worker is left that Redis has answered.
+  const { code, dependencies } = await gateway.readiness();
+  expect(code).toBe(200);
+  expect(dependencies.find(({ name }) => name === 'redis-state')).toMatchObject({
+    status: 'degraded',
+    detail: expect.stringMatching(/^does not answer.*: this process goes on by itself$/),
+  });
+  expect(await gateway.stop()).toEqual([0, null]);
+  await own.close();
+}, 60_000);
