@@ -36,6 +36,7 @@ import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
+import { RequestLog } from './telemetry/request-log.ts';
 import { systemTimers, type Timers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { apiKey } from './upstream/resources.ts';
@@ -99,7 +100,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const health = new Health({ clock, logger });
   const stats = new CacheStats(clock);
   const reporting = { metrics, health, clock, logger };
-  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
+  const requestLog = new RequestLog(logger, config.log.requests);
+  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
@@ -111,7 +113,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, stats, backend, workers });
   try {
     await backend.transientKeys.importKeys(sample?.keys ?? []);
     await gateway.start();
@@ -127,6 +129,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
+  readonly requestLog: RequestLog;
   readonly stats: CacheStats;
   readonly backend: Backend;
   /** Null in a gateway of one process. */
@@ -196,12 +199,13 @@ class RunningGateway implements Gateway {
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, clock, logger } = this.#parts;
+    const { ttl, metrics, requestLog, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
     this.#document = null;
     ttl.configure(loaded.config.cache.classes);
     logger.level = loaded.config.log.level;
+    requestLog.requests = loaded.config.log.requests;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
     return needRestart;

@@ -41,9 +41,11 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
     switch (result.kind) {
       case 'inactive':
         onRefused('inactive');
+        ctx.state.refusal = { reason: 'inactive', address: addressOf(ctx) };
         throw new Problem(403, route.forbidden, { privateMessage: `key ${result.key.keyId} is not active` });
       case 'unauthenticated':
         onRefused(result.reason);
+        ctx.state.refusal = { reason: result.reason, address: addressOf(ctx) };
         throw unauthenticated(result.reason, result.retryAfterSeconds);
       case 'unavailable':
         onRefused('unavailable');
