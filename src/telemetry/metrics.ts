@@ -147,27 +147,6 @@ export class Metrics {
   /** Adds what is read at each scrape. What is null or not in the list has no sample. */
   addGauges(sources: GaugeSources): void {
     const { readiness, memory, connections, guard, redis } = sources;
-    const one = (name: Name, aggregator: Aggregator, read: () => Value | Promise<Value>): void => {
-      const gauge = this.#gauge(name, {
-        aggregator,
-        collect: async () => {
-          const value = await read();
-          if (value === null) gauge.remove();
-          else gauge.set(Number(value));
-        },
-      });
-    };
-    const by = (label: string, name: Name, aggregator: Aggregator, read: () => Samples | Promise<Samples>): void => {
-      const gauge = this.#gauge(name, {
-        aggregator,
-        labelNames: [label],
-        collect: async () => {
-          const samples = await read();
-          gauge.reset();
-          for (const [value, sample] of samples) gauge.set({ [label]: value }, Number(sample));
-        },
-      });
-    };
     const links = () => redis?.links() ?? [];
     const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
       ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
@@ -175,23 +154,23 @@ export class Metrics {
         return value === null ? [] : [[memoryOfRole.role, value]];
       });
 
-    by('status', 'evalgate_readiness', 'sum', () => {
+    this.#by('status', 'evalgate_readiness', 'sum', () => {
       const now = readiness().status;
       return STATUSES.map((status) => [status, status === now]);
     });
-    by('dependency', 'evalgate_dependency_up', 'min', () =>
+    this.#by('dependency', 'evalgate_dependency_up', 'min', () =>
       readiness().dependencies.flatMap(({ name, status }) => (status === 'unknown' ? [] : [[name, status === 'ok']])),
     );
-    one('evalgate_maintenance_active', 'max', sources.isMaintenanceOn);
-    one('evalgate_fleet_processes', 'max', sources.processes);
-    by('listener', 'evalgate_http_connections', 'sum', () => Object.entries(connections()));
-    by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
-    by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
-    by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
-    one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
-    one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
-    one('evalgate_store_calls_queued', 'sum', () => guard().queued);
-    by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
+    this.#one('evalgate_maintenance_active', 'max', sources.isMaintenanceOn);
+    this.#one('evalgate_fleet_processes', 'max', sources.processes);
+    this.#by('listener', 'evalgate_http_connections', 'sum', () => Object.entries(connections()));
+    this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
+    this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
+    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
+    this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
+    this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
+    this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
+    this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
     const hearing = this.#gauge('evalgate_redis_hearing', {
       aggregator: 'sum',
       labelNames: ['role', 'state'],
@@ -201,13 +180,13 @@ export class Metrics {
         }
       },
     });
-    one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
-    one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
-    one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
-    one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
-    by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
-    by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
-    by('role', 'evalgate_redis_keys', 'max', () => ofMemory(({ keys }) => keys));
+    this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
+    this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
+    this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
+    this.#one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
+    this.#by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
+    this.#by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
+    this.#by('role', 'evalgate_redis_keys', 'max', () => ofMemory(({ keys }) => keys));
   }
 
   /**
@@ -224,6 +203,29 @@ export class Metrics {
 
   #histogram<L extends string>(name: Name, buckets: number[], ...labelNames: readonly L[]): Histogram<L> {
     return new Histogram({ name, help: HELP[name], buckets, labelNames, registers: [this.registry] });
+  }
+
+  #one(name: Name, aggregator: Aggregator, read: () => Value | Promise<Value>): void {
+    const gauge = this.#gauge(name, {
+      aggregator,
+      collect: async () => {
+        const value = await read();
+        if (value === null) gauge.remove();
+        else gauge.set(Number(value));
+      },
+    });
+  }
+
+  #by(label: string, name: Name, aggregator: Aggregator, read: () => Samples | Promise<Samples>): void {
+    const gauge = this.#gauge(name, {
+      aggregator,
+      labelNames: [label],
+      collect: async () => {
+        const samples = await read();
+        gauge.reset();
+        for (const [value, sample] of samples) gauge.set({ [label]: value }, Number(sample));
+      },
+    });
   }
 
   #gauge<L extends string>(name: Name, options: Omit<GaugeConfiguration<L>, 'name' | 'help' | 'registers'>): Gauge<L> {

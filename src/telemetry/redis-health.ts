@@ -273,21 +273,18 @@ interface Refusal {
 /** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
 function refusalOf(error: unknown, setting: string): Refusal | null {
   const code = replyCode(error);
-  switch (code) {
-    case 'OOM':
-      return { trouble: 'full', finding: 'is full (maxmemory)' };
-    case 'MISCONF':
-      return { trouble: 'readOnly', finding: 'cannot write to its disk and refuses changes (MISCONF)' };
-    case 'READONLY':
-      return { trouble: 'readOnly', finding: 'is a read-only replica (READONLY)' };
-    case 'NOPERM':
-      return { trouble: 'refused', finding: `refuses commands to the user of ${setting} (NOPERM)` };
-    case 'NOAUTH':
-    case 'WRONGPASS':
-      return { trouble: 'refused', finding: `refuses the user or the password of ${setting} (${code})` };
-    default:
-      return null;
+  if (code === 'OOM') return { trouble: 'full', finding: 'is full (maxmemory)' };
+  if (code === 'MISCONF') {
+    return { trouble: 'readOnly', finding: 'cannot write to its disk and refuses changes (MISCONF)' };
   }
+  if (code === 'READONLY') return { trouble: 'readOnly', finding: 'is a read-only replica (READONLY)' };
+  if (code === 'NOPERM') {
+    return { trouble: 'refused', finding: `refuses commands to the user of ${setting} (NOPERM)` };
+  }
+  if (code === 'NOAUTH' || code === 'WRONGPASS') {
+    return { trouble: 'refused', finding: `refuses the user or the password of ${setting} (${code})` };
+  }
+  return null;
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */

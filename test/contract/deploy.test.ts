@@ -83,7 +83,7 @@ describe('alerts', () => {
     for (const { name, labels, annotations } of alerts) {
       expect([name, labels?.['severity']]).toEqual([name, expect.stringMatching(/^(?:critical|warning|info)$/)]);
       expect(annotations?.['summary']).toMatch(/^[A-Z].*\.$/);
-      expect(annotations?.['runbook']).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+      expect(annotations?.['runbook_url']).toBe(`https://docs.example.com/evalgate/runbook.md#${name.toLowerCase()}`);
       const section = sections.get(name) ?? '';
       expect([name, parts.filter((part) => !section.includes(`**${part}**`))]).toEqual([name, []]);
     }

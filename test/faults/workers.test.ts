@@ -219,10 +219,9 @@ test('a worker that is started in an outage of Redis is ready as its siblings ar
   // No worker is left that Redis has answered.
   const { code, dependencies } = await gateway.readiness();
   expect(code).toBe(200);
-  expect(dependencies.find(({ name }) => name === 'redis-state')).toMatchObject({
-    status: 'degraded',
-    detail: expect.stringMatching(/^does not answer.*: this process goes on by itself$/),
-  });
+  expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toMatch(
+    /^does not answer.*: this process goes on by itself$/,
+  );
   expect(await gateway.stop()).toEqual([0, null]);
   await own.close();
 }, 60_000);

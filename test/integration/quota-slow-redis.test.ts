@@ -64,12 +64,12 @@ async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter>
   return { limiter, proxy, outages };
 }
 
+/** How many of that many requests at once are admitted, which come to the processes in turn. */
 async function burst(limiters: readonly DistantLimiter[], quotaId: string, perMinute: number, count: number) {
-  const limits = { perMinute, perHour: PER_HOUR };
-  const decisions = await Promise.all(
-    Array.from({ length: count }, (_, i) => limiters[i % limiters.length]?.limiter.consume(quotaId, limits)),
-  );
-  return decisions.filter((decision) => decision?.admitted).length;
+  const decide = ({ limiter }: DistantLimiter) => limiter.consume(quotaId, { perMinute, perHour: PER_HOUR });
+  const inTurn = Array.from({ length: count }, (_, i) => limiters.filter((_limiter, at) => at === i % limiters.length));
+  const decisions = await Promise.all(inTurn.flat().map(decide));
+  return decisions.filter(({ admitted }) => admitted).length;
 }
 
 describe.each([{ delaysMs: [0, 100] }, { delaysMs: [150, 150] }, { delaysMs: [0, 80, 100, 150] }])(

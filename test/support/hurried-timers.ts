@@ -21,6 +21,7 @@ export class HurriedTimers implements Timers {
 
   /** Everybody who waits that long has waited. */
   elapse(delayMs: number): void {
-    for (const wait of [...this.#waiting.values()]) if (wait.delayMs === delayMs) wait.end();
+    const ending = [...this.#waiting.values()].filter((wait) => wait.delayMs === delayMs);
+    for (const { end } of ending) end();
   }
 }

@@ -74,8 +74,8 @@ describe('log.requests', () => {
     gateway.store.fail(503);
     await gateway.get('/v2/calls', { key });
     await settle();
-    const lines = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
-    expect(lines.map(({ status }) => status)).toEqual(expected);
+    const written = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
+    expect(written.map(({ status }) => status)).toEqual(expected);
   });
 
   test('off: a failure of the gateway itself has a line, and a change is taken over while it runs', async () => {
@@ -86,8 +86,8 @@ describe('log.requests', () => {
     gateway.reload({ CONFIG_FILE: configFile('{log: {requests: all}}') });
     await gateway.get(CALL);
     await settle();
-    const lines = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
-    expect(lines).toMatchObject([{ status: 500, level: 'error' }, { status: 401 }]);
+    const written = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
+    expect(written).toMatchObject([{ status: 500, level: 'error' }, { status: 401 }]);
   });
 });
 
