@@ -6,7 +6,7 @@ import type { RedisHooks } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
-import { CapacityHealth, StoreHealth } from './dependencies.ts';
+import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import { boundedLabel, type Metrics } from './metrics.ts';
@@ -81,7 +81,7 @@ export interface HttpHooks {
 
 /** For the public application, and the server that it runs on. */
 export function httpHooks({ logger, metrics, health, clock }: HookOptions, requestLog: RequestLog): HttpHooks {
-  const capacity = new CapacityHealth(health, clock);
+  const onRefused = trackCapacity(health, clock);
   const routeLabel = boundedLabel(MAX_ROUTES);
   const reasonLabel = boundedLabel(MAX_REASONS);
   return {
@@ -98,7 +98,7 @@ export function httpHooks({ logger, metrics, health, clock }: HookOptions, reque
       onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
       onShed: () => {
         metrics.requestsShed.inc();
-        capacity.onRefused();
+        onRefused();
       },
       onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     },
@@ -109,7 +109,7 @@ export function httpHooks({ logger, metrics, health, clock }: HookOptions, reque
       },
       onDropped: () => {
         metrics.connectionsDropped.inc();
-        capacity.onRefused();
+        onRefused();
       },
     },
   };
