@@ -37,7 +37,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
       if (waitSeconds === null) return next();
       state.refusal = { reason: 'current-key', address: addressOf(ctx) };
-      throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
+      throw new Problem('rate_limited', TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
     const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
@@ -45,7 +45,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
       onRefused(window);
       state.refusal = { reason: window, address: addressOf(ctx) };
-      throw new Problem(429, REFUSED);
+      throw new Problem('rate_limited', REFUSED);
     }
     // A client may have left while its key and quota were looked up.
     state.signal.throwIfAborted();
