@@ -32,11 +32,12 @@ import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError }
 import { openStore } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
-import { registerGauges } from './telemetry/gauges.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
-import { systemTimers } from './timers.ts';
+import type { Siblings } from './telemetry/redis-health.ts';
+import { RequestLog } from './telemetry/request-log.ts';
+import { systemTimers, type Timers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
@@ -63,6 +64,7 @@ export interface Gateway {
 export interface GatewayOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
+  readonly timers?: Timers;
   /** Set for one of several workers. */
   readonly worker?: WorkerOptions;
 }
@@ -74,7 +76,7 @@ export interface WorkerOptions {
 }
 
 /** How all workers of a gateway are doing, for each of them. */
-export interface Workers {
+export interface Workers extends Siblings {
   /** How many are ready, of how many there are to be, since when (Unix milliseconds). */
   status(): { readonly ready: number; readonly wanted: number; readonly sinceMs: number };
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
@@ -92,25 +94,26 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, logger, worker = null } = options;
+  const { clock = systemClock, timers = systemTimers, logger, worker = null } = options;
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
   const stats = new CacheStats(clock);
   const reporting = { metrics, health, clock, logger };
-  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
+  const requestLog = new RequestLog(logger, config.log.requests);
+  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = trackMaintenance(health, clock, systemTimers);
+  const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
-  const sample = worker?.sample ?? null;
+  const { workers = null, sample = null } = worker ?? {};
   const store = await openStore({ upstream: config.upstream, hooks, tracing, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, tracing, clock, logger };
+  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, tracing, clock, timers, logger };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers: worker?.workers ?? null });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, stats, backend, workers });
   try {
     await backend.transientKeys.importKeys(sample?.keys ?? []);
     await gateway.start();
@@ -126,6 +129,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
+  readonly requestLog: RequestLog;
   readonly stats: CacheStats;
   readonly backend: Backend;
   /** Null in a gateway of one process. */
@@ -147,7 +151,7 @@ class RunningGateway implements Gateway {
     const { metrics, memory, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
-    registerGauges(metrics, {
+    metrics.addGauges({
       readiness: () => this.#readiness(null),
       memory: () => memory.usage(),
       memoryLimitBytes: config.cache.memoryBytes,
@@ -156,6 +160,7 @@ class RunningGateway implements Gateway {
       guard: () => store.guard.status(),
       processes: () => backend.instances.count(),
       redis: backend.redis,
+      redisCacheBytes: config.cache.redisBytes,
     });
     metrics.configReadAt.set(clock.nowMs() / 1000);
   }
@@ -194,12 +199,13 @@ class RunningGateway implements Gateway {
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, clock, logger } = this.#parts;
+    const { ttl, metrics, requestLog, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
     this.#document = null;
     ttl.configure(loaded.config.cache.classes);
     logger.level = loaded.config.log.level;
+    requestLog.requests = loaded.config.log.requests;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
     return needRestart;
@@ -351,13 +357,13 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 }
 
 /** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
-function keyLookup({ config, store, maintenance, backend, clock }: Parts): KeyLookup {
+function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
   if (config.keys.source === 'registry') return backend.keys;
   const gate = maintenanceGate(maintenance, clock);
   return new StoreLookup({
     registry: backend.keys,
     clock,
-    timers: systemTimers,
+    timers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
       const answer = await gate(() => store.guard.fetch(apiKey, { hash }, { requestId: randomUUID() }));

@@ -72,7 +72,7 @@ export class Supervisor {
     this.#started = kept;
     this.#latest = kept;
     this.#metrics = new WorkerMetrics(workers);
-    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs() };
+    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), hasRedisAnswered: false };
     configureCluster();
   }
 
@@ -147,12 +147,16 @@ export class Supervisor {
     switch (message.kind) {
       case 'hello':
         // One that has not begun has nothing to finish.
+        worker.send({ kind: 'status', status: this.#status });
         if (this.#state === 'stopping') worker.kill();
         else worker.send({ kind: 'start', payload: this.#startPayload() });
-        worker.send({ kind: 'status', status: this.#status });
         break;
       case 'ready':
         this.#onReady(worker, message);
+        break;
+      case 'redis-answered':
+        this.#status = { ...this.#status, hasRedisAnswered: true };
+        this.#sendStatus();
         break;
       case 'failed':
         if (this.#state === 'starting') this.#giveUp(message.message);

@@ -53,7 +53,7 @@ class SupervisorLink implements Workers {
   readonly #start = Promise.withResolvers<unknown>();
   readonly #drain = Promise.withResolvers<number>();
   readonly #metricsRequests = new Map<number, (text: string) => void>();
-  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now() };
+  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), hasRedisAnswered: false };
   #gateway: Gateway | null = null;
   #reload: ((files: KeptFiles) => void) | null = null;
   /** The files of a reload that came before the gateway had started. */
@@ -88,6 +88,14 @@ class SupervisorLink implements Workers {
 
   status(): WorkersStatus {
     return this.#status;
+  }
+
+  hasRedisAnswered(): boolean {
+    return this.#status.hasRedisAnswered;
+  }
+
+  redisAnswered(): void {
+    void send({ kind: 'redis-answered' });
   }
 
   metrics(): Promise<string> {

@@ -198,6 +198,11 @@ export class RedisLink {
     return !this.#isInDoubt && this.#connections.health.isUp();
   }
 
+  /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
+  get downReason(): Error {
+    return this.#connections.health.lastError;
+  }
+
   /** Calls back at each change to up; returns a function that ends this. */
   onUp(listener: () => void): () => void {
     return this.#connections.health.onUp(listener);

@@ -35,7 +35,7 @@ export abstract class Health {
   protected abstract ask(): Promise<void>;
 
   /** Why Redis does not answer, as far as is known without asking. */
-  protected lastError = new Error('Redis did not answer yet.');
+  lastError = new Error('Redis did not answer yet.');
 
   isUp(): boolean {
     return this.#state === 'up';
@@ -60,6 +60,7 @@ export abstract class Health {
   }
 
   setDown(reason: Error): void {
+    this.lastError = reason;
     if (this.#state === 'down') return;
     this.#state = 'down';
     this.#events.emit('down', reason);
