@@ -28,7 +28,6 @@ export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unse
 
 /** They are notified of changes, for logs and metrics. A Redis that is down is reported once, not at each attempt. */
 export interface RedisHooks {
-  readonly onUp?: (role: RedisRole) => void;
   readonly onDown?: (role: RedisRole, reason: Error) => void;
   /** Called for each `run`, so it has to be cheap. */
   readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
@@ -73,7 +72,7 @@ export function replyCode(error: unknown): string | null {
   return error.message.split(' ', 1)[0] ?? null;
 }
 
-export const DEFAULT_TIMEOUT_MS = 250;
+const DEFAULT_TIMEOUT_MS = 250;
 /** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
 const STALL_MS = 250;
 const CONNECT_TIMEOUT_MS = 2000;
@@ -132,7 +131,6 @@ export class RedisLink {
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-    this.onUp(() => hooks.onUp?.(role));
     this.onDown((reason) => hooks.onDown?.(role, reason));
   }
 
