@@ -137,7 +137,7 @@ export class RedisLink {
   /**
    * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and with RedisTimeoutError
    * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
-   * waits for it (R6).
+   * waits for it (R6: a request waits for Redis once, and for a bounded time).
    *
    * ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
    * Redis; so commands are timed here.
