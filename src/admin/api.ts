@@ -4,8 +4,15 @@ import type { PurgeRequest } from '../cache/purge.ts';
 import { parseTag, type Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../duration.ts';
-import { type ImportedKey, KEY_STATUSES, type KeyEdit, type NewKey, SCOPES } from '../keys/key.ts';
-import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
+import {
+  type ImportedKey,
+  KEY_STATUSES,
+  type KeyEdit,
+  keyMembers,
+  MAX_TIMESTAMP_MS,
+  type NewKey,
+  SCOPES,
+} from '../keys/key.ts';
 
 export interface BodyRules<T> {
   readonly schema: z.ZodType<T>;

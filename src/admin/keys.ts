@@ -7,10 +7,10 @@ import {
   byCreation,
   type ImportedKey,
   type IssuedKey,
-  type KeyDirectory,
   type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import {
   IMPORT_LIMIT_BYTES,
   IMPORT_RULES,

@@ -77,7 +77,7 @@ export abstract class Health {
   async #probeNow(): Promise<void> {
     const sentAtMs = performance.now();
     await this.ask();
-    // It stays down as long as each command would time out once more (R6).
+    // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
     if (this.#state === 'down' && performance.now() - sentAtMs > this.#timeoutMs) {
       throw new RedisTimeoutError(`Redis did not answer within ${this.#timeoutMs} ms`);
     }
