@@ -8,7 +8,7 @@ import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
 import { rubricBodySchema, toRubricBody } from '../domain/rubric.ts';
 import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { PageRequest } from '../transcript/types.ts';
+import type { PageRequest } from '../transcript/pager.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { pathId } from './openapi/parameters.ts';

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
+import { TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseTranscript } from '../../src/transcript/parse.ts';
 import { countPoints, oraclePages } from '../support/transcript-oracle.ts';
 import { slicesOf, textsOf } from '../support/transcript-read.ts';
@@ -68,7 +68,7 @@ function checkMeeting(turns: readonly SpokenTurn[], format: TranscriptFormat): v
         same(textsOf(parsed), turns.map(segmentText), `turns of a body of ${format} declared as ${declared}`);
         same(slicesOf(parsed).length, turns.length, `slices of a body of ${format}`);
         if (lineEnding === '\r' || declared === null) continue;
-        const pager = createPager(parsed);
+        const pager = new TranscriptPager(parsed);
         for (const limits of LIMITS) {
           checkWalk(pager, textsOf(parsed), limits, false);
           checkWalk(pager, slicesOf(parsed), limits, true);

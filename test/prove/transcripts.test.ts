@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
+import { TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseTranscript } from '../../src/transcript/parse.ts';
-import type { ParsedTranscript, TranscriptPage } from '../../src/transcript/types.ts';
+import type { TranscriptPage } from '../../src/transcript/pager.ts';
+import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 import { BARS, BODY_UNITS, costsSchema } from '../bench/transcript-bars.ts';
 import { runProcess } from '../support/process.ts';
 import { anyBody, cueTurns, lineEnding, pageLimits } from '../support/transcript-arbitraries.ts';
@@ -61,13 +62,13 @@ test('T5, T6: pages', (context) => {
   proveProperty(context, 'every page as by a plain oracle', (parsed, limits, raw) => {
     const texts = raw ? slicesOf(parsed) : textsOf(parsed);
     const expected = oraclePages(texts, raw ? '' : '\n', limits.pageSize, limits.maxChars);
-    expect(walk(createPager(parsed), limits, raw)).toEqual(expected);
+    expect(walk(new TranscriptPager(parsed), limits, raw)).toEqual(expected);
   });
 });
 
 test('T7, T8: walks', (context) => {
   proveProperty(context, 'walks are whole, raw pages are the body, no cap is broken', (parsed, limits, raw) => {
-    const pages = walk(createPager(parsed), limits, raw);
+    const pages = walk(new TranscriptPager(parsed), limits, raw);
     const turns: string[] = [];
     for (const { index, text } of pages.flatMap(({ segments }) => segments)) {
       expect([turns.length, turns.length - 1]).toContain(index);

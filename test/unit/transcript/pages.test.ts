@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TranscriptFormat } from '../../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../../src/transcript/pager.ts';
+import { TranscriptPager } from '../../../src/transcript/pager.ts';
 import { parseTranscript } from '../../../src/transcript/parse.ts';
-import type { PageRequest, ParsedTranscript, TranscriptPage } from '../../../src/transcript/types.ts';
+import type { PageRequest, TranscriptPage } from '../../../src/transcript/pager.ts';
+import type { ParsedTranscript } from '../../../src/transcript/turn-writer.ts';
 import { anyBody, cueTurns, lineEnding, pageLimits, runs } from '../../support/transcript-arbitraries.ts';
 import { countPoints, oraclePages } from '../../support/transcript-oracle.ts';
 import { slicesOf, textsOf } from '../../support/transcript-read.ts';
@@ -48,7 +49,7 @@ describe('properties', () => {
       fc.property(parsedTranscript, pageLimits, fc.boolean(), (parsed, limits, raw) => {
         const texts = raw ? slicesOf(parsed) : textsOf(parsed);
         const expected = oraclePages(texts, raw ? '' : '\n', limits.pageSize, limits.maxChars);
-        expect(walk(createPager(parsed), limits, raw)).toEqual(expected);
+        expect(walk(new TranscriptPager(parsed), limits, raw)).toEqual(expected);
       }),
       runs(1000),
     );
@@ -57,7 +58,7 @@ describe('properties', () => {
   test('T8: walking to the end gives every turn whole, in order, once, and breaks no cap', () => {
     fc.assert(
       fc.property(parsedTranscript, pageLimits, (parsed, limits) => {
-        const pages = walk(createPager(parsed), limits, false);
+        const pages = walk(new TranscriptPager(parsed), limits, false);
         expect(joinedByIndex(pages)).toEqual(textsOf(parsed));
         for (const page of pages) {
           expect(page.text).toBe(page.segments.map((segment) => segment.text).join('\n'));
@@ -75,7 +76,7 @@ describe('properties', () => {
   test('T7: the raw pages put together are the body, and the slices are whole', () => {
     fc.assert(
       fc.property(parsedTranscript, pageLimits, (parsed, limits) => {
-        const pages = walk(createPager(parsed), limits, true);
+        const pages = walk(new TranscriptPager(parsed), limits, true);
         expect(pages.map((page) => page.text).join('')).toBe(parsed.body);
         expect(joinedByIndex(pages)).toEqual(slicesOf(parsed));
         for (const page of pages) {
@@ -104,10 +105,10 @@ describe('properties', () => {
     );
     fc.assert(
       fc.property(parsedTranscript, requests, (parsed, asked) => {
-        const used = createPager(parsed);
+        const used = new TranscriptPager(parsed);
         for (const [limits, page, raw] of asked) {
           const request = { page, ...limits, raw };
-          expect(used.page(request)).toEqual(createPager(parsed).page(request));
+          expect(used.page(request)).toEqual(new TranscriptPager(parsed).page(request));
         }
       }),
       runs(200),
@@ -121,7 +122,7 @@ function pagesOf(texts: readonly string[], pageSize: number, maxChars: number): 
 
 function pagesWithFlags(texts: readonly string[], pageSize: number, maxChars: number): [string[], boolean, boolean][] {
   const body = JSON.stringify(texts.map((text) => ({ text })));
-  const pager = createPager(parseTranscript(body, 'utterances_json'));
+  const pager = new TranscriptPager(parseTranscript(body, 'utterances_json'));
   return walk(pager, { pageSize, maxChars }, false).map((page) => [
     page.segments.map((segment) => `${segment.index}:${segment.text}`),
     page.truncated,
@@ -192,7 +193,7 @@ describe('filling', () => {
   });
 
   test('Q6: a page past the end is empty and has the true counts', () => {
-    const pager = createPager(parseTranscript('A: x\nB: y', 'speaker_text'));
+    const pager = new TranscriptPager(parseTranscript('A: x\nB: y', 'speaker_text'));
     const limits = { pageSize: 1, maxChars: 50, raw: false };
     for (const page of [3, 999_999_999]) {
       expect(pager.page({ page, ...limits })).toEqual({
@@ -209,10 +210,10 @@ describe('filling', () => {
   test('T4: a transcript without turns has no page; raw, a body that is not empty has one', () => {
     const nothing = { text: '', segments: [], totalCount: 0, totalPages: 0, hasMore: false, truncated: false };
     const limits = { page: 1, pageSize: 100, maxChars: 50 };
-    const empty = createPager(parseTranscript('', null));
+    const empty = new TranscriptPager(parseTranscript('', null));
     expect(empty.page({ ...limits, raw: false })).toEqual(nothing);
     expect(empty.page({ ...limits, raw: true })).toEqual(nothing);
-    const cueless = createPager(parseTranscript('WEBVTT\n', null));
+    const cueless = new TranscriptPager(parseTranscript('WEBVTT\n', null));
     expect(cueless.page({ ...limits, raw: false })).toEqual(nothing);
     expect(cueless.page({ ...limits, raw: true })).toEqual({
       ...nothing,
@@ -224,9 +225,9 @@ describe('filling', () => {
   });
 
   test('the pager tells whether the format is supported, and its weight grows with what it keeps', () => {
-    const pager = createPager(parseTranscript('A: x\nB: y 🙂', null));
+    const pager = new TranscriptPager(parseTranscript('A: x\nB: y 🙂', null));
     expect([pager.isFormatSupported, pager.body]).toEqual([true, 'A: x\nB: y 🙂']);
-    expect(createPager(parseTranscript('just words', 'srt')).isFormatSupported).toBe(false);
+    expect(new TranscriptPager(parseTranscript('just words', 'srt')).isFormatSupported).toBe(false);
     const fresh = pager.weightBytes;
     const weights = [1, 2, 3, 4, 5, 6].map((maxChars) => {
       pager.page({ page: 1, pageSize: 1, maxChars, raw: false });
