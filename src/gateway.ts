@@ -17,7 +17,6 @@ import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import type { DemoAnnouncement, StoreAddress } from './demo.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
@@ -25,11 +24,11 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import type { ImportedKey, KeyLookup } from './keys/key.ts';
+import type { KeyLookup } from './keys/key.ts';
 import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
-import { openStore } from './store.ts';
+import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
 import { registerGauges } from './telemetry/gauges.ts';
@@ -70,7 +69,7 @@ export interface GatewayOptions {
 export interface WorkerOptions {
   readonly workers: Workers;
   /** The sample store that all workers share, and the keys to it; null in front of a real store. */
-  readonly sample: (StoreAddress & { readonly keys: readonly ImportedKey[] }) | null;
+  readonly sample: SampleAccess | null;
 }
 
 /** How all workers of a gateway are doing, for each of them. */
@@ -112,7 +111,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   });
   const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers: worker?.workers ?? null });
   try {
-    await backend.transientKeys.importKeys(sample?.keys ?? []);
+    await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
   } catch (error) {
     await gateway.stop(0);
@@ -173,7 +172,7 @@ class RunningGateway implements Gateway {
   }
 
   async start(): Promise<void> {
-    const { config, hooks, store, backend, logger } = this.#parts;
+    const { config, hooks, store, logger } = this.#parts;
     const { admin, server } = config;
     const cache = this.#createCache();
     const [adminListener, publicListener] = await Promise.allSettled([
@@ -188,7 +187,7 @@ class RunningGateway implements Gateway {
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
     if (publicListener.status === 'fulfilled') this.#public = publicListener.value;
     throwIfFailed([publicListener, adminListener]);
-    this.#demo = (await store.demo?.(backend.transientKeys, this.publicUrl)) ?? null;
+    this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
     logger.info(this.#startedLine(), 'started');
   }

@@ -9,7 +9,7 @@ import {
   type TranscriptRecord,
   transcriptSchema,
 } from '../../../src/domain/records.ts';
-import { createSampleData } from '../../../src/sample/index.ts';
+import { createSampleData } from '../../../src/sample/data.ts';
 import { openSample, type RunningSample, startSample } from '../../support/sample-store.ts';
 
 const INTERNAL = ['modelRun', 'reviewerNotes', 'costCents', 'internalFlags'];
