@@ -113,9 +113,8 @@ export class Supervisor {
       this.#sendToAll({ kind: 'drain', delayMs });
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
-        for (const worker of this.#workers.keys()) {
-          this.#logger.error(names(worker), 'worker did not end in time and is killed');
-        }
+        const late = [...this.#workers.keys()].map((worker) => names(worker));
+        this.#logger.error({ workers: late }, 'workers did not end in time and are killed');
         this.#killAll();
       }, killAfterMs);
       void this.#allEnded.promise.then(() => clearTimeout(timeout));
@@ -222,15 +221,15 @@ export class Supervisor {
   async #sendMetrics(to: Worker, requestId: number): Promise<void> {
     this.#lastMetricsId += 1;
     const id = this.#lastMetricsId;
+    const asked = this.#ready();
     try {
-      const all = await Promise.all(
-        this.#ready().map(async (worker) => ({ worker: worker.id, answer: await metricsOf(worker, id) })),
-      );
-      const answers = all.flatMap(({ worker, answer }) =>
-        typeof answer === 'string' ? [] : [{ worker, value: answer.value }],
-      );
-      const silent = all.filter(({ answer }) => answer === 'silent').map(({ worker }) => worker);
-      send(to, { kind: 'all-metrics', id: requestId, text: await this.#metrics.render({ answers, silent }) });
+      const values = await Promise.all(asked.map((worker) => metricsOf(worker, id)));
+      const answers = asked.map(({ id: worker }, i) => ({ worker, value: values[i] ?? null }));
+      const text = await this.#metrics.render({
+        answers: answers.filter(({ value }) => value !== null),
+        silent: asked.filter((worker, i) => values[i] === null && this.#workers.has(worker)).map((worker) => worker.id),
+      });
+      send(to, { kind: 'all-metrics', id: requestId, text });
     } catch (error) {
       this.#logger.error({ err: error }, 'the metrics of the workers cannot be added up');
     }
@@ -276,20 +275,19 @@ function kill(worker: Worker): void {
   worker.process.kill('SIGKILL');
 }
 
-/** A worker's own metrics, after a second at the latest. Never rejects. */
-async function metricsOf(worker: Worker, id: number): Promise<{ readonly value: unknown } | 'silent' | 'gone'> {
-  const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
+/** A worker's own metrics; null if it is gone, or does not answer within a second. Never rejects. */
+async function metricsOf(worker: Worker, id: number): Promise<unknown> {
+  const messages = on(worker, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT_MS), close: ['exit'] });
+  send(worker, { kind: 'send-metrics', id });
   try {
-    const messages = on(worker, 'message', { signal, close: ['exit'] });
-    send(worker, { kind: 'send-metrics', id });
     for await (const [received] of messages) {
       const message = readFromWorker(received);
-      if (message?.kind === 'metrics' && message.id === id) return { value: message.value };
+      if (message?.kind === 'metrics' && message.id === id) return message.value;
     }
-    return 'gone';
   } catch {
-    return signal.aborted ? 'silent' : 'gone';
+    // Timed out.
   }
+  return null;
 }
 
 /**
