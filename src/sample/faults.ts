@@ -43,7 +43,7 @@ export interface Exchange {
   readonly url: string;
   readonly answer: Answer;
   /** Waits; rejects when the caller has left. */
-  readonly wait: (ms: number) => Promise<void>;
+  readonly wait: (ms: number) => Promise<unknown>;
 }
 
 type Behaviour = (exchange: Exchange) => void | Promise<void>;
