@@ -173,7 +173,7 @@ class RunningGateway implements Gateway {
 
   async start(): Promise<void> {
     const { config, hooks, store, logger } = this.#parts;
-    const { admin, server } = config;
+    const { admin, server, upstream, redis } = config;
     const cache = this.#createCache();
     const [adminListener, publicListener] = await Promise.allSettled([
       startAdminServer(this.#adminOptions(cache), admin),
@@ -189,7 +189,20 @@ class RunningGateway implements Gateway {
     throwIfFailed([publicListener, adminListener]);
     this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
-    logger.info(this.#startedLine(), 'started');
+    // The addresses of this process's own listeners are no secret; those of the store and of Redis are.
+    logger.info(
+      {
+        version: VERSION,
+        node: process.versions.node,
+        public: this.publicUrl,
+        admin: this.adminUrl,
+        workers: server.workers,
+        store: upstream.url === null ? 'bundled sample' : 'configured',
+        redis:
+          redis.url === null ? 'none' : redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache',
+      },
+      'started',
+    );
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
@@ -318,21 +331,6 @@ class RunningGateway implements Gateway {
     if (status === 'starting' && workers !== null && workers.status().ready > 0) status = 'ready';
     if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
     return { status, dependencies: [...health.list(), ...(workers === null ? [] : [workersDependency(workers)])] };
-  }
-
-  /** For the log. The addresses of this process's own listeners are no secret; those of the store and of Redis are. */
-  #startedLine() {
-    const { redis, server, upstream } = this.#parts.config;
-    const separateCache = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
-    return {
-      version: VERSION,
-      node: process.versions.node,
-      public: this.publicUrl,
-      admin: this.adminUrl,
-      workers: server.workers,
-      store: upstream.url === null ? 'bundled sample' : 'configured',
-      redis: redis.url === null ? 'none' : separateCache,
-    };
   }
 }
 

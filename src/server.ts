@@ -1,6 +1,6 @@
 /** HTTP servers with limits on their clients, and a drain that lets requests in flight finish. */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
 import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
@@ -21,7 +21,23 @@ export interface Address {
   readonly port: number;
 }
 
-export interface ListenerOptions extends Partial<ListenerLimits> {
+const DEFAULT_LIMITS = {
+  /** For the headers of a request, and for the whole request. */
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 10_000,
+  /** For an idle connection; longer than that of common balancers, so that they close first. */
+  keepAliveTimeoutMs: 75_000,
+  maxHeaderBytes: 16_384,
+  /** Further connections are closed at once. */
+  maxConnections: 10_000,
+  /** The same for the connections of one address. */
+  maxConnectionsPerAddress: Infinity,
+  /** For a client to receive a response, plus the time that the rest of a large one takes at the slowest allowed rate. */
+  sendTimeoutMs: 30_000,
+  minSendBytesPerMs: 10,
+};
+
+export interface ListenerOptions extends Readonly<Partial<typeof DEFAULT_LIMITS>> {
   /** The setting of the port, named if the address cannot be used; its host is set by the setting of the same prefix. */
   readonly portSetting?: 'PORT' | 'ADMIN_PORT';
   /** The body of a response to what could not be read as HTTP, which no route can answer. */
@@ -36,33 +52,6 @@ export interface ListenerHooks {
   readonly onDropped?: () => void;
 }
 
-interface ListenerLimits {
-  /** For the headers of a request, and for the whole request. */
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  /** For an idle connection; longer than that of common balancers, so that they close first. */
-  readonly keepAliveTimeoutMs: number;
-  readonly maxHeaderBytes: number;
-  /** Further connections are closed at once. */
-  readonly maxConnections: number;
-  /** The same for the connections of one address. */
-  readonly maxConnectionsPerAddress: number;
-  /** For a client to receive a response, plus the time that the rest of a large one takes at the slowest allowed rate. */
-  readonly sendTimeoutMs: number;
-  readonly minSendBytesPerMs: number;
-}
-
-const DEFAULT_LIMITS: ListenerLimits = {
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 10_000,
-  keepAliveTimeoutMs: 75_000,
-  maxHeaderBytes: 16_384,
-  maxConnections: 10_000,
-  maxConnectionsPerAddress: Infinity,
-  sendTimeoutMs: 30_000,
-  minSendBytesPerMs: 10,
-};
-
 /** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
 const CHECK_INTERVAL_MS = 250;
 
@@ -76,7 +65,6 @@ export interface Connection {
 export interface Listener {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  readonly port: number;
   /** How many connections are open. */
   connections(): number;
   /** Stops accepting, lets requests in flight finish for `graceMs`, then closes what is left. */
@@ -91,7 +79,17 @@ export async function listen(handler: RequestHandler, address: Address, options:
   const limits = { ...DEFAULT_LIMITS, ...options };
   const onDropped = (): void => options.hooks?.onDropped?.();
   const unparsed = new UnparsedRequests(options.errorBody, options.hooks?.onClientError);
-  const server = createServer(serverOptions(limits));
+  const server = createServer({
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    // Checked here instead: Node's own 400 would have no body.
+    requireHostHeader: false,
+    // Most requests have no body, and need no stream that is read to its end.
+    optimizeEmptyRequests: true,
+  });
   const connections = trackConnections(server, limits.maxConnectionsPerAddress, onDropped);
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     trackResponse(response, connections.get(request.socket));
@@ -120,23 +118,8 @@ export async function listen(handler: RequestHandler, address: Address, options:
   if (bound === null || typeof bound === 'string') throw new Error('The server listens on no port');
   return {
     url: `http://${urlHost(address.host)}:${bound.port}`,
-    port: bound.port,
     connections: () => connections.size,
     close: (graceMs) => close(server, connections, graceMs),
-  };
-}
-
-function serverOptions(limits: ListenerLimits): ServerOptions {
-  return {
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    maxHeaderSize: limits.maxHeaderBytes,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
-    // Checked here instead: Node's own 400 would have no body.
-    requireHostHeader: false,
-    // Most requests have no body, and need no stream that is read to its end.
-    optimizeEmptyRequests: true,
   };
 }
 
@@ -189,7 +172,7 @@ function trackResponse(response: ServerResponse, connection: Connection | undefi
 }
 
 /** Closes the connection of a client that does not receive its response in time; it would hold it forever. */
-function limitSending(response: ServerResponse, limits: ListenerLimits): void {
+function limitSending(response: ServerResponse, limits: typeof DEFAULT_LIMITS): void {
   response.on('prefinish', () => {
     // Bytes that the system has not taken yet. It takes most responses at once.
     const bytes = response.writableLength;
