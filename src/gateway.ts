@@ -189,6 +189,7 @@ class RunningGateway implements Gateway {
     throwIfFailed([publicListener, adminListener]);
     this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
+    const caches = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
     // The addresses of this process's own listeners are no secret; those of the store and of Redis are.
     logger.info(
       {
@@ -198,8 +199,7 @@ class RunningGateway implements Gateway {
         admin: this.adminUrl,
         workers: server.workers,
         store: upstream.url === null ? 'bundled sample' : 'configured',
-        redis:
-          redis.url === null ? 'none' : redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache',
+        redis: redis.url === null ? 'none' : caches,
       },
       'started',
     );
