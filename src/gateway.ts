@@ -232,6 +232,7 @@ class RunningGateway implements Gateway {
 
   async #drain(delayMs: number): Promise<void> {
     const { store, backend, tracing, metrics } = this.#parts;
+    // `/readyz` is 503 from now on, and every response closes its connection.
     this.#become('draining');
     await sleep(delayMs);
     await this.#public?.close(IN_FLIGHT_GRACE_MS);

@@ -121,11 +121,9 @@ const BEHAVIOURS = {
 
 export type Misbehaviour = keyof typeof BEHAVIOURS;
 
-export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter((name) => isMisbehaviour(name));
-
-function isMisbehaviour(name: string): name is Misbehaviour {
-  return Object.hasOwn(BEHAVIOURS, name);
-}
+export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter(
+  (name): name is Misbehaviour => name in BEHAVIOURS,
+);
 
 /** Rejects when the caller has had enough. The response may be left open. */
 export async function misbehave(way: Misbehaviour, exchange: Exchange): Promise<void> {
