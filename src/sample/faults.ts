@@ -122,7 +122,7 @@ const BEHAVIOURS = {
 export type Misbehaviour = keyof typeof BEHAVIOURS;
 
 export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter(
-  (name): name is Misbehaviour => name in BEHAVIOURS,
+  (name): name is Misbehaviour => Object.hasOwn(BEHAVIOURS, name),
 );
 
 /** Rejects when the caller has had enough. The response may be left open. */
