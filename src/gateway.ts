@@ -17,7 +17,6 @@ import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import type { DemoAnnouncement, StoreAddress } from './demo.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
@@ -25,12 +24,11 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import type { ImportedKey } from './keys/key.ts';
 import type { KeyLookup } from './keys/registry.ts';
 import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
-import { openStore } from './store.ts';
+import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
 import { Health } from './telemetry/health.ts';
@@ -73,7 +71,7 @@ export interface GatewayOptions {
 export interface WorkerOptions {
   readonly workers: Workers;
   /** The sample store that all workers share, and the keys to it; null in front of a real store. */
-  readonly sample: (StoreAddress & { readonly keys: readonly ImportedKey[] }) | null;
+  readonly sample: SampleAccess | null;
 }
 
 /** How all workers of a gateway are doing, for each of them. */
@@ -116,7 +114,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   });
   const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, stats, backend, workers });
   try {
-    await backend.transientKeys.importKeys(sample?.keys ?? []);
+    await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
   } catch (error) {
     await gateway.stop(0);
@@ -179,8 +177,8 @@ class RunningGateway implements Gateway {
   }
 
   async start(): Promise<void> {
-    const { config, hooks, store, backend, logger } = this.#parts;
-    const { admin, server } = config;
+    const { config, hooks, store, logger } = this.#parts;
+    const { admin, server, upstream, redis } = config;
     const cache = this.#createCache();
     const [adminListener, publicListener] = await Promise.allSettled([
       startAdminServer(this.#adminOptions(cache), admin),
@@ -194,9 +192,22 @@ class RunningGateway implements Gateway {
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
     if (publicListener.status === 'fulfilled') this.#public = publicListener.value;
     throwIfFailed([publicListener, adminListener]);
-    this.#demo = (await store.demo?.(backend.transientKeys, this.publicUrl)) ?? null;
+    this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
-    logger.info(this.#startedLine(), 'started');
+    const caches = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
+    // The addresses of this process's own listeners are no secret; those of the store and of Redis are.
+    logger.info(
+      {
+        version: VERSION,
+        node: process.versions.node,
+        public: this.publicUrl,
+        admin: this.adminUrl,
+        workers: server.workers,
+        store: upstream.url === null ? 'bundled sample' : 'configured',
+        redis: redis.url === null ? 'none' : caches,
+      },
+      'started',
+    );
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
@@ -227,6 +238,7 @@ class RunningGateway implements Gateway {
 
   async #drain(delayMs: number): Promise<void> {
     const { store, backend, tracing, metrics } = this.#parts;
+    // `/readyz` is 503 from now on, and every response closes its connection.
     this.#become('draining');
     await sleep(delayMs);
     await this.#public?.close(IN_FLIGHT_GRACE_MS);
@@ -327,21 +339,6 @@ class RunningGateway implements Gateway {
     if (status === 'starting' && workers !== null && workers.status().ready > 0) status = 'ready';
     if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
     return { status, dependencies: [...health.list(), ...(workers === null ? [] : [workersDependency(workers)])] };
-  }
-
-  /** For the log. The addresses of this process's own listeners are no secret; those of the store and of Redis are. */
-  #startedLine() {
-    const { redis, server, upstream } = this.#parts.config;
-    const separateCache = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
-    return {
-      version: VERSION,
-      node: process.versions.node,
-      public: this.publicUrl,
-      admin: this.adminUrl,
-      workers: server.workers,
-      store: upstream.url === null ? 'bundled sample' : 'configured',
-      redis: redis.url === null ? 'none' : separateCache,
-    };
   }
 }
 

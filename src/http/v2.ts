@@ -7,7 +7,7 @@ import { callBodySchema, toCall } from '../domain/call.ts';
 import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { PageRequest } from '../transcript/types.ts';
+import type { PageRequest } from '../transcript/pager.ts';
 import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
