@@ -22,7 +22,6 @@ import type { Store } from '../store.ts';
 import type { Health } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
-import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../version.ts';
 
 export interface Backend {
@@ -58,7 +57,6 @@ export interface BackendOptions {
   readonly ttl: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly store: Store;
-  readonly tracing: Tracing;
   readonly clock: Clock;
   readonly logger: Logger;
 }

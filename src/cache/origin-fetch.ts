@@ -6,6 +6,8 @@
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
+import { FlightSpans } from '../tracing/cache-spans.ts';
+import { unrecorded } from '../tracing/spans.ts';
 import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { concernsOthers, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
 import { authorize, type Copies, type Found, newerOf } from './copies.ts';
@@ -55,9 +57,6 @@ export interface FetchResult {
   readonly failure: StoreError | null;
 }
 
-/** Runs a flight; for tracing. */
-export type AroundFetch = (task: FetchTask, run: () => Promise<FetchResult>) => Promise<FetchResult>;
-
 export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly fetch: Fetch;
   readonly memory: MemoryTier;
@@ -69,7 +68,6 @@ export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly events: Listener;
   /** How long one call may take in all; longer than the store client's own limit. */
   readonly deadlineMs: number;
-  readonly around: AroundFetch;
 }
 
 type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
@@ -84,6 +82,7 @@ const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOp
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
   readonly #flights: SingleFlight<FetchResult>;
+  readonly #spans = new FlightSpans();
 
   constructor(options: OriginFetcherOptions) {
     this.#options = options;
@@ -104,9 +103,11 @@ export class OriginFetcher {
    * the flight is of use only to readers who wait for it.
    */
   fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<FetchResult> {
-    const { around } = this.#options;
-    const { key } = task.request;
-    return this.#flights.join(key, (isWanted) => around(task, () => this.#run({ ...task, isWanted })), isWaiting);
+    const { key, kind } = task.request;
+    const fly = (isWanted: () => boolean) => this.#spans.fly(key, () => this.#run({ ...task, isWanted }));
+    const flight = this.#flights.join(key, fly, isWaiting);
+    this.#spans.joined({ key, kind, isBackground: task.isBackground, flight });
+    return flight;
   }
 
   async #run<T>(task: Wanted<T>): Promise<FetchResult> {
@@ -198,13 +199,16 @@ export class OriginFetcher {
     let mustLook = true;
     try {
       while (clock.nowMs() - beganAtMs < deadlineMs) {
-        if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
+        // Looks several times a second would hide all other spans.
+        const look = () => copies.inSharedCache(task.request, task.reader);
+        if (mustLook) found = newerOf(local, await unrecorded(look));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
           report('stored');
           return foundIn('elsewhere', copy);
         }
-        const attempt = await this.#acquire(task, found);
+        const newest = found;
+        const attempt = await unrecorded(() => this.#acquire(task, newest));
         if (attempt.status !== 'held') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
           return await this.#proceed(task, found, attempt);

@@ -16,7 +16,7 @@ import type { CacheRequest } from './request.ts';
 import { UnsharedCache } from './shared-cache.ts';
 import type { Flight } from './single-flight.ts';
 
-type Optional = 'sharedCache' | 'timers' | 'events' | 'deadlineMs' | 'around';
+type Optional = 'sharedCache' | 'timers' | 'events' | 'deadlineMs';
 
 export interface ReadThroughOptions
   extends Omit<OriginFetcherOptions, Optional | 'copies'>, Partial<Pick<OriginFetcherOptions, Optional>> {
@@ -65,7 +65,6 @@ export class ReadThrough implements Cache {
       timers: systemTimers,
       events: {},
       deadlineMs: DEFAULT_DEADLINE_MS,
-      around: (_task: unknown, run: () => Promise<FetchResult>) => run(),
     };
     const options = { ...defaults, ...given };
     this.#copies = new Copies(options);

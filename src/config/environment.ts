@@ -98,3 +98,15 @@ export function environmentWarnings(env: Environment, { isDemo }: { readonly isD
   }
   return warnings;
 }
+
+/**
+ * Whether spans are to be sent, by the variables of OpenTelemetry: `OTEL_TRACES_EXPORTER` says where to, and without it an
+ * endpoint is enough.
+ */
+export function isTracingOn(env: Environment): boolean {
+  const given = (name: string): string => env[name]?.trim().toLowerCase() ?? '';
+  if (given('OTEL_SDK_DISABLED') === 'true') return false;
+  const exporters = given('OTEL_TRACES_EXPORTER');
+  const endpoints = given('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') + given('OTEL_EXPORTER_OTLP_ENDPOINT');
+  return exporters === '' ? endpoints !== '' : !exporters.split(',').some((name) => name.trim() === 'none');
+}

@@ -5,12 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
-import { type Environment, environmentWarnings, readEnvironment } from './environment.ts';
+import { type Environment, environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
 import type { Layer, ReadFile } from './layer.ts';
 import { type Setting, treeOf } from './settings.ts';
-import { readTracing, type TracingSettings } from './tracing.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 
@@ -30,8 +29,8 @@ export interface LoadedConfig {
   readonly resolved: readonly Resolved[];
   /** Values that are allowed but hardly meant, in whole sentences, for the log. */
   readonly warnings: readonly string[];
-  /** From the variables of OpenTelemetry; null if it is off. */
-  readonly tracing: TracingSettings | null;
+  /** Whether the variables of OpenTelemetry say so. The SDK reads the rest of them. */
+  readonly isTraced: boolean;
 }
 
 export interface ConfigSources {
@@ -51,11 +50,10 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const layers = { file: readFileLayer(path, file, readFile), environment: readEnvironment(env, readFile) };
   const resolved = SETTINGS.map((setting) => resolve(setting, layers, isShipped));
   const { config, faults } = check(resolved, layers);
-  const tracing = readTracing(env, readFile);
-  const all = [...layers.file.faults, ...layers.environment.faults, ...faults, ...tracing.faults];
+  const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
   if (all.length > 0) throw new ConfigError(all);
   const warnings = [...warningsOf(config), ...environmentWarnings(env, { isDemo: config.upstream.url === null })];
-  return { config, file, resolved, warnings, tracing: tracing.settings };
+  return { config, file, resolved, warnings, isTraced: isTracingOn(env) };
 }
 
 function readText(path: string): string {

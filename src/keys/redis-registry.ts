@@ -6,6 +6,7 @@
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import type { Timers } from '../timers.ts';
+import { redisSpan } from '../tracing/spans.ts';
 import { IssuedHashes } from './issued-hashes.ts';
 import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
 import { KeyCache, type SyncState } from './key-cache.ts';
@@ -86,7 +87,7 @@ export class RedisRegistry extends TableRegistry implements KeyLookup {
     const copy = this.#cache.get(hash, this.#feed.state());
     if (copy !== undefined) return copy;
     try {
-      return await this.#cache.load(hash);
+      return await redisSpan('state', 'HGET key', this.#cache.load(hash));
     } catch (error) {
       const confirmed = error instanceof RegistryUnavailableError ? this.#cache.lastConfirmed(hash) : null;
       if (confirmed === null) throw error;

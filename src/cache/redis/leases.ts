@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
+import { redisSpan } from '../../tracing/spans.ts';
 import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
@@ -134,7 +135,7 @@ export class Leases {
       keys: [names.lease, names.failure, names.entry, names.negative],
       args: [token, leaseMs, newerThanMs ?? ''],
     };
-    const reply = await runScriptForBytes(link, ACQUIRE, call);
+    const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
     if (Array.isArray(reply)) {
       const [meta, body, negative] = reply.map((field: unknown) => field);
       const lease = new RedisLease({ ...this.#options, key, names, token });
@@ -181,7 +182,8 @@ class RedisLease implements Lease {
       ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
       isNewLeftOut ? released : '',
     ];
-    const reply = await this.#end(COMPLETE, [names.entry, names.negative], args);
+    const stored = this.#end(COMPLETE, [names.entry, names.negative], args);
+    const reply = await redisSpan('cache', 'EVALSHA entry', stored);
     if (reply === 2) return 'unshared';
     return reply === 1 ? 'stored' : 'lost';
   }

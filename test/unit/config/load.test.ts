@@ -188,8 +188,6 @@ describe('the file', () => {
       PORT: '65536',
       LOG_LEVEL: 'verbose',
       WORKERS: '2',
-      OTEL_SDK_DISABLED: 'false',
-      OTEL_TRACES_EXPORTER: 'x',
     };
     const faults = await fileFaults('sever: {}\nserver: {prot: 1, drainDelay: 5}\n', env);
     expect(faults.map((fault) => fault.split(':')[0])).toEqual([
@@ -199,7 +197,6 @@ describe('the file', () => {
       'server.drainDelay (my.yaml)',
       'LOG_LEVEL',
       'WORKERS',
-      'OTEL_TRACES_EXPORTER',
     ]);
   });
 });
