@@ -65,7 +65,7 @@ const settingsSchema = z.strictObject({
   }),
   upstream: z.strictObject({
     url: setting(optional(httpUrl()), { env: 'UPSTREAM_URL', default: null }).describe(
-      'Base address of the evaluation store. Without it the bundled sample store runs, with demo keys.',
+      'Base address of the evaluation store. Without it only a demo starts, in front of the bundled sample store.',
     ),
     token: secret(upstreamToken(), 'UPSTREAM_TOKEN').describe(
       'Bearer token for the evaluation store. Without it requests to the store carry no `Authorization`.',

@@ -70,15 +70,14 @@ const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT\w*)|PORT(?:_\d+_(?:TCP|UDP)\w*)?)
 const MIN_LENGTH_FOR_SLIPS = 8;
 const MAX_SLIPS = 2;
 
-/** One sentence per variable that is nearly one of ours, and one if a demo is served though a store was meant. */
-export function environmentWarnings(env: Environment, { isDemo }: { readonly isDemo: boolean }): readonly string[] {
+/** One sentence per variable that is nearly one of ours. */
+export function environmentWarnings(env: Environment): readonly string[] {
   const known = SETTINGS.flatMap(({ env: name, secret }) => {
     if (name === null) return [];
     return secret ? [name, `${name}_FILE`] : [name];
   });
-  const given = Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
   const warnings: string[] = [];
-  for (const name of given) {
+  for (const name of givenNames(env)) {
     if (known.includes(name) || name.startsWith('OTEL_')) continue;
     const meant = nearest(name, known);
     const maxSlips = meant === null || meant.length < MIN_LENGTH_FOR_SLIPS ? 0 : MAX_SLIPS;
@@ -90,13 +89,18 @@ export function environmentWarnings(env: Environment, { isDemo }: { readonly isD
       warnings.push(`${name} is set and is no setting of evalgate. Those that begin with ${prefix} are ${others}.`);
     }
   }
-  const forStore = given.filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
-  if (isDemo && forStore.length > 0) {
-    warnings.push(
-      `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${forStore.join(', ')}).`,
-    );
-  }
   return warnings;
+}
+
+/** A sentence if the sample store is served though variables say that another was meant; null if none do. */
+export function demoWarning(env: Environment): string | null {
+  const meant = givenNames(env).filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
+  if (meant.length === 0) return null;
+  return `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${meant.join(', ')}).`;
+}
+
+function givenNames(env: Environment): readonly string[] {
+  return Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
 }
 
 /**

@@ -52,7 +52,7 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const { config, faults } = check(resolved, layers);
   const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
   if (all.length > 0) throw new ConfigError(all);
-  const warnings = [...warningsOf(config), ...environmentWarnings(env, { isDemo: config.upstream.url === null })];
+  const warnings = [...warningsOf(config), ...environmentWarnings(env)];
   return { config, file, resolved, warnings, isTraced: isTracingOn(env) };
 }
 
