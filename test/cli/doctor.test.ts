@@ -223,7 +223,8 @@ describe('the configuration', () => {
         {
           name: 'config',
           status: 'warn',
-          message: expect.stringMatching(/^REDIS_HOST is set and is no setting of evalgate\./),
+          message:
+            'REDIS_HOST is set and is no setting of evalgate. Those that begin with REDIS_ are REDIS_URL, REDIS_URL_FILE, REDIS_CACHE_URL, REDIS_CACHE_URL_FILE.',
           advice: 'Change it, unless it is meant.',
         },
         {
