@@ -103,10 +103,10 @@ export class OriginFetcher {
    * the flight is of use only to readers who wait for it.
    */
   fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<FetchResult> {
-    const { key, kind } = task.request;
+    const { key } = task.request;
     const fly = (isWanted: () => boolean) => this.#spans.fly(key, () => this.#run({ ...task, isWanted }));
     const flight = this.#flights.join(key, fly, isWaiting);
-    this.#spans.joined({ key, kind, isBackground: task.isBackground, flight });
+    this.#spans.joined(task, flight);
     return flight;
   }
 

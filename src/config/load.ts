@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { problemOf } from './codecs.ts';
 import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
 import { type Environment, environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
-import type { Layer, ReadFile } from './layer.ts';
-import { type Setting, treeOf } from './settings.ts';
+import { type Layer, type ReadFile, type Setting, treeOf } from './settings.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 
@@ -95,7 +95,7 @@ function check(
   const values = resolved.map(
     ({ setting, written }) => [setting.key, faults.has(setting.id) ? setting.default : written] as const,
   );
-  const config = deepFreeze(configSchema.parse(treeOf(values)));
+  const config = configSchema.parse(treeOf(values));
   const isUnsure = (id: string): boolean => faults.has(id) || file.unknown.has(id) || environment.unknown.has(id);
   const conflicts = conflictsOf(config)
     .filter(({ setting, others }) => ![setting, ...others].some(isUnsure))
@@ -116,18 +116,9 @@ function check(
 function faultOf({ setting, name, written }: Resolved): readonly ConfigFault[] {
   const result = z.safeParse(setting.schema, written);
   if (result.success) return [];
-  const [problem = null] = result.error.issues.flatMap((issue) =>
-    issue.code === 'custom' && typeof issue.params?.['problem'] === 'string' ? [issue.params['problem']] : [],
-  );
+  const problem = problemOf(result.error);
   const given = showGiven(written, setting.secret);
   return [{ name: name ?? setting.id, given, problem, allowed: setting.allowed }];
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const inner of Object.values(value)) {
-    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
-  }
-  return Object.freeze(value);
 }
 
 /** The texts of the files that were read, by path. They hold secrets. */

@@ -3,13 +3,17 @@ import type { Span } from '@opentelemetry/api';
 import type { Listener } from '../telemetry/events.ts';
 import { beginSpan, endSpan, EVALGATE, nowMs, recordingSpan, within } from './spans.ts';
 
-/** A caller of a flight: the one that it was begun for, or one that found it under way. */
-interface Joined {
-  readonly key: string;
-  readonly kind: string;
+/** What a flight is for. */
+interface Task {
+  readonly request: { readonly key: string; readonly kind: string };
   /** Whether it is a refresh behind a served copy, which no request waits for. */
   readonly isBackground: boolean;
-  readonly flight: { readonly isLed: boolean; readonly result: Promise<unknown> };
+}
+
+interface Flight {
+  /** Whether it was begun for the caller, who else found it under way. */
+  readonly isLed: boolean;
+  readonly result: Promise<unknown>;
 }
 
 export class FlightSpans {
@@ -17,7 +21,7 @@ export class FlightSpans {
   readonly #underWay = new Map<string, Span>();
 
   /** Called at once when a caller has joined a flight, before the flight is flown. */
-  joined({ key, kind, isBackground, flight }: Joined): void {
+  joined({ request: { key, kind }, isBackground }: Task, flight: Flight): void {
     const caller = recordingSpan();
     if (caller === undefined) return;
     if (flight.isLed) {
