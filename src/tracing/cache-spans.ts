@@ -1,7 +1,7 @@
 /** Spans of the cache: each flight, and each wait for a flight of another request or another process. */
 import type { Span } from '@opentelemetry/api';
 import type { Listener } from '../telemetry/events.ts';
-import { beginSpan, endSpan, EVALGATE, nowMs, recordingSpan, within } from './spans.ts';
+import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
 
 /** What a flight is for. */
 interface Task {
@@ -25,7 +25,7 @@ export class FlightSpans {
     const caller = recordingSpan();
     if (caller === undefined) return;
     if (flight.isLed) {
-      const attributes = { [EVALGATE.resource]: kind };
+      const attributes = { 'evalgate.resource': kind };
       // A refresh goes on when its request has long been answered, in a trace of its own.
       const span = isBackground
         ? beginSpan(`refresh ${kind}`, { root: true, links: [{ context: caller.spanContext() }], attributes })
@@ -36,7 +36,7 @@ export class FlightSpans {
     const other = this.#underWay.get(key);
     if (other === undefined || isBackground) return;
     const links = [{ context: other.spanContext() }];
-    const wait = beginSpan('wait for a flight', { links, attributes: { [EVALGATE.cacheClass]: kind } });
+    const wait = beginSpan('wait for a flight', { links, attributes: { 'evalgate.cache.class': kind } });
     const end = (): void => endSpan(wait);
     void flight.result.then(end, end);
   }
@@ -48,7 +48,7 @@ export class FlightSpans {
     try {
       return await within(span, async () => {
         const result = await run();
-        span.setAttribute(EVALGATE.flightFrom, result.from);
+        span.setAttribute('evalgate.flight.from', result.from);
         return result;
       });
     } finally {
@@ -61,13 +61,13 @@ export class FlightSpans {
 export const cacheSpans: Listener = {
   onRead: ({ class: cacheClass, tier, missReason }) => {
     const request = recordingSpan();
-    request?.setAttribute(EVALGATE.cacheClass, cacheClass);
-    if (tier !== null) request?.setAttribute(EVALGATE.cacheTier, tier);
-    if (missReason !== null) request?.setAttribute(EVALGATE.missReason, missReason);
+    request?.setAttribute('evalgate.cache.class', cacheClass);
+    if (tier !== null) request?.setAttribute('evalgate.cache.tier', tier);
+    if (missReason !== null) request?.setAttribute('evalgate.cache.miss_reason', missReason);
   },
   onLeaseWait: ({ end, durationMs }) => {
     if (recordingSpan() === undefined) return;
     const startTime = nowMs() - durationMs;
-    endSpan(beginSpan('wait for another process', { startTime, attributes: { [EVALGATE.waitEnd]: end } }));
+    endSpan(beginSpan('wait for another process', { startTime, attributes: { 'evalgate.wait.end': end } }));
   },
 };

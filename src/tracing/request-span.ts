@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Attributes, context, propagation, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
 import type { RequestHandler } from '../http/app.ts';
 import type { RequestReport } from '../http/middleware/request-context.ts';
-import { beginSpan, endSpan, errorTypeOf, EVALGATE, markFailed } from './spans.ts';
+import { beginSpan, endSpan, errorTypeOf, markFailed } from './spans.ts';
 
 /** Never sent: the status in the log of a request whose client had left. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -31,11 +31,11 @@ export function endRequestSpan(span: Span, report: RequestReport): void {
   if (!span.isRecording()) return;
   const { requestId, keyId, surface, route, method, status, cache, failure, aborted } = report;
   span.updateName(nameOf(method, route));
-  span.setAttributes({ [EVALGATE.requestId]: requestId, [EVALGATE.surface]: surface });
+  span.setAttributes({ 'evalgate.request.id': requestId, 'evalgate.surface': surface });
   if (route !== null) span.setAttribute('http.route', route);
-  if (keyId !== null) span.setAttribute(EVALGATE.keyId, keyId);
-  if (cache !== null) span.setAttribute(EVALGATE.cacheOutcome, cache);
-  if (aborted) span.setAttribute(EVALGATE.isAborted, true);
+  if (keyId !== null) span.setAttribute('evalgate.key.id', keyId);
+  if (cache !== null) span.setAttribute('evalgate.cache.outcome', cache);
+  if (aborted) span.setAttribute('evalgate.aborted', true);
   if (status !== CLIENT_CLOSED_REQUEST) span.setAttribute('http.response.status_code', status);
   if (status >= 500) markFailed(span, failure === null ? String(status) : errorTypeOf(failure));
   endSpan(span);

@@ -7,7 +7,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
-  type ExportResult,
   ExportResultCode,
   getNumberFromEnv,
   getStringFromEnv,
@@ -26,7 +25,6 @@ import {
   type BatchSpanProcessorOptions,
   ConsoleSpanExporter,
   ParentBasedSampler,
-  type ReadableSpan,
   type Sampler,
   SamplingDecision,
   type SpanExporter,
@@ -41,17 +39,18 @@ import { VERSION } from '../version.ts';
  * rejects.
  */
 export async function startTracing(logger: Logger): Promise<() => Promise<void>> {
-  const warn = (message: string): void => logger.warn(`tracing: ${withoutCredentials(message)}`);
+  // An address that cannot be used may hold a password.
+  const warn = (message: string): void => logger.warn(`tracing: ${message.replace(/\/\/[^/\s"']*@/g, '//***@')}`);
   // A variable that cannot be used is a warning, and its default counts.
   diag.setLogger({ error: warn, warn, info: warn, debug: warn, verbose: warn }, DiagLogLevel.WARN);
-  const exporters = (await openExporters()).map((exporter) => new ReportingExporter(exporter, logger));
+  const exporters = (await openExporters()).map((exporter) => reporting(exporter, logger));
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'evalgate', 'service.version': VERSION }))
       .merge(resourceFromAttributes({ 'host.name': hostname(), 'process.pid': process.pid }))
       .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })),
     sampler: createSampler(),
-    spanProcessors: exporters.map((exporter) => new BatchSpanProcessor({ exporter, ...batchOptions() })),
+    spanProcessors: exporters.map(({ exporter }) => new BatchSpanProcessor({ exporter, ...batchOptions() })),
   });
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -63,7 +62,7 @@ export async function startTracing(logger: Logger): Promise<() => Promise<void>>
   return async () => {
     const sent = Promise.allSettled([provider.shutdown()]);
     const inTime = await Promise.race([sent, sleep(TRACES_GRACE_MS, null, { ref: false })]);
-    if (inTime === null) for (const exporter of exporters) exporter.giveUp();
+    if (inTime === null) for (const { giveUp } of exporters) giveUp();
     trace.disable();
     context.disable();
     propagation.disable();
@@ -126,50 +125,27 @@ function createSampler(): Sampler {
 }
 
 /** The log has one line when spans begin to be lost, and one when they arrive again. */
-class ReportingExporter implements SpanExporter {
-  readonly #exporter: SpanExporter;
-  readonly #logger: Logger;
+function reporting(exporter: SpanExporter, logger: Logger) {
   /** How many were not taken, beside those that found no place in the queue; null while they arrive. */
-  #lost: number | null = null;
-
-  constructor(exporter: SpanExporter, logger: Logger) {
-    this.#exporter = exporter;
-    this.#logger = logger;
-  }
-
-  export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
-    this.#exporter.export(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) this.#onArrived();
-      else this.#onLost(spans.length, result.error ?? new Error('The exporter gave no reason.'));
-      onResult(result);
-    });
-  }
-
-  /** Counts what is still on its way as lost. */
-  giveUp(): void {
-    this.#onLost(0, new Error(`They were not taken within ${TRACES_GRACE_MS} ms.`));
-  }
-
-  async forceFlush(): Promise<void> {
-    await this.#exporter.forceFlush?.();
-  }
-
-  async shutdown(): Promise<void> {
-    await this.#exporter.shutdown();
-  }
-
-  #onArrived(): void {
-    if (this.#lost !== null) this.#logger.info({ lost: this.#lost }, 'spans are delivered again');
-    this.#lost = null;
-  }
-
-  #onLost(count: number, error: Error): void {
-    if (this.#lost === null) this.#logger.warn({ err: error }, 'spans are lost: they cannot be delivered');
-    this.#lost = (this.#lost ?? 0) + count;
-  }
-}
-
-/** An address that cannot be used may hold a password. */
-function withoutCredentials(message: string): string {
-  return message.replace(/\/\/[^/\s"']*@/g, '//***@');
+  let lost: number | null = null;
+  const onLost = (count: number, error: Error): void => {
+    if (lost === null) logger.warn({ err: error }, 'spans are lost: they cannot be delivered');
+    lost = (lost ?? 0) + count;
+  };
+  const reported: SpanExporter = {
+    export: (spans, onResult) =>
+      exporter.export(spans, (result) => {
+        if (result.code !== ExportResultCode.SUCCESS) {
+          onLost(spans.length, result.error ?? new Error('The exporter gave no reason.'));
+        } else if (lost !== null) {
+          logger.info({ lost }, 'spans are delivered again');
+          lost = null;
+        }
+        onResult(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
+  /** What is still on its way is lost. */
+  const giveUp = (): void => onLost(0, new Error(`They were not taken within ${TRACES_GRACE_MS} ms.`));
+  return { exporter: reported, giveUp };
 }

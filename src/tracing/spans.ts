@@ -18,24 +18,6 @@ import {
 } from '@opentelemetry/api';
 import { VERSION } from '../version.ts';
 
-/** The attributes of evalgate in particular. */
-export const EVALGATE = {
-  surface: 'evalgate.surface',
-  keyId: 'evalgate.key.id',
-  requestId: 'evalgate.request.id',
-  cacheOutcome: 'evalgate.cache.outcome',
-  cacheTier: 'evalgate.cache.tier',
-  cacheClass: 'evalgate.cache.class',
-  missReason: 'evalgate.cache.miss_reason',
-  isAborted: 'evalgate.aborted',
-  resource: 'evalgate.resource',
-  flightFrom: 'evalgate.flight.from',
-  waitEnd: 'evalgate.wait.end',
-  storeOutcome: 'evalgate.store.outcome',
-  queueMs: 'evalgate.store.queue_ms',
-  redis: 'evalgate.redis',
-} as const;
-
 /** The active span, recorded or not; undefined if tracing is off. */
 export function activeSpan(): Span | undefined {
   return trace.getActiveSpan();
@@ -101,7 +83,7 @@ export function redisSpan<R>(
 /** A call to the store. Its span is without the store's address, which never leaves the gateway (K2). */
 export function storeSpan<R>(resource: string, template: string, call: () => Promise<R>): Promise<R> {
   if (recordingSpan() === undefined) return call();
-  const attributes = { 'http.request.method': 'GET', 'url.template': template, [EVALGATE.resource]: resource };
+  const attributes = { 'http.request.method': 'GET', 'url.template': template, 'evalgate.resource': resource };
   return within(beginSpan(`GET ${template}`, { kind: SpanKind.CLIENT, attributes }), call);
 }
 

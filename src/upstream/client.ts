@@ -7,7 +7,7 @@ import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
-import { EVALGATE, outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import { parseJson } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
@@ -135,7 +135,7 @@ export class StoreClient {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
       this.#hooks.onCall?.({ resource: resource.name, ...how, durationMs, requestId: request.requestId });
       const span = recordingSpan();
-      span?.setAttribute(EVALGATE.storeOutcome, how.outcome);
+      span?.setAttribute('evalgate.store.outcome', how.outcome);
       if (how.status !== null) span?.setAttribute('http.response.status_code', how.status);
     };
     try {

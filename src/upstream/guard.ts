@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
-import { EVALGATE, recordingSpan } from '../tracing/spans.ts';
+import { recordingSpan } from '../tracing/spans.ts';
 import { type Admission, Breaker, type CallResult } from './breaker.ts';
 import type { CallRate } from './call-rate.ts';
 import { type Rejection, RequestQueue } from './request-queue.ts';
@@ -124,7 +124,7 @@ export class Guard {
       if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
       const waitedMs = this.#nowMs() - startedMs;
       this.#hooks.onTurnTaken?.({ waitedMs });
-      recordingSpan()?.setAttribute(EVALGATE.queueMs, Math.round(waitedMs));
+      recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
       const answer = await this.#send(resource, params, { ...options, timeoutMs });
       this.#settle(admission, 'success', null);
