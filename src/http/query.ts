@@ -1,6 +1,6 @@
 /**
- * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1 puts
- * right what it can; v2 refuses what breaks a rule and names every fault.
+ * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1
+ * corrects invalid numbers; v2 refuses what breaks a rule and names every fault.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
@@ -145,7 +145,7 @@ export class StrictQuery {
 
   /** Throws a Problem of status 400 if there was any fault. */
   throwFaults(): void {
-    if (this.#faults.length > 0) throw new Problem(400, this.#faults.join(' '));
+    if (this.#faults.length > 0) throw new Problem('parameter_invalid', this.#faults.join(' '));
   }
 
   #refuse<T>({ fallback }: Parameter<T>, fault: string): T {
@@ -159,9 +159,9 @@ export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>)
   const { name } = parameter.openapi;
   const [text, ...more] = query.getAll(name);
   if (text === undefined) return parameter.fallback;
-  if (more.length > 0) throw new Problem(400, onlyOnce(name));
+  if (more.length > 0) throw new Problem('parameter_invalid', onlyOnce(name));
   const parsed = parameter.parse(text);
-  if ('fault' in parsed) throw new Problem(400, parsed.fault);
+  if ('fault' in parsed) throw new Problem('parameter_invalid', parsed.fault);
   return parsed.value;
 }
 

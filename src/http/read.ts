@@ -20,7 +20,7 @@ export function limitAddress(route: Route): Middleware {
   return (ctx, next) => {
     // Node gives each byte of a request target as one character.
     if ((ctx.req.url?.length ?? 0) <= MAX_ADDRESS_BYTES) return next();
-    throw route.failures.includes(400) ? new Problem(400, ADDRESS_TOO_LONG) : notFound(route);
+    throw route.failures.includes(400) ? new Problem('address_too_long', ADDRESS_TOO_LONG) : notFound(route);
   };
 }
 

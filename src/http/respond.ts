@@ -23,6 +23,7 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const body = isNotModified ? null : await representation.body(coding);
   ctx.state.cache = read.outcome;
   headers.push({ ETag: etag }, cacheHeaders(read));
+  if (representation.links !== null) headers.push({ Link: representation.links });
   if (body !== null) {
     headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
     if (coding !== null) headers.push({ 'Content-Encoding': coding });

@@ -77,12 +77,16 @@ export function route<R extends StoreRequest | null>(declaration: Omit<Route<R>,
 
 /** The route's one 404: the same for none, for a foreign record, and for a part that is not ready (K7). */
 export function notFound({ notFound: text }: Pick<Route, 'notFound'>, privateMessage?: string): Problem {
-  return new Problem(404, text, privateMessage === undefined ? {} : { privateMessage });
+  return new Problem('not_found', text, privateMessage === undefined ? {} : { privateMessage });
 }
 
-/** The route's one 403, whatever its reason (K7). */
-export function forbidden({ forbidden: text }: Pick<Route, 'forbidden'>, reason: string): Problem {
-  return new Problem(403, text, { privateMessage: `forbidden: ${reason}` });
+/** The route's 403: one text, whatever its reason (K7). */
+export function forbidden(
+  { forbidden: text }: Pick<Route, 'forbidden'>,
+  code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden',
+  reason: string,
+): Problem {
+  return new Problem(code, text, { privateMessage: `forbidden: ${reason}` });
 }
 
 /** A path parameter that is an id of the store. Throws the route's 404 for what no record can have (Q7). */

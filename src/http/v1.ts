@@ -1,4 +1,4 @@
-/** The workspace surface: the reports of one workspace. Numbers in queries are put right, not refused (Q2). */
+/** The workspace surface: the reports of one workspace. Invalid numbers in queries are corrected, not refused (Q2). */
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache } from '../cache/reader.ts';
@@ -8,9 +8,10 @@ import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
 import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
-import { mayReadReports } from '../keys/key.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
+import { requireScope } from './middleware/authenticate.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
 import {
   foundRecord,
@@ -94,7 +95,7 @@ const listReports = route({
   },
   summary: 'List reports',
   description:
-    'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: what cannot be meant is put right, as each of them says.',
+    'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: an invalid value is corrected, as each of them says.',
   parameters: [workspaceParameter, page.openapi, limit.openapi, search.openapi, scorecardId.openapi],
   failures: [400, 401, 403, 429, 500],
   response: reportsPageSchema,
@@ -132,7 +133,7 @@ const getReportDealInsights = route({
   notFound: `${NO_REPORT}, or its deal insights are not ready yet.`,
   parseRequest: (view, texts) => recordOf(view, 'dealInsights', texts),
   summary: 'Get the deal insights of a report',
-  description: 'What the evaluation says about the deal. 404 until it is there.',
+  description: 'The findings of the evaluation about the deal. 404 until they are there.',
   response: dealInsightsBodySchema,
   success: 'The deal insights.',
 });
@@ -170,7 +171,19 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
     const { query, page: asked } = requestOf(listReports, ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
-    const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { search: text, scorecardId: scorecard } = query;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          limit: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+        },
+      );
+      return new Representation(toReportsPage(list, asked.page), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
@@ -195,11 +208,11 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
 
 /** The key needs the scope, and the workspace of the path must be the key's; what is no UUID is nobody's (K5). */
 function guards(declaration: Route): readonly RouteMiddleware[] {
-  const authorize: RouteMiddleware = (ctx, next) => {
-    if (mayReadReports(apiKeyOf(ctx), ctx.params['workspaceId'] ?? '')) return next();
-    throw forbidden(declaration, 'scope or workspace');
+  const requireWorkspace: RouteMiddleware = (ctx, next) => {
+    if (apiKeyOf(ctx).workspaceIds.includes(workspaceOf(ctx.params))) return next();
+    throw forbidden(declaration, 'workspace_forbidden', "the workspace of the path is not among the key's");
   };
-  return [authorize, limitAddress(declaration)];
+  return [requireScope(declaration), requireWorkspace, limitAddress(declaration)];
 }
 
 /** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
@@ -208,6 +221,7 @@ function recordOf<K extends RecordKind>(view: RequestView, resource: K, texts: F
   return { resource, id, workspaceIds: [workspaceOf(view.params)] };
 }
 
+/** UUIDs are compared in any case (RFC 9562, section 4). */
 function workspaceOf(params: RequestView['params']): string {
   return (params['workspaceId'] ?? '').toLowerCase();
 }

@@ -12,6 +12,7 @@ import type { PageRequest } from '../transcript/types.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { pathId } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import {
   flag,
   getParameter,
@@ -190,7 +191,7 @@ const getScorecardRubric = route({
   notFound: 'There is no such scorecard.',
   parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
   summary: 'Get the rubric of a scorecard',
-  description: `What a scorecard asks and how it is scored. ${NO_PARAMETERS}`,
+  description: `The questions of a scorecard and how they are scored. ${NO_PARAMETERS}`,
   parameters: [pathId('scorecardId', 'The scorecard.')],
   response: rubricBodySchema,
   success: 'The rubric.',
@@ -222,7 +223,22 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
   router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
     const { query, page: asked } = requestOf(listCalls, ctx);
     const read = await cache.read(listRequest(query), readerOf(ctx, listCalls));
-    const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { workspaceIds, search: text, scorecardId: scorecard } = query;
+      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+      const [workspace = null, ...others] = workspaceIds;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          pageSize: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+          workspaceId: others.length === 0 ? workspace : null,
+        },
+      );
+      return new Representation(toCallsPage(list, asked), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
@@ -259,7 +275,7 @@ function guards(declaration: Route): readonly Middleware[] {
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
 function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
   if (narrowedTo === null) return view.workspaceIds();
-  if (!view.maySee(narrowedTo)) throw forbidden(texts, "workspaceId is not among the key's");
+  if (!view.maySee(narrowedTo)) throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
   return [narrowedTo];
 }
 
