@@ -37,7 +37,8 @@ import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
 import { RequestLog } from './telemetry/request-log.ts';
 import { systemTimers, type Timers } from './timers.ts';
-import { type Tracing, UNTRACED } from './tracing/tracing.ts';
+import { cacheSpans } from './tracing/cache-spans.ts';
+import { traced } from './tracing/request-span.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
@@ -104,10 +105,10 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
-  const tracing = await openTracing(loaded, logger);
+  const stopTracing = await openTracing(loaded, logger);
   const { workers = null, sample = null } = worker ?? {};
-  const store = await openStore({ upstream: config.upstream, hooks, tracing, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, tracing, clock, timers, logger };
+  const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock });
+  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, stopTracing, clock, timers, logger };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
@@ -131,6 +132,8 @@ interface Parts extends BackendOptions {
   readonly requestLog: RequestLog;
   readonly stats: CacheStats;
   readonly backend: Backend;
+  /** Sends the spans that wait. Never rejects. */
+  readonly stopTracing: () => Promise<void>;
   /** Null in a gateway of one process. */
   readonly workers: Workers | null;
 }
@@ -237,7 +240,7 @@ class RunningGateway implements Gateway {
   }
 
   async #drain(delayMs: number): Promise<void> {
-    const { store, backend, tracing, metrics } = this.#parts;
+    const { store, backend, stopTracing, metrics } = this.#parts;
     // `/readyz` is 503 from now on, and every response closes its connection.
     this.#become('draining');
     await sleep(delayMs);
@@ -245,7 +248,7 @@ class RunningGateway implements Gateway {
     await this.#admin?.close(ADMIN_GRACE_MS);
     await store.close();
     await backend.close();
-    await tracing.close();
+    await stopTracing();
     metrics.close();
   }
 
@@ -255,25 +258,25 @@ class RunningGateway implements Gateway {
   }
 
   #createCache(): ReadThrough {
-    const { config, memory, ttl, tracing, store, backend, stats, clock } = this.#parts;
+    const { loaded, config, memory, ttl, store, backend, stats, clock } = this.#parts;
     const { sharedCache, purges, maintenance, whatIf, history } = backend;
+    const listeners = [cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks];
     return new ReadThrough({
       fetch: store.guard.fetch,
       memory,
-      sharedCache: sharedCache === null ? new UnsharedCache() : tracing.sharedCache(sharedCache),
+      sharedCache: sharedCache ?? new UnsharedCache(),
       purges,
       ttl,
       clock,
-      events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks])),
+      events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),
       timers: systemTimers,
-      around: tracing.flight,
       maintenance,
       maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
     });
   }
 
   #publicApp(cache: ReadThrough): RequestHandler {
-    const { config, tracing, backend, hooks, clock } = this.#parts;
+    const { loaded, config, backend, hooks, clock } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
     const app = createPublicApp({
       clock,
@@ -288,9 +291,9 @@ class RunningGateway implements Gateway {
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: tracing.http(hooks.http),
+      hooks: hooks.http,
     });
-    return tracing.handler(app);
+    return loaded.isTraced ? traced(app) : app;
   }
 
   #adminOptions(cache: ReadThrough): AdminOptions {
@@ -343,10 +346,10 @@ class RunningGateway implements Gateway {
 }
 
 /** OpenTelemetry is only loaded if tracing is on. */
-async function openTracing({ tracing: settings }: LoadedConfig, logger: Logger): Promise<Tracing> {
-  if (settings === null) return UNTRACED;
-  const { startTracing } = await import('./tracing/start.ts');
-  return startTracing(settings, { logger, version: VERSION });
+async function openTracing({ isTraced }: LoadedConfig, logger: Logger): Promise<() => Promise<void>> {
+  if (!isTraced) return async () => {};
+  const { startTracing } = await import('./tracing/sdk.ts');
+  return await startTracing(logger);
 }
 
 async function openBackend(options: BackendOptions): Promise<Backend> {

@@ -8,7 +8,6 @@ import { MemoryRegistry } from './keys/memory-registry.ts';
 import type { DemoIds } from './sample/data.ts';
 import type { StoreHooks } from './telemetry/hooks.ts';
 import { systemTimers } from './timers.ts';
-import type { Tracing } from './tracing/tracing.ts';
 import { createLocalCallRate } from './upstream/call-rate.ts';
 import { StoreClient } from './upstream/client.ts';
 import { Guard } from './upstream/guard.ts';
@@ -26,7 +25,6 @@ export interface Store {
 export interface StoreOptions {
   readonly upstream: Config['upstream'];
   readonly hooks: StoreHooks;
-  readonly tracing: Tracing;
   /** The sample that the workers of a gateway share; null if there is none. */
   readonly sample: SampleAccess | null;
   /** While it is on, nothing is sent. */
@@ -62,13 +60,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 function connect(
   { url, token }: { readonly url: string; readonly token: string | null },
   identity: string,
-  { upstream, hooks: reported, tracing, maintenance, clock }: StoreOptions,
+  { upstream, hooks, maintenance, clock }: StoreOptions,
 ): Store {
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
-  const hooks = tracing.storeHooks(reported);
   const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks: hooks.store });
-  const guard = new Guard(gated(tracing.store(client.fetch), maintenanceGate(maintenance, clock)), {
+  const guard = new Guard(gated(client.fetch, maintenanceGate(maintenance, clock)), {
     limits: { ...upstream, maxInFlight: maxConnections },
     clock,
     timers: systemTimers,

@@ -23,7 +23,6 @@ import type { Health } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RedisHealth, Siblings } from '../telemetry/redis-health.ts';
 import type { Timers } from '../timers.ts';
-import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../version.ts';
 
 export interface Backend {
@@ -61,7 +60,6 @@ export interface BackendOptions {
   readonly store: Store;
   /** Null in a gateway of one process. */
   readonly workers: Siblings | null;
-  readonly tracing: Tracing;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;

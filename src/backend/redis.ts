@@ -24,7 +24,7 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
  * Throws a StartError for an address that is none.
  */
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
-  const { config, store, tracing, clock, timers, logger } = options;
+  const { config, store, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
   const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
@@ -49,15 +49,13 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const processes = (): number => instances.count();
   warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
   limitStoreCalls(options, state, processes);
-  const quota = tracing.quota(
-    new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks }),
-  );
+  const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const whatIf = openWhatIf(options, state, instances);
   const history = new History(clock, { link: state, store: store.identity, self: instances.id, timers });
   const hasDemoKeys = config.upstream.url === null;
   redis.track({ links: [state, cacheLink], processes, graceMs, hasDemoKeys });
   return {
-    keys: overlayLookup(transientKeys, tracing.keys(registry)),
+    keys: overlayLookup(transientKeys, registry),
     registry,
     transientKeys,
     quota,

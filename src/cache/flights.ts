@@ -6,6 +6,7 @@
  * but unless it brings a record that they may see, they are answered no sooner than by a call of their own.
  */
 import type { Clock } from '../clock.ts';
+import { FlightSpans } from '../tracing/cache-spans.ts';
 import { StoreError } from '../upstream/store.ts';
 import { type Learned, learnedOf, notFoundEntry } from './entry.ts';
 import {
@@ -25,12 +26,7 @@ export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
   readonly isForeign: boolean;
 }
 
-/** Runs a flight; for tracing. */
-export type AroundFetch = (task: FetchTask, run: () => Promise<FetchResult>) => Promise<FetchResult>;
-
-export interface FlightsOptions extends Pick<OriginFetcherOptions, 'clock' | 'purges' | 'timers' | 'maxWaitMs'> {
-  readonly around: AroundFetch;
-}
+export type FlightsOptions = Pick<OriginFetcherOptions, 'clock' | 'purges' | 'timers' | 'maxWaitMs'>;
 
 /** For so long readers of the same workspaces get the failure of the last flight. */
 const REMEMBER_FAILURES_MS = 1000;
@@ -42,6 +38,7 @@ export class Flights {
   readonly #calls: SingleFlight<FetchResult>;
   /** By key and set of workspaces. */
   readonly #flights: SingleFlight<Fetched>;
+  readonly #spans = new FlightSpans();
 
   constructor(origin: OriginFetcher, options: FlightsOptions) {
     const { clock } = options;
@@ -68,18 +65,22 @@ export class Flights {
    */
   fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<Fetched> {
     const name = nameOf(task.request.key, task.reader);
-    return this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
+    const flight = this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
+    if (!flight.isLed) this.#spans.joined(task, flight);
+    return flight;
   }
 
   async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
-    const { around, clock, purges } = this.#options;
+    const { clock, purges } = this.#options;
+    const { key } = task.request;
     const came = { filledAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
       const call = this.#calls.join(
-        task.request.key,
-        (isWanted) => around(task, () => this.#origin.fetch({ ...task, isWanted })),
+        key,
+        (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
       );
+      this.#spans.joined(task, call);
       if (call.isLed) {
         const { notBeforeMs = 0, ...result } = await call.result;
         await this.#pause(notBeforeMs - clock.nowMs());

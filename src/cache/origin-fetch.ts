@@ -6,6 +6,7 @@
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
+import { unrecorded } from '../tracing/spans.ts';
 import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
@@ -190,7 +191,9 @@ export class OriginFetcher {
     let mustLook = true;
     try {
       while (clock.nowMs() - beganAtMs < maxWaitMs) {
-        if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
+        // Looks several times a second would hide all other spans.
+        const look = () => copies.inSharedCache(task.request, task.reader);
+        if (mustLook) found = newerOf(local, await unrecorded(look));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
           report('stored');
@@ -200,7 +203,8 @@ export class OriginFetcher {
           report('stored');
           return this.#answerForeign(task, found.foreign, beganAtMs);
         }
-        const attempt = await this.#acquire(task, found);
+        const newest = found;
+        const attempt = await unrecorded(() => this.#acquire(task, newest));
         if (attempt.status !== 'held') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
           return await this.#proceed(task, found, attempt);

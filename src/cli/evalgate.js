@@ -10,7 +10,10 @@ if (Number.parseInt(version, 10) >= OLDEST_MAJOR) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
   const { main } = await import('./main.ts');
-  await main(process.argv.slice(2));
+  const args = process.argv.slice(2);
+  await main(args);
+  // A gateway has stopped: what still waits, such as a collector of spans that hangs, holds the process no longer.
+  if (args[0] === 'serve' && !process.exitCode) process.exit();
 } else {
   process.stderr.write(
     [

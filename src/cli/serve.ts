@@ -1,32 +1,38 @@
 /** `evalgate serve`: the gateway; what `npm start` runs. */
 import cluster from 'node:cluster';
 import type { Command } from 'commander';
+import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
 import type { DemoAnnouncement } from '../store.ts';
-import { makeCommand, print } from './command.ts';
+import { CliError, makeCommand, print } from './command.ts';
 
 export function serveCommand(): Command {
   const command = makeCommand({
     name: 'serve',
     summary: 'run the gateway',
     details:
-      'Without UPSTREAM_URL it runs in front of the bundled sample store and prints keys to try it with.\n' +
+      'In front of the store at UPSTREAM_URL. With --demo and without UPSTREAM_URL it runs in front of the bundled sample\n' +
+      'store and prints keys to try it with; `npm start` is that.\n' +
       'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
     examples: [
-      'evalgate serve',
+      'evalgate serve --demo',
       'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
       'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
     ],
   });
-  return command.action(() => serve(command));
+  return command
+    .option('--demo', 'serve the bundled sample store if UPSTREAM_URL is not set')
+    .action(() => serve(command));
 }
 
 type Signal = 'SIGTERM' | 'SIGINT';
 
 const DEFAULT_ADMIN_PORT = 8081;
+const NO_STORE =
+  'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
 /** One gateway in this process, or several in processes of their own. */
 interface Running {
@@ -48,6 +54,7 @@ async function serve(command: Command): Promise<void> {
   const { config } = kept.loaded;
   const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
   warn(logger, kept.loaded);
+  if (config.upstream.url === null) checkDemo(command, logger);
   const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
@@ -58,6 +65,14 @@ async function serve(command: Command): Promise<void> {
   const killed = await running.stop(delayMs(signal, kept));
   logger.info('stopped');
   if (killed > 0) process.exitCode = 1;
+}
+
+/** Throws unless a demo is meant: a gateway that lost its UPSTREAM_URL must not serve made-up records. */
+function checkDemo(command: Command, logger: Logger): void {
+  const { demo } = command.opts<{ demo?: boolean }>();
+  if (demo !== true) throw new CliError(NO_STORE);
+  const warning = demoWarning(process.env);
+  if (warning !== null) logger.warn(warning);
 }
 
 /** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */

@@ -16,12 +16,8 @@ export class ValueProblem extends Error {
   override readonly name = 'ValueProblem';
 }
 
-/** A codec of text that `parse` reads; for text it cannot read it returns null, or throws a ValueProblem. */
-export function text<T>(parse: (written: string) => T | null, allowed: string): Codec<T> {
-  return { schema: parsed(z.string(), parse), allowed };
-}
-
-function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.ZodType<T> {
+/** What `parse` makes of the value; for a value that it cannot read it returns null, or throws a ValueProblem. */
+export function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.ZodType<T> {
   return written.transform((input, context) => {
     try {
       const value = parse(input);
@@ -35,11 +31,16 @@ function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.Z
   });
 }
 
+/** The message of the ValueProblem that was thrown; null if none was. */
+export function problemOf({ issues }: z.core.$ZodError): string | null {
+  for (const issue of issues) {
+    if (issue.code === 'custom' && typeof issue.params?.['problem'] === 'string') return issue.params['problem'];
+  }
+  return null;
+}
+
 export function integer(min: number, max: number, note = ''): Codec<number> {
-  const digits = z
-    .string()
-    .regex(/^\d{1,10}$/)
-    .transform(Number);
+  const digits = z.stringFormat('integer', /^\d{1,10}$/).transform(Number);
   return {
     schema: z.union([z.number(), digits]).pipe(z.int().min(min).max(max)),
     allowed: `an integer from ${min} to ${max}${note}`,
@@ -88,29 +89,30 @@ function formatSize(bytes: number): string {
 
 /** A share from 0 to 1, written as a percentage. */
 export function share(): Codec<number> {
-  return text((written) => {
-    const [, percent] = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(written) ?? [];
-    return percent === undefined || Number(percent) > 100 ? null : Number(percent) / 100;
-  }, 'a percentage like 2% or 0.5%, from 0% to 100%');
+  const percent = z.stringFormat('percentage', /^\d{1,3}(?:\.\d{1,6})?%$/);
+  return {
+    schema: percent.transform((written) => Number(written.slice(0, -1)) / 100).pipe(z.number().max(1)),
+    allowed: 'a percentage like 2% or 0.5%, from 0% to 100%',
+  };
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Codec<T> {
   return { schema: z.enum(values), allowed: `one of ${values.join(', ')}` };
 }
 
-/** Several values that `parseItem` reads, as a YAML list or as one text with commas. */
-export function list<T>(parseItem: (written: string) => T | null, allowed: string): Codec<T[]> {
+/** Several values, as a YAML list or as one text with commas. */
+export function list<T>(item: z.ZodType<T>, allowed: string): Codec<readonly T[]> {
   const commaSeparated = z.string().transform((written) => (written === '' ? [] : written.split(',')));
-  const parseOrThrow = (item: string): T => {
-    const value = parseItem(item);
-    if (value === null) throw new ValueProblem(`${JSON.stringify(item)} is none`);
-    return value;
+  const parseItem = (written: string): T => {
+    const { success, data, error } = item.safeParse(written.trim());
+    if (!success) throw new ValueProblem(problemOf(error) ?? `${JSON.stringify(written.trim())} is none`);
+    return data;
   };
-  const items = z.union([commaSeparated, z.array(z.string())]);
-  return { schema: parsed(items, (all) => all.map((item) => parseOrThrow(item.trim()))), allowed };
+  const schema = parsed(z.union([commaSeparated, z.array(z.string())]), (all) => all.map(parseItem));
+  return { schema: schema.readonly(), allowed };
 }
 
-/** The same codec; null means "none". */
-export function optional<T>(codec: Codec<T>): Codec<T | null> {
-  return { ...codec, schema: codec.schema.nullable() };
+/** The same codec; null, which means "none", becomes the second value. */
+export function optional<T, N>(codec: Codec<T>, none: N): Codec<T | N> {
+  return { ...codec, schema: codec.schema.nullable().transform((value) => (value === null ? none : value)) };
 }

@@ -1,20 +1,22 @@
 /**
  * Every setting of the gateway, once: its name in the file, the environment variable that overrides it, its default, what
- * is allowed, what it does and when to change it. Types, checks and the reference table come from here.
+ * is allowed, what it does and when to change it. Types, checks and the reference table come from here. The schema takes
+ * the values as written, at the settings' keys.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import { duration, integer, oneOf, optional, port, share, size } from './codecs.ts';
 import { adminTokens, deprecations, host, hostNames, httpUrl, networks, redisUrl, upstreamToken } from './formats.ts';
-import { secret, setting, settingsOf } from './settings.ts';
+import { secret, section, setting, settingsOf } from './settings.ts';
 
 const SECOND = 1000;
 const DAY = 86_400_000;
 const MAX_REQUESTS = 1_000_000_000;
+const NOT_FOUND = "the store's word that there is no such thing";
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REQUEST_LINES = ['all', 'errors', 'off'] as const;
 
-const settingsSchema = z.strictObject({
-  server: z.strictObject({
+export const configSchema = section({
+  server: section({
     host: setting(host(), { env: 'HOST', default: '127.0.0.1' }).describe(
       'Address that the public API listens on. `0.0.0.0` or `::` to be reached from other machines.',
     ),
@@ -28,7 +30,7 @@ const settingsSchema = z.strictObject({
     maxConnections: setting(integer(1, 1_000_000), { env: null, default: 10_000 }).describe(
       'Most connections of clients that a process holds open; further ones are closed at once. Below the limit on open files.',
     ),
-    maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000)), { env: null, default: null }).describe(
+    maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000), Infinity), { env: null, default: null }).describe(
       'The same for the connections of one address; without it there is no such limit. Not behind a balancer, which is one address.',
     ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
@@ -38,7 +40,7 @@ const settingsSchema = z.strictObject({
       'Processes that serve, beside one that keeps them running; more than one needs Redis. Set it to the number of cores that are to be used; each has a cache memory of its own.',
     ),
   }),
-  admin: z.strictObject({
+  admin: section({
     host: setting(host(), { env: 'ADMIN_HOST', default: '127.0.0.1' }).describe(
       'Address of the admin listener. Anything but a loopback address demands an admin token.',
     ),
@@ -46,29 +48,29 @@ const settingsSchema = z.strictObject({
     maxConnectionsPerAddress: setting(integer(1, 1_000_000), { env: null, default: 100 }).describe(
       'Most connections of one address that the admin listener holds open; further ones are closed at once. More only if all probes and operators come through one proxy.',
     ),
-    token: secret(adminTokens(), 'ADMIN_TOKEN').describe(
+    tokens: secret(adminTokens(), [], { id: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
       'The admin listener answers only to these tokens; the name of a token goes into the audit.',
     ),
     allowedHosts: setting(hostNames(), { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
       'Names and addresses, besides loopback ones, by which the admin listener may be addressed. Add those under which operators and Prometheus reach it.',
     ),
   }),
-  redis: z.strictObject({
-    url: secret(redisUrl(), 'REDIS_URL').describe(
+  redis: section({
+    url: secret(redisUrl(), null, { env: 'REDIS_URL' }).describe(
       'Redis for keys, quotas and what several processes share; without it all of that is in the memory of one process. A Redis, a Cluster, or the primary that Sentinels name.',
     ),
-    cacheUrl: secret(redisUrl(), 'REDIS_CACHE_URL').describe(
+    cacheUrl: secret(redisUrl(), null, { env: 'REDIS_CACHE_URL' }).describe(
       'A second Redis for the response cache alone, which may evict. Without it the first one is used.',
     ),
     timeoutMs: setting(duration(10, 500), { env: null, default: '250ms' }).describe(
       'How long a request waits for Redis. After one timeout Redis counts as away for the process until it answers a probe, and no further request waits for it. Longer only for a Redis far away.',
     ),
   }),
-  upstream: z.strictObject({
-    url: setting(optional(httpUrl()), { env: 'UPSTREAM_URL', default: null }).describe(
-      'Base address of the evaluation store. Without it the bundled sample store runs, with demo keys.',
+  upstream: section({
+    url: setting(optional(httpUrl(), null), { env: 'UPSTREAM_URL', default: null }).describe(
+      'Base address of the evaluation store. Without it only a demo starts, in front of the bundled sample store.',
     ),
-    token: secret(upstreamToken(), 'UPSTREAM_TOKEN').describe(
+    token: secret(upstreamToken(), null, { env: 'UPSTREAM_TOKEN' }).describe(
       'Bearer token for the evaluation store. Without it requests to the store carry no `Authorization`.',
     ),
     timeoutMs: setting(duration(1, 300 * SECOND), { env: 'UPSTREAM_TIMEOUT', default: '10s' }).describe(
@@ -89,17 +91,17 @@ const settingsSchema = z.strictObject({
     reservePercent: setting(integer(0, 90), { env: null, default: 20 }).describe(
       'Share of `upstream.maxConnections` that one API key leaves to the others. 0 for a gateway with one consumer.',
     ),
-    maxRequestsPerSecond: setting(optional(integer(1, 1_000_000)), { env: null, default: null }).describe(
+    maxRequestsPerSecond: setting(optional(integer(1, 1_000_000), null), { env: null, default: null }).describe(
       'Most calls a second that all processes together send to the store, with a tenth of it at once after a pause; without it there is no such cap. For stores that have a quota.',
     ),
     retryPercent: setting(integer(0, 100), { env: null, default: 10 }).describe(
       'How many calls may be repeated, as a share of all, where a repetition can succeed. 0 for a store that must never be asked twice.',
     ),
-    breakerPercent: setting(optional(integer(1, 100)), { env: null, default: 50 }).describe(
+    breakerPercent: setting(optional(integer(1, 100), null), { env: null, default: 50 }).describe(
       'Once more than this share of the recent calls (the last 80, of the last 10 s, once there are 10) has failed, the store is left alone, but for one probe a second. Without it calls go on whatever fails. Higher for a store that fails often and is of use all the same.',
     ),
   }),
-  keys: z.strictObject({
+  keys: section({
     source: setting(oneOf(['registry', 'upstream']), { env: 'KEYS_SOURCE', default: 'registry' }).describe(
       "`upstream`: a key that the registry doesn't know is looked up at the store. For stores that issue keys themselves.",
     ),
@@ -107,7 +109,7 @@ const settingsSchema = z.strictObject({
       'How long a confirmed key stays good while it cannot be checked. Shorter: revocation is sure sooner. Longer: outages are ridden out.',
     ),
   }),
-  rateLimit: z.strictObject({
+  rateLimit: section({
     perMinute: setting(integer(1, MAX_REQUESTS), { env: 'RATE_LIMIT_PER_MINUTE', default: 120 }).describe(
       'Requests that a key may make in any 60 s, where it has no limit of its own.',
     ),
@@ -115,29 +117,38 @@ const settingsSchema = z.strictObject({
       'Requests that a key may make in any 3600 s, where it has no limit of its own.',
     ),
   }),
-  api: z.strictObject({
+  api: section({
     deprecations: setting(deprecations(), { env: null, default: [] }).describe(
       'Surfaces and operations whose answers say that they are going to end, and when. See [versions](versions.md).',
     ),
   }),
-  cache: z.strictObject({
+  cache: section({
     memoryBytes: setting(size(0, 1_000_000_000_000), { env: null, default: '64MB' }).describe(
       'Memory that a process gives to cached records and their rendered forms. More where the hit ratio is low and memory is free.',
     ),
-    redisBytes: setting(optional(size(0, 1_000_000_000_000_000)), { env: null, default: null }).describe(
+    redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
       'Redis memory that the cache may fill, by an estimate; above it new answers are kept in memory only. Set it where keys and limits share a Redis without maxmemory. With maxmemory the cache leaves a tenth of that free there in any case.',
     ),
-    classes: z.strictObject({
-      list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),
-      evaluation: cacheClass('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
-      transcript: cacheClass('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
-      scorecard: cacheClass('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
-      rubric: cacheClass('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
-      dealInsights: cacheClass('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
-      notFound: cacheClass('NOT_FOUND', "the store's word that there is no such thing", ['15s', '0s', '0s']),
+    classes: section({
+      list: cacheTimes('LIST', 'a list page', ['30s', '5m', '1h']),
+      evaluation: cacheTimes('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
+      transcript: cacheTimes('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
+      scorecard: cacheTimes('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
+      rubric: cacheTimes('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
+      dealInsights: cacheTimes('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
+      notFound: cacheTimes('NOT_FOUND', NOT_FOUND, ['15s', '0s', '0s']),
+    }),
+    outdatedLimits: section({
+      list: outdatedLimit('list', 'a list page'),
+      evaluation: outdatedLimit('evaluation', 'a report or call'),
+      transcript: outdatedLimit('transcript', 'a transcript'),
+      scorecard: outdatedLimit('scorecard', 'a scored scorecard'),
+      rubric: outdatedLimit('rubric', 'a rubric'),
+      dealInsights: outdatedLimit('dealInsights', 'deal insights'),
+      notFound: outdatedLimit('notFound', NOT_FOUND),
     }),
   }),
-  log: z.strictObject({
+  log: section({
     level: setting(oneOf(LOG_LEVELS), { env: 'LOG_LEVEL', default: 'info' }).describe(
       'Least grave log lines to write. `debug` while looking for a fault.',
     ),
@@ -147,11 +158,11 @@ const settingsSchema = z.strictObject({
   }),
 });
 
-function cacheClass(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
+function cacheTimes(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
   const [fresh, stale, error] = times;
   const time = (suffix: string, written: string) =>
     setting(duration(0, 365 * DAY), { env: `CACHE_${name}_${suffix}`, default: written });
-  return z.strictObject({
+  return section({
     freshMs: time('FRESH', fresh).describe(
       `How long ${what} is served as it is. Longer spares the store; changes show up later.`,
     ),
@@ -161,47 +172,18 @@ function cacheClass(name: string, what: string, times: readonly [fresh: string, 
     errorMs: time('ERROR', error).describe(
       `How long past its freshness ${what} is served when the store fails. Longer rides out longer outages.`,
     ),
-    outdatedLimit: setting(share(), { env: null, default: '2%' }).describe(
-      `Share of answers that may be out of date with the time that is recommended for ${what}. Lower where that hurts more than load on the store; it changes the recommendation alone.`,
-    ),
   });
 }
 
-/** All settings in the order of the schema. */
-export const SETTINGS = settingsOf(settingsSchema);
-
-/** Takes the values as written, at the settings' keys. */
-export const configSchema = settingsSchema.transform(({ server, admin: { token, ...admin }, cache, ...others }) => ({
-  ...others,
-  server: { ...server, maxConnectionsPerAddress: server.maxConnectionsPerAddress ?? Infinity },
-  admin: { ...admin, tokens: token ?? [] },
-  cache: {
-    memoryBytes: cache.memoryBytes,
-    redisBytes: cache.redisBytes,
-    classes: perClass(cache.classes, ({ freshMs, staleMs, errorMs }) => ({ freshMs, staleMs, errorMs })),
-    outdatedLimits: perClass(cache.classes, ({ outdatedLimit }) => outdatedLimit),
-  },
-}));
-
-type CacheClasses = z.output<typeof settingsSchema>['cache']['classes'];
-
-function perClass<T>(classes: CacheClasses, pick: (settings: CacheClasses['list']) => T) {
-  return {
-    list: pick(classes.list),
-    evaluation: pick(classes.evaluation),
-    transcript: pick(classes.transcript),
-    scorecard: pick(classes.scorecard),
-    rubric: pick(classes.rubric),
-    dealInsights: pick(classes.dealInsights),
-    notFound: pick(classes.notFound),
-  };
+/** In the file it stands beside the times of the class. */
+function outdatedLimit(name: string, what: string) {
+  return setting(share(), { id: `cache.classes.${name}.outdatedLimit`, env: null, default: '2%' }).describe(
+    `Share of answers that may be out of date with the time that is recommended for ${what}. Lower where that hurts more than load on the store; it changes the recommendation alone.`,
+  );
 }
 
-type DeepReadonly<T> = T extends readonly (infer E)[]
-  ? readonly DeepReadonly<E>[]
-  : T extends object
-    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
-    : T;
+/** All settings in the order of the file. */
+export const SETTINGS = settingsOf(configSchema);
 
 /** The configuration as the gateway uses it: typed, frozen, with units in the names. */
-export type Config = DeepReadonly<z.output<typeof configSchema>>;
+export type Config = z.output<typeof configSchema>;

@@ -1,8 +1,7 @@
-/** The configuration in force, and all settings, as people see them; and what a running gateway takes over of a new one. */
+/** The configuration in force as people see it, and what a running gateway takes over of a new one. */
 import { z } from 'zod';
-import { SETTINGS } from './config.ts';
 import type { LoadedConfig, Origin, Resolved } from './load.ts';
-import { type Setting, type Tree, treeOf } from './settings.ts';
+import { type Tree, treeOf } from './settings.ts';
 
 interface EffectiveValue {
   /** As it would be written in the file. For a secret, only whether it is set. */
@@ -65,24 +64,4 @@ export function reload(running: LoadedConfig, read: LoadedConfig): Reloaded {
     .filter((entry) => !RELOADABLE.test(entry.setting.id) && isOther(entry))
     .map(({ setting }) => setting.id);
   return { inForce: { ...read, config, resolved }, needRestart };
-}
-
-const HEADINGS = ['In the file', 'Environment', 'Default', 'Allowed', 'What it does, and when to change it'];
-
-/** The reference table of the documentation in Markdown: one row per setting, in the order of the file. */
-export function describeConfig(): string {
-  const rows = [HEADINGS, HEADINGS.map(() => '---'), ...SETTINGS.map(rowOf)];
-  return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-function rowOf({ id, env, default: written, secret, allowed, description }: Setting): string[] {
-  const names = [...(env === null ? [] : [env]), ...(secret ? [`${env}_FILE`] : [])];
-  const hasNone = written === null || (Array.isArray(written) && written.length === 0);
-  return [
-    `\`${id}\``,
-    names.map((name) => `\`${name}\``).join(', '),
-    hasNone ? 'none' : `\`${String(written)}\``,
-    allowed.replaceAll('|', String.raw`\|`),
-    description,
-  ];
 }

@@ -3,15 +3,27 @@
  * nothing counts as not set, since container tools hand on empty ones.
  */
 import { SETTINGS } from './config.ts';
-import { type ConfigFault, editDistance, nearest, showGiven } from './errors.ts';
-import { type GivenValue, type Layer, type ReadFile, reasonOf } from './layer.ts';
+import { type ConfigFault, editDistance, nearest, reasonOf, showGiven } from './errors.ts';
+import type { GivenValue, Layer, ReadFile } from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** All variables of ours. */
+const NAMES = SETTINGS.flatMap(({ env, secret }) => (env === null ? [] : secret ? [env, `${env}_FILE`] : [env]));
+const CACHE_TIMES = NAMES.filter((name) => name.startsWith('CACHE_'));
+const CACHE_TIME = /^CACHE_.*_(?:FRESH|STALE|ERROR)$/;
+
 export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
   const values = new Map<string, GivenValue>();
-  const faults = [...unknownCacheTimes(env)];
+  const faults: ConfigFault[] = [];
   const unknown = new Set<string>();
+  // A typing error in the name of a cache time would change nothing, unnoticed.
+  for (const name of givenNames(env)) {
+    if (!CACHE_TIME.test(name) || NAMES.includes(name)) continue;
+    const meant = nearest(name, CACHE_TIMES);
+    const problem = `there is no such cache time${meant === null ? '' : `; did you mean ${meant}?`}`;
+    faults.push({ name, given: showGiven(env[name], false), problem, allowed: `one of ${CACHE_TIMES.join(', ')}` });
+  }
   for (const { id, env: name, secret } of SETTINGS) {
     if (name === null) continue;
     const reading = secret ? readSecret(name, env, readFile) : readVariable(name, env);
@@ -50,18 +62,6 @@ export function readSecret(name: string, env: Environment, readFile: ReadFile): 
   }
 }
 
-/** A name that looks like a cache time and is none: a typing error there would otherwise change nothing, unnoticed. */
-function unknownCacheTimes(env: Environment): ConfigFault[] {
-  const known = SETTINGS.flatMap(({ env: name }) => (name?.startsWith('CACHE_') === true ? [name] : []));
-  return Object.entries(env)
-    .filter(([name, value]) => /^CACHE_.*_(?:FRESH|STALE|ERROR)$/.test(name) && value !== '' && !known.includes(name))
-    .map(([name, value]) => {
-      const meant = nearest(name, known);
-      const problem = `there is no such cache time${meant === null ? '' : `; did you mean ${meant}?`}`;
-      return { name, given: showGiven(value, false), problem, allowed: `one of ${known.join(', ')}` };
-    });
-}
-
 /** Variables with these prefixes are meant for this program. */
 const OWN_PREFIXES = ['UPSTREAM_', 'REDIS_', 'RATE_LIMIT_', 'CACHE_'];
 /** Kubernetes and Docker set these for a service of that name, such as REDIS_SERVICE_HOST. */
@@ -70,31 +70,41 @@ const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT\w*)|PORT(?:_\d+_(?:TCP|UDP)\w*)?)
 const MIN_LENGTH_FOR_SLIPS = 8;
 const MAX_SLIPS = 2;
 
-/** One sentence per variable that is nearly one of ours, and one if a demo is served though a store was meant. */
-export function environmentWarnings(env: Environment, { isDemo }: { readonly isDemo: boolean }): readonly string[] {
-  const known = SETTINGS.flatMap(({ env: name, secret }) => {
-    if (name === null) return [];
-    return secret ? [name, `${name}_FILE`] : [name];
-  });
-  const given = Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
-  const warnings: string[] = [];
-  for (const name of given) {
-    if (known.includes(name) || name.startsWith('OTEL_')) continue;
-    const meant = nearest(name, known);
+/** One sentence per variable that is nearly one of ours. */
+export function environmentWarnings(env: Environment): readonly string[] {
+  return givenNames(env).flatMap((name) => {
+    if (NAMES.includes(name) || name.startsWith('OTEL_')) return [];
+    const meant = nearest(name, NAMES);
     const maxSlips = meant === null || meant.length < MIN_LENGTH_FOR_SLIPS ? 0 : MAX_SLIPS;
-    const prefix = OWN_PREFIXES.find((one) => name.startsWith(one));
     if (meant !== null && editDistance(name.toUpperCase(), meant) <= maxSlips) {
-      warnings.push(`${name} is set and is no setting of evalgate: did you mean ${meant}?`);
-    } else if (prefix !== undefined) {
-      const others = known.filter((one) => one.startsWith(prefix)).join(', ');
-      warnings.push(`${name} is set and is no setting of evalgate. Those that begin with ${prefix} are ${others}.`);
+      return [`${name} is set and is no setting of evalgate: did you mean ${meant}?`];
     }
-  }
-  const forStore = given.filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
-  if (isDemo && forStore.length > 0) {
-    warnings.push(
-      `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${forStore.join(', ')}).`,
-    );
-  }
-  return warnings;
+    const prefix = OWN_PREFIXES.find((one) => name.startsWith(one));
+    if (prefix === undefined) return [];
+    const others = NAMES.filter((one) => one.startsWith(prefix)).join(', ');
+    return [`${name} is set and is no setting of evalgate. Those that begin with ${prefix} are ${others}.`];
+  });
+}
+
+/** A sentence if the sample store is served though variables say that another was meant; null if none do. */
+export function demoWarning(env: Environment): string | null {
+  const meant = givenNames(env).filter((name) => /^(?:UPSTREAM|REDIS)_/i.test(name));
+  if (meant.length === 0) return null;
+  return `UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: ${meant.join(', ')}).`;
+}
+
+function givenNames(env: Environment): readonly string[] {
+  return Object.keys(env).filter((name) => env[name] !== '' && !SERVICE_LINK.test(name));
+}
+
+/**
+ * Whether spans are to be sent, by the variables of OpenTelemetry: `OTEL_TRACES_EXPORTER` says where to, and without it an
+ * endpoint is enough.
+ */
+export function isTracingOn(env: Environment): boolean {
+  const given = (name: string): string => env[name]?.trim().toLowerCase() ?? '';
+  if (given('OTEL_SDK_DISABLED') === 'true') return false;
+  const exporters = given('OTEL_TRACES_EXPORTER');
+  const endpoints = given('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') + given('OTEL_EXPORTER_OTLP_ENDPOINT');
+  return exporters === '' ? endpoints !== '' : !exporters.split(',').some((name) => name.trim() === 'none');
 }

@@ -28,6 +28,17 @@ function formatFault({ name, given, problem, allowed }: ConfigFault): string {
   return `${name}: ${parts.filter((part) => part !== null).join('; ')}`;
 }
 
+/** Why a file could not be read, without its path. */
+export function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const known: Readonly<Record<string, string>> = {
+    ENOENT: 'there is no such file',
+    EACCES: 'this user may not read it',
+    EISDIR: 'it is a folder',
+  };
+  return `it cannot be read: ${known[code] ?? code}`;
+}
+
 const GIVEN_MAX_LENGTH = 120;
 
 /** A written value for a message: quoted, on one line, cut if it is long; a secret is not shown. */

@@ -1,9 +1,8 @@
 /** The file layer: reads the YAML file and finds each setting in it; refuses every name that is no setting. */
 import { parseDocument } from 'yaml';
 import { SETTINGS } from './config.ts';
-import { type ConfigFault, nearest, showGiven } from './errors.ts';
-import { type GivenValue, type Layer, type ReadFile, reasonOf } from './layer.ts';
-import { isTree, type Tree } from './settings.ts';
+import { type ConfigFault, nearest, reasonOf, showGiven } from './errors.ts';
+import { type GivenValue, isTree, type Layer, type ReadFile, type Tree } from './settings.ts';
 
 /** `name` is how messages call the file. */
 export function readFileLayer(path: string, name: string, readFile: ReadFile): Layer {

@@ -3,14 +3,13 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { problemOf } from './codecs.ts';
 import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
-import { type Environment, environmentWarnings, readEnvironment } from './environment.ts';
+import { type Environment, environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
-import type { Layer, ReadFile } from './layer.ts';
-import { type Setting, treeOf } from './settings.ts';
-import { readTracing, type TracingSettings } from './tracing.ts';
+import { type Layer, type ReadFile, type Setting, treeOf } from './settings.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 
@@ -30,8 +29,8 @@ export interface LoadedConfig {
   readonly resolved: readonly Resolved[];
   /** Values that are allowed but hardly meant, in whole sentences, for the log. */
   readonly warnings: readonly string[];
-  /** From the variables of OpenTelemetry; null if it is off. */
-  readonly tracing: TracingSettings | null;
+  /** Whether the variables of OpenTelemetry say so. The SDK reads the rest of them. */
+  readonly isTraced: boolean;
 }
 
 export interface ConfigSources {
@@ -51,11 +50,10 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const layers = { file: readFileLayer(path, file, readFile), environment: readEnvironment(env, readFile) };
   const resolved = SETTINGS.map((setting) => resolve(setting, layers, isShipped));
   const { config, faults } = check(resolved, layers);
-  const tracing = readTracing(env, readFile);
-  const all = [...layers.file.faults, ...layers.environment.faults, ...faults, ...tracing.faults];
+  const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
   if (all.length > 0) throw new ConfigError(all);
-  const warnings = [...warningsOf(config), ...environmentWarnings(env, { isDemo: config.upstream.url === null })];
-  return { config, file, resolved, warnings, tracing: tracing.settings };
+  const warnings = [...warningsOf(config), ...environmentWarnings(env)];
+  return { config, file, resolved, warnings, isTraced: isTracingOn(env) };
 }
 
 function readText(path: string): string {
@@ -97,7 +95,7 @@ function check(
   const values = resolved.map(
     ({ setting, written }) => [setting.key, faults.has(setting.id) ? setting.default : written] as const,
   );
-  const config = deepFreeze(configSchema.parse(treeOf(values)));
+  const config = configSchema.parse(treeOf(values));
   const isUnsure = (id: string): boolean => faults.has(id) || file.unknown.has(id) || environment.unknown.has(id);
   const conflicts = conflictsOf(config)
     .filter(({ setting, others }) => ![setting, ...others].some(isUnsure))
@@ -118,18 +116,9 @@ function check(
 function faultOf({ setting, name, written }: Resolved): readonly ConfigFault[] {
   const result = z.safeParse(setting.schema, written);
   if (result.success) return [];
-  const [problem = null] = result.error.issues.flatMap((issue) =>
-    issue.code === 'custom' && typeof issue.params?.['problem'] === 'string' ? [issue.params['problem']] : [],
-  );
+  const problem = problemOf(result.error);
   const given = showGiven(written, setting.secret);
   return [{ name: name ?? setting.id, given, problem, allowed: setting.allowed }];
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const inner of Object.values(value)) {
-    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
-  }
-  return Object.freeze(value);
 }
 
 /** The texts of the files that were read, by path. They hold secrets. */

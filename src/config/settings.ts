@@ -1,7 +1,9 @@
 /** How a setting is declared in the schema, and all settings of a schema as a flat list. */
 import { z } from 'zod';
 import { type Codec, optional } from './codecs.ts';
+import type { ConfigFault } from './errors.ts';
 
+/** What of a setting stands beside its schema. */
 interface SettingInfo {
   /** The environment variable that overrides the file; null if there is none. */
   readonly env: string | null;
@@ -17,45 +19,75 @@ interface SettingInfo {
 export interface Setting extends SettingInfo {
   /** Its path in the file, with dots: `cache.classes.list.fresh`. */
   readonly id: string;
-  /** The path of its value in the parsed schema, which has the unit: `cache.classes.list.freshMs`. */
+  /** The path of its value in the configuration, which has the unit: `cache.classes.list.freshMs`. */
   readonly key: string;
   readonly schema: z.core.$ZodType;
 }
 
-const registry = z.registry<SettingInfo & Pick<Codec<unknown>, 'unit'>>();
+/** `id`: if the path in the file is another than that of the value without its unit. */
+type About = Pick<SettingInfo, 'env' | 'default'> & { readonly id?: string };
+
+const registry = z.registry<SettingInfo & Pick<Codec<unknown>, 'unit'> & { readonly id?: string }>();
 
 /** A setting that can be shown, once it is described. Its name in the schema ends with the unit of its codec. */
-export function setting<T>(codec: Codec<T>, about: Pick<SettingInfo, 'env' | 'default'>): Undescribed<T> {
-  const { schema, ...rest } = codec;
-  return { describe: (description) => schema.register(registry, { ...rest, ...about, secret: false, description }) };
+export function setting<T>({ schema, ...codec }: Codec<T>, about: About): Undescribed<T> {
+  return {
+    describe: (description) => schema.clone().register(registry, { ...codec, ...about, secret: false, description }),
+  };
 }
 
-/** A setting that is never shown. It has no default. */
-export function secret<T>(codec: Codec<T>, env: string): Undescribed<T | null> {
-  const { schema, ...rest } = optional(codec);
-  const about = { ...rest, env, default: null, secret: true };
-  return { describe: (description) => schema.register(registry, { ...about, description }) };
+/** A setting that is never shown, and has no default: without it, the value is `none`. */
+export function secret<T, N>(codec: Codec<T>, none: N, about: Pick<About, 'id'> & { env: string }): Undescribed<T | N> {
+  const { schema, ...rest } = optional(codec, none);
+  const info = { ...rest, ...about, default: null, secret: true };
+  return { describe: (description) => schema.clone().register(registry, { ...info, description }) };
 }
 
 interface Undescribed<T> {
   describe(description: string): z.ZodType<T>;
 }
 
-/** The settings of a section and of those inside it, in the order of the schema. */
-export function settingsOf(
-  section: z.ZodObject<Readonly<Record<string, z.core.$ZodType>>>,
-  above = { id: '', key: '' },
-): readonly Setting[] {
-  return Object.entries(section.shape).flatMap(([name, schema]) => {
-    const key = above.key + name;
-    if (schema instanceof z.ZodObject) return settingsOf(schema, { id: `${above.id}${name}.`, key: `${key}.` });
-    const info = registry.get(schema);
-    if (info === undefined) throw new Error(`the setting ${key} has no description`);
-    const { unit = '', ...rest } = info;
-    if (!name.endsWith(unit)) throw new Error(`the name of the setting ${key} has to end with ${unit}`);
-    return [{ ...rest, id: above.id + name.slice(0, name.length - unit.length), key, schema }];
-  });
+/** A part of the configuration, frozen when it is made. */
+export function section<S extends z.ZodRawShape>(shape: S): z.ZodReadonly<z.ZodObject<S>> {
+  return z.object(shape).readonly();
 }
+
+/** The settings of a section and of those inside it, as they stand together in the file. */
+export function settingsOf(whole: z.ZodReadonly<z.ZodObject>): readonly Setting[] {
+  // What is one section in the file may be several in the configuration.
+  return [...Map.groupBy(leavesOf(whole, ''), ({ id }) => id.slice(0, id.lastIndexOf('.'))).values()].flat();
+}
+
+function leavesOf(schema: z.core.$ZodType, key: string): readonly Setting[] {
+  const inner = schema instanceof z.ZodReadonly ? schema.unwrap() : schema;
+  if (inner instanceof z.ZodObject) {
+    const members = Object.entries<z.core.$ZodType>(inner.shape);
+    return members.flatMap(([name, member]) => leavesOf(member, key === '' ? name : `${key}.${name}`));
+  }
+  const info = registry.get(schema);
+  if (info === undefined) throw new Error(`the setting ${key} has no description`);
+  const { unit = '', ...rest } = info;
+  if (!key.endsWith(unit)) throw new Error(`the name of the setting ${key} has to end with ${unit}`);
+  return [{ id: key.slice(0, key.length - unit.length), ...rest, key, schema }];
+}
+
+/** A value somebody wrote, and how messages name its place. */
+export interface GivenValue {
+  readonly written: unknown;
+  readonly name: string;
+}
+
+/** The form that both layers of the configuration, file and environment, are read into. */
+export interface Layer {
+  /** By the setting's id. */
+  readonly values: ReadonlyMap<string, GivenValue>;
+  readonly faults: readonly ConfigFault[];
+  /** Ids of settings whose value could not be read: they take part in no further check. */
+  readonly unknown: ReadonlySet<string>;
+}
+
+/** Reads a text file; throws if it cannot. */
+export type ReadFile = (path: string) => string;
 
 export type Tree = Readonly<Record<string, unknown>>;
 
@@ -65,12 +97,12 @@ export function treeOf(values: Iterable<readonly [path: string, value: unknown]>
   for (const [path, value] of values) {
     const names = path.split('.');
     const last = names.pop() ?? '';
-    let section = root;
+    let inner = root;
     for (const name of names) {
-      const inner = section[name];
-      section = isTree(inner) ? inner : (section[name] = {});
+      const next = inner[name];
+      inner = isTree(next) ? next : (inner[name] = {});
     }
-    section[last] = value;
+    inner[last] = value;
   }
   return root;
 }

@@ -15,6 +15,7 @@ import { type RedisLink, replyCode } from '../redis/connection.ts';
 import { channelName } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../timers.ts';
+import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache, type SyncState } from './key-cache.ts';
 import { changesChannel, RedisKeyTable, VERSION } from './redis-table.ts';
@@ -119,7 +120,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     const copy = this.#cache.get(hash, this.#syncState());
     if (copy !== undefined) return copy;
     try {
-      return await this.#cache.load(hash);
+      return await redisSpan('state', 'HGET key', this.#cache.load(hash));
     } catch (error) {
       const confirmed = error instanceof RegistryUnavailableError ? this.#cache.lastConfirmed(hash) : null;
       if (confirmed === null) throw error;

@@ -65,14 +65,6 @@ export class FailoverLimiter implements FleetLimiter {
     );
   }
 
-  isShared(): boolean {
-    return this.#partitions.every(({ isShared }) => isShared);
-  }
-
-  asksRedis(quotaId: string, limits: QuotaLimits): boolean {
-    return this.#partitionOf(quotaId).isShared && this.#redis.rejection(quotaId, limits) === null;
-  }
-
   async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
     const partition = this.#partitionOf(quotaId);
     if (partition.isShared) {

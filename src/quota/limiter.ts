@@ -44,9 +44,5 @@ export interface QuotaLimiter {
 
 /** The limiter of a process that shares its limits with others through Redis. */
 export interface FleetLimiter extends QuotaLimiter {
-  /** Whether Redis decides; false while this process enforces its share of some limits (R5). */
-  isShared(): boolean;
-  /** Whether a decision now would wait for Redis. */
-  asksRedis(quotaId: string, limits: QuotaLimits): boolean;
   close(): void;
 }

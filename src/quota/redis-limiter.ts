@@ -9,6 +9,7 @@ import type { Clock } from '../clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { quotaBucket, quotaLogKey, quotaMergeKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
+import { redisSpan } from '../tracing/spans.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
 import { RejectionCache } from './rejection-cache.ts';
 import { HOUR_MICROS, type LogSummary, MINUTE_MICROS, usageAfter } from './window-log.ts';
@@ -161,6 +162,7 @@ expireLater()
 `,
 );
 
+const SPAN = 'EVALSHA quota';
 /** Logs per call: each takes Redis some 20 µs, in which it answers nobody else. */
 const MOST_LOGS = 64;
 
@@ -212,17 +214,17 @@ export class RedisLimiter implements QuotaLimiter {
   }
 
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    return new Promise((resolve, reject) => {
-      const rejection = this.rejection(quotaId, limits);
-      if (rejection === null) this.#add(quotaId, limits, { resolve, reject });
-      else resolve(rejection);
-    });
+    const rejection = this.rejection(quotaId, limits);
+    if (rejection !== null) return Promise.resolve(rejection);
+    const { promise, ...waiter } = Promise.withResolvers<QuotaDecision>();
+    this.#add(quotaId, limits, waiter);
+    return redisSpan('state', SPAN, promise);
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
     const rejection = this.rejection(quotaId, limits);
     if (rejection !== null) return rejection;
-    const [reply] = await this.#run([{ quotaId, limits, waiters: [] }]);
+    const [reply] = await redisSpan('state', SPAN, this.#run([{ quotaId, limits, waiters: [] }]));
     if (reply === undefined || reply instanceof Error) throw reply ?? new UnexpectedReplyError(reply);
     return usageAfter(0, reply.log, limits);
   }

@@ -1,120 +1,132 @@
-/** Begins and ends spans, and knows the active one: it follows promises and callbacks. */
-import { AsyncLocalStorage } from 'node:async_hooks';
+/**
+ * Spans, begun where the work is done. A request has one only if tracing is on (`sdk.ts`), and everything else only below
+ * a recorded request: without the SDK, OpenTelemetry's interface does nothing, and nothing here makes an object.
+ *
+ * Nothing that a caller or the store can choose the text of is in a span, but for the request's id, which has the form
+ * that the access log has it in (K2). `docs/tracing.md` lists every name.
+ */
 import {
+  type Attributes,
   type Context,
-  type HrTime,
-  ROOT_CONTEXT,
+  context,
+  propagation,
   type Span,
-  type SpanContext,
+  SpanKind,
   type SpanOptions,
   SpanStatusCode,
   trace,
-  TraceFlags,
-  type Tracer,
 } from '@opentelemetry/api';
-import { ATTR_ERROR_TYPE } from '@opentelemetry/semantic-conventions';
-import { errorTypeOf } from './names.ts';
+import { VERSION } from '../version.ts';
 
-/** How often the clock of spans is set by the machine's, which is set right now and then. */
-const SET_CLOCK_EVERY_MS = 60_000;
+/** The active span, recorded or not; undefined if tracing is off. */
+export function activeSpan(): Span | undefined {
+  return trace.getActiveSpan();
+}
 
-export class Spans {
-  readonly #tracer: Tracer;
-  readonly #active = new AsyncLocalStorage<Span>();
-  #clockOffsetMs = 0;
-  #clockSetAtMs = Number.NEGATIVE_INFINITY;
+/** The active span if it takes attributes and children: it is recorded, and has not ended. */
+export function recordingSpan(): Span | undefined {
+  const span = trace.getActiveSpan();
+  return span?.isRecording() === true ? span : undefined;
+}
 
-  constructor(tracer: Tracer) {
-    this.#tracer = tracer;
-  }
+/** Begins a span below that of the context, by default the active one. */
+export function beginSpan(name: string, options: SpanOptions, parent: Context = context.active()): Span {
+  return trace.getTracer('evalgate', VERSION).startSpan(name, { startTime: nowMs(), ...options }, parent);
+}
 
-  /** The active span, recorded or not. */
-  active(): Span | undefined {
-    return this.#active.getStore();
-  }
+export function endSpan(span: Span): void {
+  span.end(nowMs());
+}
 
-  /** The active span; null if it is not recorded: what is done for it needs no spans then. */
-  recorded(): Span | null {
-    const span = this.#active.getStore();
-    return span !== undefined && isRecorded(span) ? span : null;
-  }
+/** Runs it with the span active, and ends the span with its result. */
+export function within<R>(span: Span, run: () => Promise<R>): Promise<R> {
+  return endedBy(context.with(trace.setSpan(context.active(), span), run), span);
+}
 
-  /** The active span; null if it has ended or is not recorded: it takes no more attributes then. */
-  open(): Span | null {
-    const span = this.#active.getStore();
-    return span?.isRecording() === true ? span : null;
-  }
+/** Runs it with no span active: nothing that it does is recorded. */
+export function unrecorded<R>(run: () => R): R {
+  return context.with(trace.deleteSpan(context.active()), run);
+}
 
-  /** The span is active in `run` and in all that follows from it. */
-  within<R>(span: Span, run: () => R): R {
-    return this.#active.run(span, run);
-  }
-
-  /** A span below one of this process. */
-  child(parent: Span, name: string, options: SpanOptions): Span {
-    return this.#begin(name, options, trace.setSpan(ROOT_CONTEXT, parent));
-  }
-
-  /** One below it that began that long ago and is over now. */
-  over(parent: Span, durationMs: number, name: string, options: SpanOptions): void {
-    const startTime = this.#timeAgo(durationMs);
-    this.end(this.#tracer.startSpan(name, { ...options, startTime }, trace.setSpan(ROOT_CONTEXT, parent)));
-  }
-
-  /** A span that continues the trace of a caller, if there is one. */
-  continued(caller: SpanContext | null, name: string, options: SpanOptions): Span {
-    return this.#begin(name, options, caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller));
-  }
-
-  /** The first span of a trace of its own, with a link to its cause; it is recorded if that is (`createSampler`). */
-  caused(cause: Span | undefined, name: string, options: SpanOptions): Span {
-    const links = cause === undefined ? [] : [{ context: cause.spanContext() }];
-    return this.#begin(name, { ...options, links }, ROOT_CONTEXT);
-  }
-
-  /** Runs it with the span active, and ends the span with the result. */
-  async during<R>(span: Span, run: (span: Span) => Promise<R>): Promise<R> {
-    try {
-      return await this.within(span, () => run(span));
-    } catch (error) {
-      markFailed(span, errorTypeOf(error));
-      throw error;
-    } finally {
-      this.end(span);
-    }
-  }
-
-  end(span: Span): void {
-    span.end(this.#timeAgo(0));
-  }
-
-  #begin(name: string, options: SpanOptions, context: Context): Span {
-    return this.#tracer.startSpan(name, { ...options, startTime: this.#timeAgo(0) }, context);
-  }
-
-  /** To the microsecond, and never back within a minute: children must lie within their parents. */
-  #timeAgo(durationMs: number): HrTime {
-    const sinceStartMs = performance.now();
-    if (sinceStartMs - this.#clockSetAtMs >= SET_CLOCK_EVERY_MS) {
-      this.#clockOffsetMs = Date.now() - sinceStartMs;
-      this.#clockSetAtMs = sinceStartMs;
-    }
-    const unixMs = this.#clockOffsetMs + sinceStartMs - durationMs;
-    const seconds = Math.floor(unixMs / 1000);
-    return [seconds, Math.floor((unixMs - seconds * 1000) * 1000) * 1000];
+async function endedBy<R>(work: Promise<R>, span: Span): Promise<R> {
+  try {
+    return await work;
+  } catch (error) {
+    markFailed(span, errorTypeOf(error));
+    throw error;
+  } finally {
+    endSpan(span);
   }
 }
 
-/** True for a recorded span that has ended, too. */
-export function isRecorded(span: Span): boolean {
-  return isSampled(span.spanContext());
+/**
+ * The wait of a request for an answer of Redis. Many requests may go in one call: each has a span of its own wait.
+ * `call`: the command, and what of evalgate's it is for. `batchSize`: how many things it is done to, if more than one.
+ */
+export function redisSpan<R>(
+  redis: 'state' | 'cache',
+  call: `${string} ${string}`,
+  answer: Promise<R>,
+  batchSize?: number,
+): Promise<R> {
+  if (recordingSpan() === undefined) return answer;
+  const attributes: Attributes = {
+    'db.system.name': 'redis',
+    'db.operation.name': call.slice(0, call.indexOf(' ')),
+    'db.query.summary': call,
+    'evalgate.redis': redis,
+  };
+  if (batchSize !== undefined) attributes['db.operation.batch.size'] = batchSize;
+  return endedBy(answer, beginSpan(call, { kind: SpanKind.CLIENT, attributes }));
 }
 
-export function isSampled({ traceFlags }: SpanContext): boolean {
-  return (traceFlags & TraceFlags.SAMPLED) !== 0;
+/** A call to the store. Its span is without the store's address, which never leaves the gateway (K2). */
+export function storeSpan<R>(resource: string, template: string, call: () => Promise<R>): Promise<R> {
+  if (recordingSpan() === undefined) return call();
+  const attributes = { 'http.request.method': 'GET', 'url.template': template, 'evalgate.resource': resource };
+  return within(beginSpan(`GET ${template}`, { kind: SpanKind.CLIENT, attributes }), call);
+}
+
+/**
+ * The `traceparent` (W3C Trace Context) for a call to the store: that of the active span. The caller's own names the
+ * caller's own call, and goes on only if tracing is off.
+ */
+export function outgoingTraceparent(callers: string | undefined): string | undefined {
+  if (activeSpan() === undefined) return callers;
+  const headers: { traceparent?: string } = {};
+  propagation.inject(context.active(), headers);
+  return headers.traceparent;
 }
 
 export function markFailed(span: Span, errorType: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
-  span.setAttribute(ATTR_ERROR_TYPE, errorType);
+  span.setAttribute('error.type', errorType);
+}
+
+const CODE = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
+
+/** What kind of error it is, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
+export function errorTypeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  for (const name of ['label', 'kind', 'code']) {
+    const value: unknown = Reflect.get(error, name);
+    if (typeof value === 'string' && CODE.test(value)) return value;
+  }
+  return CODE.test(error.name) ? error.name : 'Error';
+}
+
+const SET_CLOCK_EVERY_MS = 60_000;
+const clock = { offsetMs: 0, setAtMs: Number.NEGATIVE_INFINITY };
+
+/**
+ * Unix milliseconds with a fraction. The SDK's own begin of a span is a whole millisecond, longer than most calls of Redis,
+ * so children would begin before their parents. Set by the machine's clock once a minute, and never back in between.
+ */
+export function nowMs(): number {
+  const sinceStartMs = performance.now();
+  if (sinceStartMs - clock.setAtMs >= SET_CLOCK_EVERY_MS) {
+    clock.offsetMs = Date.now() - sinceStartMs;
+    clock.setAtMs = sinceStartMs;
+  }
+  return clock.offsetMs + sinceStartMs;
 }

@@ -7,6 +7,7 @@ import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
+import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
 import { createYield, parseJson } from './validation.ts';
@@ -122,13 +123,19 @@ export class StoreClient {
     this.#agent.https.destroy();
   }
 
-  readonly fetch: Fetch = async (resource, params, request) => {
+  readonly fetch: Fetch = (resource, params, request) =>
+    storeSpan(resource.name, resource.template, () => this.#fetch(resource, params, request));
+
+  async #fetch<P, R>(resource: Resource<P, R>, params: P, request: FetchOptions): Promise<StoreAnswer<R>> {
     if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
     const path = resource.path(params);
     const startedMicros = this.#clock.nowMicros();
     const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
       const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
       this.#hooks.onCall?.({ resource: resource.name, ...how, durationMs, requestId: request.requestId });
+      const span = recordingSpan();
+      span?.setAttribute('evalgate.store.outcome', how.outcome);
+      if (how.status !== null) span?.setAttribute('http.response.status_code', how.status);
     };
     try {
       const reply = await this.#get(path, request);
@@ -140,7 +147,7 @@ export class StoreClient {
       report({ outcome: failure.label, status: failure.status, failure: failure.message });
       throw failure;
     }
-  };
+  }
 
   /** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
   async #answerOf<P, R>(
@@ -174,7 +181,8 @@ export class StoreClient {
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
   async #get(path: string, request: FetchOptions): Promise<Reply> {
     const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
-    const { requestId, traceparent, ifNoneMatch } = request;
+    const { requestId, ifNoneMatch } = request;
+    const traceparent = outgoingTraceparent(request.traceparent);
     const stream = this.#http.stream(this.#options.baseUrl + path, {
       // got leaves out headers that are undefined.
       headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },

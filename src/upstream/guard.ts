@@ -6,6 +6,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
+import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
 import { type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource, ResourceName } from './resources.ts';
@@ -120,7 +121,9 @@ export class Guard {
       if (permit.kind === 'rejected') throw this.#rejected(resource.name, permit.reason);
       // The breaker may have opened while this call waited.
       if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
-      this.#hooks.onTurnTaken?.({ waitedMs: this.#nowMs() - startedMs });
+      const waitedMs = this.#nowMs() - startedMs;
+      this.#hooks.onTurnTaken?.({ waitedMs });
+      recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
       const answer = await this.#send(resource, params, { ...options, timeoutMs });
       this.#settle(admission, 'success', null);

@@ -58,7 +58,7 @@ test('with nothing configured there is nothing wrong', async () => {
   expect((await doctor({})).lines).toEqual([
     'ok config: config/default.yaml; values other than defaults: 0 from the file, 0 from the environment',
     'skipped redis: not configured: keys, quotas and cache are in the memory of one process',
-    'skipped upstream: not configured: the bundled sample store is used',
+    'skipped upstream: UPSTREAM_URL is not set: only `evalgate serve --demo` starts, in front of the bundled sample store',
     'skipped admin: no gateway runs: nothing answers at http://127.0.0.1:1',
   ]);
 });
@@ -216,7 +216,7 @@ describe('the configuration', () => {
   });
 
   test('with what is hardly meant, and with admin tokens that can be guessed, is warned of', async () => {
-    const { ok, checks } = await doctor({ ADMIN_TOKEN: 'alice=short,bob=0123456789abcdef', UPSTREAM_TOKEN: 'unused' });
+    const { ok, checks } = await doctor({ ADMIN_TOKEN: 'alice=short,bob=0123456789abcdef', REDIS_HOST: 'r' });
     expect([ok, checks.slice(1, 3)]).toEqual([
       true,
       [
@@ -224,7 +224,7 @@ describe('the configuration', () => {
           name: 'config',
           status: 'warn',
           message:
-            'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
+            'REDIS_HOST is set and is no setting of evalgate. Those that begin with REDIS_ are REDIS_URL, REDIS_URL_FILE, REDIS_CACHE_URL, REDIS_CACHE_URL_FILE.',
           advice: 'Change it, unless it is meant.',
         },
         {

@@ -129,7 +129,7 @@ describe('serve', () => {
     const occupant = await createStoreServer();
     const { port } = new URL(occupant.url);
     const env = { ...FREE, [taken]: port, [other]: '0' };
-    const { status, stderr } = await runCli(['serve'], { env });
+    const { status, stderr } = await runCli(['serve', '--demo'], { env });
     await occupant.close();
     expect([status, stderr]).toEqual([
       1,
@@ -140,7 +140,7 @@ describe('serve', () => {
   test('on two ports that are taken names both', async () => {
     const occupants = [await createStoreServer(), await createStoreServer()];
     const [port = '', adminPort = ''] = occupants.map(({ url }) => new URL(url).port);
-    const { status, stderr } = await runCli(['serve'], { env: { PORT: port, ADMIN_PORT: adminPort } });
+    const { status, stderr } = await runCli(['serve', '--demo'], { env: { PORT: port, ADMIN_PORT: adminPort } });
     for (const occupant of occupants) await occupant.close();
     expect([status, stderr.match(/^\w+=\d+ on 127\.0\.0\.1 is taken/gm)]).toEqual([
       1,
@@ -162,7 +162,7 @@ describe('serve', () => {
   });
 
   test('in front of the bundled store prints addresses, a key a surface and a line for each endpoint', async () => {
-    running = await startCliUntil(/(?:^curl .*\n){10}/m, ['serve'], { env: FREE });
+    running = await startCliUntil(/(?:^curl .*\n){10}/m, ['serve', '--demo'], { env: FREE });
     const lines = running.output.stdout.split('\n');
     expect(lines.slice(0, 8)).toEqual([
       'evalgate is running in front of its bundled sample store.',
@@ -178,9 +178,19 @@ describe('serve', () => {
     expect((await running.ended).status).toBe(0);
   });
 
-  test('in front of a store of its own it has no demo keys; SIGTERM ends it with 0', async () => {
+  test('without a store it refuses to start, and says both ways', async () => {
+    const { status, stdout, stderr } = await runCli(['serve'], {
+      env: { ...FREE, UPSTREAM_URl: 'http://127.0.0.1:1' },
+    });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /^UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` \(`npm start`\)\.$/m,
+    );
+  });
+
+  test('in front of a store of its own it has no demo keys, not even as a demo; SIGTERM ends it with 0', async () => {
     const env = { ...FREE, UPSTREAM_URL: 'http://127.0.0.1:1', UPSTREAM_TOKEN: 't', DRAIN_DELAY: '0s' };
-    const { output, signal, ended } = await start(['serve'], env);
+    const { output, signal, ended } = await start(['serve', '--demo'], env);
     const { publicUrl, adminUrl, demo } = servedSchema.parse(JSON.parse(output.stdout));
     expect([demo, (await fetch(`${adminUrl}/readyz`)).status]).toEqual([null, 200]);
     signal('SIGTERM');
@@ -194,7 +204,7 @@ describe('serve', () => {
     const write = (perMinute: unknown) =>
       writeFile(file, JSON.stringify({ rateLimit: { perMinute }, keys: { grace: '1m' } }));
     await write(7);
-    const { output, signal } = await start(['serve'], { ...FREE, CONFIG_FILE: file });
+    const { output, signal } = await start(['serve', '--demo'], { ...FREE, CONFIG_FILE: file });
     const { publicUrl, adminUrl, demo } = servedSchema.parse(JSON.parse(output.stdout));
     const limit = async () => {
       const headers = { authorization: `Bearer ${demo?.v2Key}` };
@@ -306,7 +316,7 @@ test('one environment serves the gateway and its commands', async () => {
     UPSTREAM_TOKEN: 't',
     ADMIN_TOKEN: 'an-admin-token-of-ours',
   };
-  const { output } = await start(['serve'], env);
+  const { output } = await start(['serve', '--demo'], env);
   const { adminUrl, publicUrl } = servedSchema.parse(JSON.parse(output.stdout));
   const args = ['keys', 'create', '--name', 'a', '--workspace', WORKSPACE_A, '--scope', 'calls.read'];
   const own = { ...env, ADMIN_PORT: new URL(adminUrl).port };

@@ -182,7 +182,7 @@ test.each(faulty)(
   '$what is told once, and the exit status is 1',
   async ({ env, message }) => {
     const usual = { PORT: '0', ADMIN_PORT: '0', WORKERS: '2', REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
-    const { exit, errors } = await runProcess(process.execPath, [PROGRAM, 'serve'], {
+    const { exit, errors } = await runProcess(process.execPath, [PROGRAM, 'serve', '--demo'], {
       ...process.env,
       ...usual,
       ...env(),

@@ -70,7 +70,11 @@ test('npm start prints ten lines to paste, one an endpoint; each answers 200 wit
 });
 
 test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on answering and asks connections to close', async () => {
-  const { child, lines } = await npmStart({ DRAIN_DELAY: '1s' });
+  const { child, lines, log } = await npmStart({
+    DRAIN_DELAY: '1s',
+    UPSTREAM_TOKEN: 't',
+    REDIS_SERVICE_HOST: '10.0.0.1',
+  });
   const [line] = curlLines(lines);
   const adminUrl = /^Admin\s+(\S+)$/m.exec(lines.join('\n'))?.[1];
   if (line === undefined || adminUrl === undefined) throw new Error('lines are missing');
@@ -86,6 +90,10 @@ test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on a
   expect(during.status).toBe(200);
   expect(during.headers.get('connection')).toBe('close');
   expect(await ended).toEqual([0, null]);
+  // What Kubernetes sets for a service of that name means nothing.
+  expect(log()).toContain(
+    'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
+  );
 });
 
 test('a port that is taken is a clear error and status 1', async () => {

@@ -175,6 +175,8 @@ export class TestGateway {
 
   async close(): Promise<void> {
     await this.#gateway.stop(0);
+    // So that the next gateway of the file is traced only if it says so.
+    for (const name of otelVariables(this.#env)) delete process.env[name];
     if (this.#ownsStore) await this.store.close();
   }
 }
@@ -206,6 +208,8 @@ export async function startTestGateway({
     ...env,
   };
   const loaded = loadConfig({ env: whole });
+  // OpenTelemetry's SDK reads the environment of the process, and there is one SDK in a process.
+  for (const name of otelVariables(env)) process.env[name] = env[name];
   const logger = createLogger({
     level: loaded.config.log.level,
     // Several lines may come in one piece.
@@ -215,6 +219,10 @@ export async function startTestGateway({
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
   const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
   return new TestGateway({ env: whole, store, ownsStore: shared === undefined, clock, logLines, gateway, checker });
+}
+
+function otelVariables(env: Readonly<Record<string, string>>): readonly string[] {
+  return Object.keys(env).filter((name) => name.startsWith('OTEL_'));
 }
 
 interface Outgoing {

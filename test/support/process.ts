@@ -80,10 +80,14 @@ export class GatewayProcess {
   /** On free ports. Resolves once it announces that it listens; rejects with its log if it ends before. */
   static async start({ env = {}, clockOffsetMs = 0, isProbed = false, onLine }: ProcessOptions = {}) {
     const hasProbe = isProbed || clockOffsetMs !== 0;
-    const child = spawn(process.execPath, [...(hasProbe ? ['--import', PROBE] : []), PROGRAM, 'serve', '--json'], {
-      env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
-      stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
-    });
+    const child = spawn(
+      process.execPath,
+      [...(hasProbe ? ['--import', PROBE] : []), PROGRAM, 'serve', '--demo', '--json'],
+      {
+        env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
+        stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
+      },
+    );
     const killNow = (): void => void child.kill('SIGKILL');
     process.once('exit', killNow);
     child.once('exit', () => process.off('exit', killNow));

@@ -81,6 +81,24 @@ describe('delivery', () => {
   });
 });
 
+test('a variable that cannot be used is a warning, and its default counts', async () => {
+  await start({
+    OTEL_TRACES_EXPORTER: 'otlp, zipkin',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_SAMPLER: 'often',
+    OTEL_BSP_MAX_QUEUE_SIZE: 'many',
+  });
+  await ask();
+  await collector.until(() => collector.posts.some(({ body }) => body.includes('GET /v1/key')));
+
+  expect(told('tracing: ').map((line) => /OTEL_\w+/.exec(line)?.[0])).toEqual([
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'OTEL_TRACES_EXPORTER',
+    'OTEL_TRACES_SAMPLER',
+    'OTEL_BSP_MAX_QUEUE_SIZE',
+  ]);
+});
+
 describe('a collector in trouble', () => {
   test('one that refuses is told of once, and again when it takes them', async () => {
     collector.manner = 'refuses';

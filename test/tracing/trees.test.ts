@@ -261,7 +261,6 @@ describe('with Redis', () => {
       'db.operation.name': 'EVALSHA',
       'db.query.summary': 'EVALSHA quota',
       'evalgate.redis': 'state',
-      'evalgate.quota.is_shared': true,
     });
     expect(collector.span('EVALSHA lease').attributes).toMatchObject({ 'evalgate.redis': 'cache' });
   });

@@ -1,4 +1,4 @@
-/** Several processes: each has its own tracing, and says which one it is. */
+/** Real processes: each has its own tracing, says which one it is, and ends when it is told to. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Collector } from '../support/collector.ts';
 import { GatewayProcess } from '../support/process.ts';
@@ -37,4 +37,16 @@ test('each worker is an instance of the service, and sends what it has when it i
   for (const attribute of ['service.instance.id', 'process.pid']) {
     expect(new Set(requests.map(({ resource }) => resource[attribute])).size).toBe(2);
   }
+}, 60_000);
+
+test('a collector that takes and never answers does not hold a process that stops', async () => {
+  const hanging = await Collector.start();
+  hanging.manner = 'hangs';
+  const gateway = await GatewayProcess.start({ env: { ...hanging.env, OTEL_EXPORTER_OTLP_TIMEOUT: '600000' } });
+  await (await fetch(`${gateway.publicUrl}/v1/key`)).text();
+  await hanging.until(() => hanging.posts.length > 0);
+  gateway.signal('SIGINT');
+
+  expect(await gateway.exited).toEqual([0, null]);
+  await hanging.close();
 }, 60_000);

@@ -9,6 +9,7 @@ import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
+import { redisSpan } from '../../tracing/spans.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
 import type { Tag } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
@@ -157,7 +158,7 @@ export class Leases {
       keys: [names.lease, names.failure, names.entry, names.negative],
       args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
     };
-    const reply = await runScriptForBytes(link, ACQUIRE, call);
+    const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
     if (Array.isArray(reply)) {
       const [meta, body, negative] = reply.map((field: unknown) => field);
       const lease = new RedisLease({ ...this.#options, key, names, token });
@@ -205,7 +206,8 @@ class RedisLease implements Lease {
       ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
       isNewLeftOut ? released : '',
     ];
-    const reply = await this.#end(COMPLETE, [names.entry, names.negative], args);
+    const stored = this.#end(COMPLETE, [names.entry, names.negative], args);
+    const reply = await redisSpan('cache', 'EVALSHA entry', stored);
     if (reply === 2) return 'unshared';
     return reply === 1 ? 'stored' : 'lost';
   }

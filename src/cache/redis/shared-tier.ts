@@ -6,6 +6,7 @@ import type { RedisClient, RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
+import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
@@ -102,9 +103,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUsable();
     const { link, onBroken } = this.#options;
     const names = this.#namesOf(key, workspaceSetOf(reader));
-    const [meta, negativeMeta] = await link.run((client) =>
+    const reply = link.run((client) =>
       Promise.all([client.hgetBuffer(names.entry, 'meta'), client.hgetBuffer(names.negative, 'meta')]),
     );
+    const [meta, negativeMeta] = await redisSpan('cache', 'HGET entry', reply);
     const negative = await decodeEntry(key, [negativeMeta], onBroken);
     const tagged = meta === null ? null : decodeTagged(meta.toString(), onBroken);
     if (tagged === null) return { entry: null, foreign: null, negative };
@@ -118,13 +120,14 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
     const { link, names, times, budget } = this.#options;
-    await Promise.all(
+    const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
         const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs, Number(isOnlyReplaced)];
         await runScript(link, BACKFILL, { keys: [names.of(key)], args });
       }),
     );
+    await redisSpan('cache', 'EVALSHA entry', stores, entries.length);
   }
 
   async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {

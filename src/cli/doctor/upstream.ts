@@ -21,7 +21,13 @@ export async function checkUpstream(
   workspaceId: string | null,
 ): Promise<readonly Check[]> {
   const { url, token } = upstream;
-  if (url === null) return [skipped('upstream', 'not configured: the bundled sample store is used')];
+  if (url === null)
+    return [
+      skipped(
+        'upstream',
+        'UPSTREAM_URL is not set: only `evalgate serve --demo` starts, in front of the bundled sample store',
+      ),
+    ];
   const store: ReachableStore = { ...upstream, url, token };
   const path = `/internal/v1/evaluations?workspaceId=${workspaceId ?? NO_WORKSPACE}&state=COMPLETED&offset=0&limit=${LIST_LENGTH}`;
   try {

@@ -4,7 +4,7 @@ import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { importedKeyRules } from '../../admin/api.ts';
 import { check } from '../../admin/input.ts';
-import { reasonOf } from '../../config/layer.ts';
+import { reasonOf } from '../../config/errors.ts';
 import { CliError, makeCommand, parseJson, print } from '../command.ts';
 import { type ImportLine, useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
 

@@ -1,8 +1,9 @@
 /** What every request has: an id, the headers that every response begins with, an abort signal, and a report at its end. */
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import { RedisWait } from '../../redis/request-wait.ts';
+import { endRequestSpan } from '../../tracing/request-span.ts';
+import { activeSpan } from '../../tracing/spans.ts';
 import { surfaceOf } from '../problem.ts';
 import type { Context, Middleware, Refusal, RequestState } from '../state.ts';
 
@@ -21,8 +22,8 @@ export interface RequestReport {
   readonly failure: unknown;
   /** The client left before the whole response was sent. */
   readonly aborted: boolean;
-  /** Set by tracing, if it is on. */
-  readonly traceId?: string;
+  /** Undefined if tracing is off. */
+  readonly traceId: string | undefined;
 }
 
 export interface RequestContextOptions {
@@ -30,7 +31,7 @@ export interface RequestContextOptions {
   /** How long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   /** Called once per request, when its response has been sent or its client has left. */
-  readonly onRequest: (report: RequestReport, response: ServerResponse) => void;
+  readonly onRequest: (report: RequestReport) => void;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -53,6 +54,7 @@ const COMMON_HEADERS = {
 export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestContextOptions): Middleware {
   return (ctx, next) => {
     const startedMicros = clock.nowMicros();
+    const span = activeSpan();
     const left = new AbortController();
     const target = ctx.req.url ?? '/';
     if (!target.startsWith('/') || target.includes('#')) ctx.url = originForm(target);
@@ -75,7 +77,10 @@ export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestCont
     };
     ctx.res.once('close', () => {
       if (!ctx.res.writableFinished) left.abort();
-      onRequest(reportOf(ctx, (clock.nowMicros() - startedMicros) / 1000), ctx.res);
+      const durationMs = (clock.nowMicros() - startedMicros) / 1000;
+      const report = reportOf(ctx, durationMs, span?.spanContext().traceId);
+      if (span !== undefined) endRequestSpan(span, report);
+      onRequest(report);
     });
     return next();
   };
@@ -98,7 +103,11 @@ function originForm(target: string): string {
 }
 
 /** Called once the response has closed. */
-function reportOf({ state, res, path, method }: Context, durationMs: number): RequestReport {
+function reportOf(
+  { state, res, path, method }: Context,
+  durationMs: number,
+  traceId: string | undefined,
+): RequestReport {
   return {
     requestId: state.requestId,
     keyId: state.keyId,
@@ -111,5 +120,6 @@ function reportOf({ state, res, path, method }: Context, durationMs: number): Re
     refusal: state.refusal,
     failure: state.failure,
     aborted: !res.writableFinished,
+    traceId,
   };
 }

@@ -1,8 +1,9 @@
+/** The reference table of docs/configuration.md is made from the schema. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { describeConfig } from '../../../src/config/effective.ts';
 import { SETTINGS } from '../../../src/config/config.ts';
+import type { Setting } from '../../../src/config/settings.ts';
 
 const page = fileURLToPath(new URL('../../../docs/configuration.md', import.meta.url));
 
@@ -24,3 +25,23 @@ test('the table has a row a setting, with its variables, default and what is all
     /^\| `redis.url` \| `REDIS_URL`, `REDIS_URL_FILE` \| none \| redis:/,
   );
 });
+
+const HEADINGS = ['In the file', 'Environment', 'Default', 'Allowed', 'What it does, and when to change it'];
+
+/** The reference table in Markdown: one row per setting, in the order of the file. */
+function describeConfig(): string {
+  const rows = [HEADINGS, HEADINGS.map(() => '---'), ...SETTINGS.map(rowOf)];
+  return rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function rowOf({ id, env, default: written, secret, allowed, description }: Setting): string[] {
+  const names = [...(env === null ? [] : [env]), ...(secret ? [`${env}_FILE`] : [])];
+  const hasNone = written === null || (Array.isArray(written) && written.length === 0);
+  return [
+    `\`${id}\``,
+    names.map((name) => `\`${name}\``).join(', '),
+    hasNone ? 'none' : `\`${String(written)}\``,
+    allowed.replaceAll('|', String.raw`\|`),
+    description,
+  ];
+}

@@ -1,0 +1,73 @@
+/** Spans of the cache: each flight, and each wait for a flight of another request or another process. */
+import type { Span } from '@opentelemetry/api';
+import type { Listener } from '../telemetry/events.ts';
+import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
+
+/** What a flight is for. */
+interface Task {
+  readonly request: { readonly key: string; readonly kind: string };
+  /** Whether it is a refresh behind a served copy, which no request waits for. */
+  readonly isBackground: boolean;
+}
+
+interface Flight {
+  /** Whether it was begun for the caller, who else found it under way. */
+  readonly isLed: boolean;
+  readonly result: Promise<unknown>;
+}
+
+export class FlightSpans {
+  /** By the key of the request. */
+  readonly #underWay = new Map<string, Span>();
+
+  /** Called at once when a caller has joined a flight, before the flight is flown. */
+  joined({ request: { key, kind }, isBackground }: Task, flight: Flight): void {
+    const caller = recordingSpan();
+    if (caller === undefined) return;
+    if (flight.isLed) {
+      const attributes = { 'evalgate.resource': kind };
+      // A refresh goes on when its request has long been answered, in a trace of its own.
+      const span = isBackground
+        ? beginSpan(`refresh ${kind}`, { root: true, links: [{ context: caller.spanContext() }], attributes })
+        : beginSpan(`flight ${kind}`, { attributes });
+      this.#underWay.set(key, span);
+      return;
+    }
+    const other = this.#underWay.get(key);
+    if (other === undefined || isBackground) return;
+    const links = [{ context: other.spanContext() }];
+    const wait = beginSpan('wait for a flight', { links, attributes: { 'evalgate.cache.class': kind } });
+    const end = (): void => endSpan(wait);
+    void flight.result.then(end, end);
+  }
+
+  /** Flies: runs it in the flight's span, if it has one. */
+  async fly<R extends { readonly from: string }>(key: string, run: () => Promise<R>): Promise<R> {
+    const span = this.#underWay.get(key);
+    if (span === undefined) return await run();
+    try {
+      return await within(span, async () => {
+        const result = await run();
+        span.setAttribute('evalgate.flight.from', result.from);
+        return result;
+      });
+    } finally {
+      if (this.#underWay.get(key) === span) this.#underWay.delete(key);
+    }
+  }
+}
+
+/** Adds what the cache reports to the active span: the request's for a read, the flight's for a wait. */
+export const cacheSpans: Listener = {
+  onRead: ({ class: cacheClass, tier, missReason }) => {
+    const request = recordingSpan();
+    request?.setAttribute('evalgate.cache.class', cacheClass);
+    if (tier !== null) request?.setAttribute('evalgate.cache.tier', tier);
+    if (missReason !== null) request?.setAttribute('evalgate.cache.miss_reason', missReason);
+  },
+  onLeaseWait: ({ end, durationMs }) => {
+    if (recordingSpan() === undefined) return;
+    const startTime = nowMs() - durationMs;
+    endSpan(beginSpan('wait for another process', { startTime, attributes: { 'evalgate.wait.end': end } }));
+  },
+};
