@@ -7,9 +7,9 @@ import { adviceOf } from '../cache/what-if/advice.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
 import type { Instances } from '../redis/instances.ts';
-import { iso } from './api.ts';
+import { type AnswerOf, iso, ROUTES } from './api.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
-import { limitParameter, queryOf } from './input.ts';
+import { limitOf, queryOf } from './input.ts';
 import type { CacheStats } from './stats/cache-stats.ts';
 import { type History, type HistoryPoint, STEP_MS } from './stats/history.ts';
 import type { Load } from './stats/top-loads.ts';
@@ -29,65 +29,27 @@ export interface CacheViewOptions {
   readonly clock: Clock;
 }
 
-const TOP = limitParameter(100, 20);
-
-export function cacheStatsEndpoints(options: CacheViewOptions): readonly Endpoint[] {
-  return [
-    endpoint(
-      'GET',
-      '/api/cache',
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
-      async (ctx) => {
-        ctx.body = statsView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/top',
-      'the keys and routes for which this process made the store work most, of the last hour at most',
-      async (ctx) => {
-        const limit = TOP.read(queryOf(ctx, { limit: TOP.allowed })('limit')[0]);
-        const { sinceMs, keys, routes } = options.stats.top.view(limit);
-        ctx.body = { since: iso(sinceMs), scope: 'process', keys: keys.map(rounded), routes: routes.map(rounded) };
-      },
-    ),
-  ];
-}
-
-/** Advice and activity from recent traffic, and the processes that serve it. */
-export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[] {
+/** What the cache has done and holds, what recent traffic advises, and the processes that serve it. */
+export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint[] {
   const { stats, history, members } = options;
   return [
-    endpoint(
-      'GET',
-      '/api/cache/advice',
-      'for each class what other times would do to hit ratio, store load and staleness, and which one to set',
-      async (ctx) => {
-        ctx.body = await adviceView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/history',
-      'reads, hits, store calls and failures by class over the last hour, of the whole fleet',
-      async (ctx) => {
-        const { scope, points } = await history.view();
-        ctx.body = { scope, stepMs: STEP_MS, points: points.map(historyPointView) };
-      },
-    ),
-    endpoint('GET', '/api/fleet', 'the processes that serve together, and how each of them is', async (ctx) => {
-      ctx.body = { members: members.list().map((member) => memberView(member, members.id)) };
+    endpoint(ROUTES.cacheStats, () => statsView(options)),
+    endpoint(ROUTES.cacheTop, (ctx) => {
+      const limit = limitOf(queryOf(ctx, ROUTES.cacheTop)('limit')[0], 100, 20);
+      const { sinceMs, keys, routes } = stats.top.view(limit);
+      return { since: iso(sinceMs), scope: 'process', keys: keys.map(rounded), routes: routes.map(rounded) };
     }),
-    endpoint(
-      'GET',
-      '/api/cache/pulse',
-      'how long reads took and how many copies stood in for a failing store over the last hour, of this process',
-      async (ctx) => {
-        const points = stats.pulse().map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
-        // The id tells the instances apart for callers that reach one after the other.
-        ctx.body = { process: members.id, stepMs: STEP_MS, points };
-      },
-    ),
+    endpoint(ROUTES.advice, () => adviceView(options)),
+    endpoint(ROUTES.history, async () => {
+      const { scope, points } = await history.view();
+      return { scope, stepMs: STEP_MS, points: points.map(historyPointView) };
+    }),
+    endpoint(ROUTES.fleet, () => ({ members: members.list().map((member) => memberView(member, members.id)) })),
+    endpoint(ROUTES.pulse, () => {
+      const points = stats.pulse().map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
+      // The id tells the instances apart for callers that reach one after the other.
+      return { process: members.id, stepMs: STEP_MS, points };
+    }),
   ];
 }
 
@@ -95,7 +57,7 @@ function rounded<T extends Load>(load: T): T {
   return { ...load, storeMs: Math.round(load.storeMs) };
 }
 
-function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): object {
+function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): AnswerOf<typeof ROUTES.cacheStats> {
   const classes = CACHE_CLASSES.map((cacheClass) => {
     const counts = stats.of(cacheClass);
     const reads = Object.values(counts.outcomes).reduce((sum, count) => sum + count, 0);
@@ -115,7 +77,12 @@ function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): 
   return { entries, bytes };
 }
 
-async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOptions): Promise<object> {
+async function adviceView({
+  whatIf,
+  times,
+  outdatedLimits,
+  clock,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.advice>> {
   const reports = await whatIf.reports();
   const nowMs = clock.nowMs();
   return {
@@ -128,12 +95,12 @@ async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOpt
 const NOTHING = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
 
 /** Every point has all classes, which is easier to draw. */
-function historyPointView({ atMs, classes }: HistoryPoint): object {
+function historyPointView({ atMs, classes }: HistoryPoint) {
   const entries = CACHE_CLASSES.map((cacheClass) => [cacheClass, classes.get(cacheClass) ?? NOTHING] as const);
   return { at: iso(atMs), classes: Object.fromEntries(entries) };
 }
 
-function memberView(member: ReturnType<Instances['list']>[number], self: string): object {
+function memberView(member: ReturnType<Instances['list']>[number], self: string) {
   const { id, host, pid, version, startedAtMs, status } = member;
   return { id, host, pid, version, startedAt: iso(startedAtMs), status, self: id === self };
 }

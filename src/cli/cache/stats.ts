@@ -1,41 +1,15 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
-import { z } from 'zod';
-import { callAndPrint, withAdminOption } from '../admin-client.ts';
-import { integerBetween, makeCommand } from '../command.ts';
+import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { adminCommand, callAndPrint } from '../admin-client.ts';
+import { integerBetween } from '../command.ts';
 import { bytesText, columns, durationText, entriesText, percentText, printable } from '../format.ts';
 
-const count = z.number();
-/** Null if nothing was read. */
-const percentilesSchema = z.looseObject({ p50: count, p90: count, p99: count }).nullable();
-const classSchema = z.looseObject({
-  class: z.string(),
-  reads: count,
-  outcomes: z.looseObject({
-    hit: count,
-    'stale-while-revalidate': count,
-    'stale-if-error': count,
-    collapsed: count,
-    miss: count,
-    failed: count,
-  }),
-  misses: z.record(z.string(), count),
-  storeCalls: count,
-  ageMs: percentilesSchema,
-  latencyMs: percentilesSchema,
-  memory: z.looseObject({ entries: count, bytes: count }),
-});
-const statsSchema = z.looseObject({
-  since: z.string(),
-  memory: z.looseObject({ entries: count, bytes: count, maxBytes: count }),
-  classes: z.array(classSchema),
-});
-
-type Stats = z.output<typeof statsSchema>;
-type ClassStats = z.output<typeof classSchema>;
+type Stats = AnswerOf<typeof ROUTES.cacheStats>;
+type ClassStats = Stats['classes'][number];
 
 export function statsCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'stats',
     summary: 'show what the cache holds and what it has done since the gateway began',
     details: [
@@ -44,9 +18,7 @@ export function statsCommand(): Command {
     ].join('\n'),
     examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
   });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/cache', answer: statsSchema }, statsText),
-  );
+  return command.action(() => callAndPrint(command, ROUTES.cacheStats, statsText));
 }
 
 function statsText({ since, memory, classes }: Stats): string {
@@ -106,15 +78,8 @@ function percentileTable(classes: readonly ClassStats[]): string {
   ]);
 }
 
-const load = { storeCalls: count, storeMs: count };
-const topSchema = z.looseObject({
-  since: z.string(),
-  keys: z.array(z.looseObject({ key: z.string(), class: z.string(), ...load })),
-  routes: z.array(z.looseObject({ route: z.string().nullable(), ...load })),
-});
-
 export function topCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'top',
     summary: 'show the keys and routes for which the store had to work most',
     details: [
@@ -124,15 +89,15 @@ export function topCommand(): Command {
     ].join(' '),
     examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
   });
-  return withAdminOption(command)
+  return command
     .option('--limit <number>', 'how many keys, and how many routes', integerBetween(1, 100), 20)
     .action(() => {
-      const path = `/api/cache/top?limit=${command.opts<{ limit: number }>().limit}`;
-      return callAndPrint(command, { method: 'GET', path, answer: topSchema }, topText);
+      const query = new URLSearchParams({ limit: String(command.opts<{ limit: number }>().limit) });
+      return callAndPrint(command, ROUTES.cacheTop, topText, { query });
     });
 }
 
-function topText({ since, keys, routes }: z.output<typeof topSchema>): string {
+function topText({ since, keys, routes }: AnswerOf<typeof ROUTES.cacheTop>): string {
   const heading = `Calls to the store since ${printable(since)}.`;
   if (keys.length === 0) return `${heading} There were none.`;
   const routeRows = routes.map(({ route, storeCalls, storeMs }) => [
@@ -148,26 +113,15 @@ function topText({ since, keys, routes }: z.output<typeof topSchema>): string {
   ].join('\n\n');
 }
 
-const instanceSchema = z.looseObject({
-  id: z.string(),
-  host: z.string(),
-  pid: z.int(),
-  version: z.string(),
-  startedAt: z.string(),
-  status: z.string(),
-  self: z.boolean(),
-});
-
 export function fleetCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'fleet',
     summary: 'list the gateway processes that serve together',
     details: 'They share a Redis. A process that was killed is listed for ten seconds more.',
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   });
-  const answer = z.looseObject({ members: z.array(instanceSchema) });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/fleet', answer }, ({ members }) =>
+  return command.action(() =>
+    callAndPrint(command, ROUTES.fleet, ({ members }) =>
       columns([
         ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'ID', ''],
         ...members.map(({ id, host, pid, version, startedAt, status, self }) => [

@@ -3,8 +3,9 @@
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { keyEditRules, newKeyRules } from '../../admin/api.ts';
+import type { KeyView } from '../../admin/answers.ts';
 import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
+import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
 import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
@@ -22,7 +23,7 @@ import { InvalidKeyError } from '../../keys/schema.ts';
 import { replyCode } from '../../redis/connection.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { KeyAdmin, KeyView } from './key-admin.ts';
+import type { KeyAdmin } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
@@ -54,13 +55,13 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
   return {
     create: (wanted) =>
       changing(async () => {
-        const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
+        const issued = await registry.create(mustBe(newKeyBody(systemClock.nowMs()), wanted));
         await note(keyCreated(who, issued.key));
         return { key: keyView(issued.key), token: issued.token };
       }),
     list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
     show: (keyId) => reading(async () => keyView(await existing(keyId))),
-    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditRules(systemClock.nowMs()), wanted)),
+    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditBody(systemClock.nowMs()), wanted)),
     revoke: (keyId) => edit(keyId, () => ({ status: 'revoked' })),
     rotate: (keyId, overlapMs) =>
       changing(async () => {
