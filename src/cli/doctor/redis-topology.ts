@@ -1,9 +1,9 @@
 /** Checks of a Redis that consists of several nodes: the primaries of a Cluster, or its Sentinels. */
 import { describeNode, parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
-import { askNode } from '../../redis/connection.ts';
+import { askNode, type RedisLink } from '../../redis/connection.ts';
+import type { RedisSettings } from '../../redis/settings.ts';
 import { askSentinels, type SentinelAnswer } from '../redis.ts';
 import { type Check, ok, warn } from './check.ts';
-import type { RedisLook } from './redis-look.ts';
 
 const CLUSTER_SLOTS = 16_384;
 
@@ -11,7 +11,7 @@ const CLUSTER_SLOTS = 16_384;
 export async function checkTopology(
   setting: string,
   url: string,
-  { kind, servers }: Pick<RedisLook, 'kind' | 'servers'>,
+  { kind, servers }: Pick<RedisLink, 'kind'> & { readonly servers: readonly { settings: RedisSettings | null }[] },
 ): Promise<readonly Check[]> {
   if (kind === 'single') return [];
   if (kind === 'sentinel') return [checkSentinels(setting, await askSentinels(parseRedisAddress(url)))];

@@ -20,9 +20,9 @@ export async function checkUpstream(
   upstream: Config['upstream'],
   workspaceId: string | null,
 ): Promise<readonly Check[]> {
-  const { url, token } = upstream;
+  const { url } = upstream;
   if (url === null) return [skipped('upstream', 'not configured: the bundled sample store is used')];
-  const store: ReachableStore = { ...upstream, url, token };
+  const store: ReachableStore = { ...upstream, url };
   const path = `/internal/v1/evaluations?workspaceId=${workspaceId ?? NO_WORKSPACE}&state=COMPLETED&offset=0&limit=${LIST_LENGTH}`;
   try {
     const list = await probe(store, path);
@@ -158,46 +158,42 @@ interface ProbeAnswer {
   readonly answeredAtMs: number;
 }
 
+interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes' | 'token'> {
+  readonly url: string;
+}
+
 /** The store gave no whole response; the message says why, in a few words. */
 class ProbeError extends Error {
   override readonly name = 'ProbeError';
 }
 
-interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes'> {
-  readonly url: string;
-  readonly token: string | null;
-}
-
 /** GETs a path of the store as the gateway does. Throws ProbeError if there is no whole response. */
 async function probe(store: ReachableStore, path: string, headers: Record<string, string> = {}): Promise<ProbeAnswer> {
+  const { url, token, timeoutMs, maxResponseBytes } = store;
   const sentAtMs = Date.now();
   try {
-    const response = await fetch(store.url + path, {
+    const response = await fetch(url + path, {
       headers: {
-        ...(store.token === null ? {} : { authorization: `Bearer ${store.token}` }),
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         'x-request-id': randomUUID(),
         accept: 'application/json',
         ...headers,
       },
       redirect: 'manual',
-      signal: AbortSignal.timeout(store.timeoutMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     const answeredAtMs = Date.now();
-    const text = await readText(response, store.maxResponseBytes);
-    return { status: response.status, headers: response.headers, content: parseJson(text), sentAtMs, answeredAtMs };
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    const body: AsyncIterable<Uint8Array> | null = response.body;
+    for await (const chunk of body ?? []) {
+      bytes += chunk.length;
+      if (bytes > maxResponseBytes) throw new ProbeError(`the answer is larger than ${maxResponseBytes} bytes`);
+      chunks.push(chunk);
+    }
+    const content = parseJson(Buffer.concat(chunks).toString('utf8'));
+    return { status: response.status, headers: response.headers, content, sentAtMs, answeredAtMs };
   } catch (error) {
     throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
   }
-}
-
-async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  const body: AsyncIterable<Uint8Array> | null = response.body;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new ProbeError(`the answer is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
