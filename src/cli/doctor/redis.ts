@@ -6,18 +6,10 @@ import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf, within } from '../redis.ts';
-import {
-  type Check,
-  CLOCK_ADVICE,
-  clockDifference,
-  type ClockReading,
-  fail,
-  ok,
-  readClock,
-  skipped,
-  warn,
-} from './check.ts';
+import { type Check, checksNamed, CLOCK_ADVICE, clockDifference, type ClockReading, readClock } from './check.ts';
 import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
+
+const clock = checksNamed('clock');
 
 const PINGS = 11;
 /** Every request waits for Redis at least once. */
@@ -32,7 +24,7 @@ const REDIS_RIGHTS = 'ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous
 export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
   const { url, cacheUrl, timeoutMs } = redis;
   if (url === null) {
-    return [skipped('redis', 'not configured: keys, quotas and cache are in the memory of one process')];
+    return [checksNamed('redis').skipped('not configured: keys, quotas and cache are in the memory of one process')];
   }
   const [state, cache] = await Promise.all([
     look('state', url),
@@ -43,9 +35,8 @@ export async function checkRedis({ redis, cache: { redisBytes } }: Config): Prom
   const checks = checksOf(state, { use, hasCacheBudget: redisBytes !== null }, timeoutMs);
   if (cache === null) return checks;
   if (!isShared) return [...checks, ...checksOf(cache, { use: 'cache' }, timeoutMs)];
-  const same = warn(
-    'redis',
-    'REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
+  const same = redisChecks('cache').warn(
+    'leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     'Leave REDIS_CACHE_URL out, or set it to another Redis.',
   );
   return [...checks, same];
@@ -68,7 +59,7 @@ interface Look {
 
 /** What was read, or the checks that say why it could not be. */
 async function look(role: RedisRole, url: string): Promise<Look | readonly Check[]> {
-  const setting = settingOf(role);
+  const checks = redisChecks(role);
   try {
     const link = await openAnsweringRedis(role, url);
     try {
@@ -89,7 +80,7 @@ async function look(role: RedisRole, url: string): Promise<Look | readonly Check
         servers: seen,
         clock: furthestOff(clocks),
         refusal,
-        topology: await checkTopology(setting, url, { kind, servers: seen }),
+        topology: await checkTopology(checks, url, { kind, servers: seen }),
       };
     } finally {
       await link.close();
@@ -97,13 +88,12 @@ async function look(role: RedisRole, url: string): Promise<Look | readonly Check
   } catch (error) {
     const failure =
       error instanceof RedisAccessError
-        ? fail('redis', `${setting}: ${error.finding}`, error.advice)
-        : fail(
-            'redis',
-            `${setting}: Redis stopped answering (${redisReason(error)})`,
+        ? checks.fail(error.finding, error.advice)
+        : checks.fail(
+            `Redis stopped answering (${redisReason(error)})`,
             'Look in its log, and at the network between.',
           );
-    return [failure, ...(await checkBrokenTopology(setting, url))];
+    return [failure, ...(await checkBrokenTopology(checks, url))];
   }
 }
 
@@ -176,6 +166,11 @@ async function tryOut(link: RedisLink): Promise<void> {
   }
 }
 
+/** Makes the checks of one Redis. */
+function redisChecks(role: RedisRole) {
+  return checksNamed('redis', `${settingOf(role)}: `);
+}
+
 function isSameServer(...looks: readonly (Look | readonly Check[])[]): boolean {
   const [ours = [], theirs = []] = looks.map((seen) =>
     'servers' in seen ? seen.servers.flatMap(({ settings }) => settings?.runId ?? []) : [],
@@ -196,14 +191,15 @@ function checksOf(seen: Look | readonly Check[], purpose: RedisPurpose, timeoutM
 
 /** From a latency of `timeoutMs` on each process enforces its own share of the limits. */
 function checkLatency({ role, latencyMs, servers }: Look, timeoutMs: number): Check {
+  const { ok, warn, fail } = redisChecks(role);
   const version = servers[0]?.settings?.version ?? null;
   const subject = version === null ? 'answers' : `version ${version} answers`;
-  const message = `${settingOf(role)}: ${subject} in ${latencyMs.toFixed(latencyMs < 10 ? 1 : 0)} ms (median of ${PINGS} pings)`;
+  const message = `${subject} in ${latencyMs.toFixed(latencyMs < 10 ? 1 : 0)} ms (median of ${PINGS} pings)`;
   const nearer = 'Run it near the gateways (same network, same zone), and look at its load with redis-cli --latency.';
   if (role === 'state' && latencyMs >= timeoutMs) {
-    return fail('redis', `${message}; rate limits are not exact from ${timeoutMs} ms on`, nearer);
+    return fail(`${message}; rate limits are not exact from ${timeoutMs} ms on`, nearer);
   }
-  return latencyMs > SLOW_MS ? warn('redis', `${message}; every request waits for it`, nearer) : ok('redis', message);
+  return latencyMs > SLOW_MS ? warn(`${message}; every request waits for it`, nearer) : ok(message);
 }
 
 /** Findings that all servers share once, without a name; the others with the name of their server. */
@@ -225,31 +221,26 @@ function checkServers({ servers, kind, role }: Look, purpose: RedisPurpose): rea
 
 /** The faults of its settings, and one check each for memory and persistence without a fault. */
 function checkSettings(settings: RedisSettings | null, role: RedisRole, purpose: RedisPurpose): readonly Check[] {
-  const setting = settingOf(role);
+  const { ok, warn, fail, skipped } = redisChecks(role);
   if (settings === null) {
-    return [skipped('redis', `${setting}: it refuses INFO: version, eviction and persistence can't be told`)];
+    return [skipped("it refuses INFO: version, eviction and persistence can't be told")];
   }
   const faults = redisFaults(settings, purpose);
-  const found = faults.map(({ severity, finding, remedy }) =>
-    (severity === 'fail' ? fail : warn)('redis', `${setting}: ${finding}`, remedy),
-  );
+  const found = faults.map(({ severity, finding, remedy }) => (severity === 'fail' ? fail : warn)(finding, remedy));
   const { evictionPolicy, appendsToFile } = settings;
   if (!faults.some(({ about }) => about === 'memory')) {
     const effect = role === 'state' ? 'drops nothing' : 'makes room when its memory is full';
     found.push(
       evictionPolicy === null
-        ? skipped('redis', `${setting}: it does not tell its maxmemory-policy`)
-        : ok('redis', `${setting}: ${effect} (maxmemory-policy ${evictionPolicy})`),
+        ? skipped('it does not tell its maxmemory-policy')
+        : ok(`${effect} (maxmemory-policy ${evictionPolicy})`),
     );
   }
   if (role === 'state' && !faults.some(({ about }) => about === 'persistence')) {
     found.push(
       appendsToFile === true
-        ? ok('redis', `${setting}: keeps what it has over a restart (appendonly yes)`)
-        : skipped(
-            'redis',
-            `${setting}: it refuses CONFIG GET: whether it keeps what it has over a restart can't be told`,
-          ),
+        ? ok('keeps what it has over a restart (appendonly yes)')
+        : skipped("it refuses CONFIG GET: whether it keeps what it has over a restart can't be told"),
     );
   }
   return found;
@@ -257,10 +248,10 @@ function checkSettings(settings: RedisSettings | null, role: RedisRole, purpose:
 
 /** Whether a gateway could work there. */
 function checkRefusal({ refusal, role }: Look): Check {
-  const setting = settingOf(role);
-  if (refusal === null) return ok('redis', `${setting}: scripts, writes and messages work`);
-  const advice = refusalAdvice(refusal, setting);
-  return fail('redis', `${setting}: what a gateway does there is refused (${refusal})`, advice);
+  const { ok, fail } = redisChecks(role);
+  if (refusal === null) return ok('scripts, writes and messages work');
+  const advice = refusalAdvice(refusal, settingOf(role));
+  return fail(`what a gateway does there is refused (${refusal})`, advice);
 }
 
 /** Depends on the code of the reply. Scripts report a missing right as ERR. */
@@ -283,8 +274,8 @@ function refusalAdvice(refusal: string, setting: string): string {
 
 /** Quotas go by Redis's clock; key expiry and the ages of answers by the gateways'. */
 function checkClock(reading: ClockReading | null): Check {
-  if (reading === null) return skipped('clock', 'REDIS_URL: it refuses TIME');
+  if (reading === null) return clock.skipped('REDIS_URL: it refuses TIME');
   const difference = clockDifference(reading, { toleranceMs: 1000, decimals: 1, other: 'that of REDIS_URL' });
-  if (difference === null) return ok('clock', 'agrees with that of REDIS_URL to within a second');
-  return warn('clock', difference, `${CLOCK_ADVICE} Rate limits go by the one, expiry of keys by the other.`);
+  if (difference === null) return clock.ok('agrees with that of REDIS_URL to within a second');
+  return clock.warn(difference, `${CLOCK_ADVICE} Rate limits go by the one, expiry of keys by the other.`);
 }
