@@ -2,7 +2,7 @@
 import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import type { KeyDirectory } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import type { CopyView, ExplanationView, TtlView } from './answers.ts';
 import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import type { Audit } from './audit.ts';

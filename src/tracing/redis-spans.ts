@@ -7,7 +7,7 @@ import {
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
 import type { Following, Lease, LeaseAttempt, SharedCache } from '../cache/shared-cache.ts';
-import type { KeyLookup } from '../keys/key.ts';
+import type { KeyLookup } from '../keys/registry.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
 import { EVALGATE } from './names.ts';
 import type { Spans } from './spans.ts';

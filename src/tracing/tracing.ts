@@ -6,7 +6,7 @@ import type { AroundFetch } from '../cache/origin-fetch.ts';
 import type { Listener } from '../telemetry/events.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
-import type { KeyLookup } from '../keys/key.ts';
+import type { KeyLookup } from '../keys/registry.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Fetch } from '../upstream/store.ts';

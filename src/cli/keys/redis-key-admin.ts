@@ -4,22 +4,16 @@
  */
 import { userInfo } from 'node:os';
 import type { KeyView } from '../../admin/answers.ts';
+import { isoOrNull } from '../../admin/api.ts';
 import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
 import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
 import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
 import { systemClock } from '../../clock.ts';
-import {
-  type ApiKey,
-  type KeyDirectory,
-  type KeyEdit,
-  KeyStateError,
-  RegistryUnavailableError,
-} from '../../keys/key.ts';
+import { type ApiKey, InvalidKeyError, type KeyEdit, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
 import { RedisKeyTable } from '../../keys/redis-table.ts';
-import { TableRegistry } from '../../keys/registry.ts';
-import { InvalidKeyError } from '../../keys/schema.ts';
+import { KeyDirectory } from '../../keys/registry.ts';
 import { replyCode } from '../../redis/connection.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
@@ -35,7 +29,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
     redis: link,
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
-  const registry = new TableRegistry(table, systemClock);
+  const registry = new KeyDirectory(table, systemClock);
   const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
   return { ...keyAdminOf(registry, audit), close: () => link.close() };
 }
@@ -96,7 +90,9 @@ function caller(): string {
 /** A line of an import. */
 function exportedKey(key: ApiKey): unknown {
   const { keyId, lastUsedAt: _, ...rest } = keyView(key);
-  return { keyId, hash: key.hash, ...rest };
+  const { ownExpiresAtMs } = key;
+  const own = ownExpiresAtMs === undefined ? {} : { ownExpiresAt: isoOrNull(ownExpiresAtMs) };
+  return { keyId, hash: key.hash, ...rest, ...own };
 }
 
 function noKey(keyId: string): never {
