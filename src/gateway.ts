@@ -244,12 +244,13 @@ class RunningGateway implements Gateway {
       memory,
       sharedCache: sharedCache === null ? new UnsharedCache() : tracing.sharedCache(sharedCache),
       purges,
-      times: ttl,
+      ttl,
       clock,
       events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks])),
+      timers: systemTimers,
       around: tracing.flight,
       maintenance,
-      deadlineMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+      maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
     });
   }
 
@@ -294,7 +295,7 @@ class RunningGateway implements Gateway {
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       maintenance,
       resolve: createResolver(),
-      flightOf: (key) => cache.flightOf(key),
+      flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => stats.lastMisses.of(key),
       stats,
       history,

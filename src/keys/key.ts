@@ -86,11 +86,6 @@ export function hasScope(key: ApiKey, scope: Scope): boolean {
   return key.scopes.includes(scope);
 }
 
-/** Whether the key may read the reports of that workspace (K5). UUIDs are compared in any case (RFC 9562, section 4). */
-export function mayReadReports(key: ApiKey, workspaceId: string): boolean {
-  return hasScope(key, 'reports.read') && key.workspaceIds.includes(workspaceId.toLowerCase());
-}
-
 export type PlaceInList = Pick<ApiKey, 'createdAtMs' | 'keyId'>;
 
 /** Compares keys for lists: by creation, keys of the same millisecond by id. */

@@ -64,7 +64,7 @@ export class RedisSpans {
 
   sharedCache(cache: SharedCache): SharedCache {
     return {
-      lookUp: (key, workspaceSet) => this.#ask(GET, () => cache.lookUp(key, workspaceSet)),
+      lookUp: (key, reader) => this.#ask(GET, () => cache.lookUp(key, reader)),
       backfill: (entries) =>
         this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: entries.length } }, () =>
           cache.backfill(entries),
