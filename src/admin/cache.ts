@@ -2,21 +2,20 @@
 import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
+import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../cache/what-if/advice.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
-import type { Instances } from '../redis/instances.ts';
+import { ALIVE_FOR_MS, type Instance, type Instances } from '../redis/instances.ts';
 import { iso } from './api.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
 import { limitParameter, queryOf } from './input.ts';
-import type { CacheStats } from './stats/cache-stats.ts';
-import { type History, type HistoryPoint, STEP_MS } from './stats/history.ts';
-import type { Load } from './stats/top-loads.ts';
+import { type ClassCounts, HISTORY_STEP_MS, type Stats } from './stats/stats.ts';
+import type { Whose } from './stats/steps.ts';
+import type { CacheStatsView, FleetView, HistoryAnswer, TopAnswer } from './stats-api.ts';
 
 export interface CacheViewOptions {
-  readonly stats: CacheStats;
-  readonly history: Pick<History, 'view'>;
+  readonly stats: Stats;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;
@@ -25,7 +24,7 @@ export interface CacheViewOptions {
   readonly times: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
-  readonly members: Pick<Instances, 'id' | 'list'>;
+  readonly members: Instances;
   readonly clock: Clock;
 }
 
@@ -36,27 +35,43 @@ export function cacheStatsEndpoints(options: CacheViewOptions): readonly Endpoin
     endpoint(
       'GET',
       '/api/cache',
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
+      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
       async (ctx) => {
-        ctx.body = statsView(options);
+        ctx.body = await statsView(options);
       },
     ),
     endpoint(
       'GET',
       '/api/cache/top',
-      'the keys and routes for which this process made the store work most, of the last hour at most',
+      'the keys and routes for which all processes made the store work most in the last hour',
       async (ctx) => {
         const limit = TOP.read(queryOf(ctx, { limit: TOP.allowed })('limit')[0]);
-        const { sinceMs, keys, routes } = options.stats.top.view(limit);
-        ctx.body = { since: iso(sinceMs), scope: 'process', keys: keys.map(rounded), routes: routes.map(rounded) };
+        const { whose, sinceMs, value } = await options.stats.top(limit);
+        const answer: TopAnswer = {
+          ...countedOf(whose, options.members),
+          since: iso(sinceMs),
+          keys: value.keys.map(rounded),
+          routes: value.routes.map(rounded),
+        };
+        ctx.body = answer;
       },
     ),
   ];
 }
 
+/** For an answer: whose counts it holds. */
+export function countedOf(whose: Whose, members: Instances) {
+  const problem =
+    whose === 'cut-off'
+      ? `Redis does not answer: this is what one process has seen, of ${members.count()} when Redis last did`
+      : null;
+  if (whose !== 'fleet') return { scope: 'process' as const, processes: 1, problem };
+  return { scope: 'fleet' as const, processes: members.peers().length, problem };
+}
+
 /** Advice and activity from recent traffic, and the processes that serve it. */
 export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[] {
-  const { stats, history, members } = options;
+  const { stats, members } = options;
   return [
     endpoint(
       'GET',
@@ -69,39 +84,50 @@ export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[]
     endpoint(
       'GET',
       '/api/cache/history',
-      'reads, hits, store calls and failures by class over the last hour, of the whole fleet',
+      'the last hour of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
       async (ctx) => {
-        const { scope, points } = await history.view();
-        ctx.body = { scope, stepMs: STEP_MS, points: points.map(historyPointView) };
+        const { whose, points } = await stats.history();
+        const answer: HistoryAnswer = {
+          ...countedOf(whose, members),
+          stepMs: HISTORY_STEP_MS,
+          points: points.map(({ atMs, ...point }) => ({ at: iso(atMs), ...point })),
+        };
+        ctx.body = answer;
       },
     ),
-    endpoint('GET', '/api/fleet', 'the processes that serve together, and how each of them is', async (ctx) => {
-      ctx.body = { members: members.list().map((member) => memberView(member, members.id)) };
-    }),
     endpoint(
       'GET',
-      '/api/cache/pulse',
-      'how long reads took and how many copies stood in for a failing store over the last hour, of this process',
+      '/api/fleet',
+      'the processes that serve together, how each is, and when it was last heard of',
       async (ctx) => {
-        const points = stats.pulse().map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
-        // The id tells the instances apart for callers that reach one after the other.
-        ctx.body = { process: members.id, stepMs: STEP_MS, points };
+        ctx.body = fleetView(members);
       },
     ),
   ];
 }
 
-function rounded<T extends Load>(load: T): T {
+function rounded<T extends { readonly storeMs: number }>(load: T): T {
   return { ...load, storeMs: Math.round(load.storeMs) };
 }
 
-function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): object {
-  const classes = CACHE_CLASSES.map((cacheClass) => {
-    const counts = stats.of(cacheClass);
-    const reads = Object.values(counts.outcomes).reduce((sum, count) => sum + count, 0);
-    return { class: cacheClass, reads, ...counts, memory: usageOf(cacheClass, memory, purges) };
-  });
-  return { since: iso(stats.sinceMs), memory: { ...memory.usage(), maxBytes }, classes };
+async function statsView({ stats, memory, maxBytes, purges, members }: CacheViewOptions): Promise<CacheStatsView> {
+  const { whose, sinceMs, value } = await stats.classes();
+  return {
+    ...countedOf(whose, members),
+    since: iso(sinceMs),
+    memory: { ...memory.usage(), maxBytes },
+    classes: value.map((counts) => ({ ...classView(counts), memory: usageOf(counts.class, memory, purges) })),
+  };
+}
+
+function classView(counts: ClassCounts) {
+  const { reads, outcomes, storeCalls } = counts;
+  const hits = outcomes.hit + outcomes['stale-while-revalidate'];
+  return {
+    ...counts,
+    hitRatio: reads === 0 ? null : hits / reads,
+    storeCallsPerRead: reads === 0 ? null : storeCalls / reads,
+  };
 }
 
 /** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */
@@ -125,15 +151,18 @@ async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOpt
   };
 }
 
-const NOTHING = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
-
-/** Every point has all classes, which is easier to draw. */
-function historyPointView({ atMs, classes }: HistoryPoint): object {
-  const entries = CACHE_CLASSES.map((cacheClass) => [cacheClass, classes.get(cacheClass) ?? NOTHING] as const);
-  return { at: iso(atMs), classes: Object.fromEntries(entries) };
+/** A process that is silent for longer than several heartbeats is left out. */
+function fleetView(members: Instances): FleetView {
+  const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
+  return {
+    problem: members.isConnected()
+      ? null
+      : `Redis does not answer, so nothing is heard of other processes; there were ${members.count()} when it last did`,
+    members: heard.map((member) => memberView(member, members.id)),
+  };
 }
 
-function memberView(member: ReturnType<Instances['list']>[number], self: string): object {
-  const { id, host, pid, version, startedAtMs, status } = member;
-  return { id, host, pid, version, startedAt: iso(startedAtMs), status, self: id === self };
+function memberView(member: Instance, self: string): FleetView['members'][number] {
+  const { id, host, pid, version, startedAtMs, status, heardMsAgo } = member;
+  return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === self };
 }

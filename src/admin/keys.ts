@@ -11,16 +11,19 @@ import {
   type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
+import type { Instances } from '../redis/instances.ts';
 import {
   IMPORT_LIMIT_BYTES,
   IMPORT_RULES,
   importedKeyRules,
+  iso,
   keyEditRules,
   looksLikeToken,
   newKeyRules,
   ROTATE_RULES,
 } from './api.ts';
 import type { Audit } from './audit.ts';
+import { countedOf } from './cache.ts';
 import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError, attempt } from './errors.ts';
 import { badParameter, check, faulty, limitParameter, queryOf, readBody } from './input.ts';
@@ -35,9 +38,13 @@ import {
   keysImported,
   keyView,
 } from './key-changes.ts';
+import type { Stats } from './stats/stats.ts';
+import type { KeyUseView, ShownKeyView } from './stats-api.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
+  readonly stats: Pick<Stats, 'keyUse'>;
+  readonly members: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
 }
@@ -64,8 +71,15 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     endpoint('POST', '/api/keys/import', 'take over keys that are hashed already, all or none', (ctx) =>
       importKeys(ctx, options),
     ),
-    endpoint('GET', '/api/keys/:keyId', 'one key', async (ctx) => {
-      ctx.body = { key: keyView(await existing(ctx, registry)) };
+    endpoint('GET', '/api/keys/:keyId', 'one key, and its requests of the last hour', async (ctx) => {
+      const key = await existing(ctx, registry);
+      const { keys, ...counted } = await keyUse(options);
+      const { requests, refused } = keys.find(({ keyId }) => keyId === key.keyId) ?? { requests: 0, refused: 0 };
+      const answer: ShownKeyView = { key: keyView(key), lastHour: { ...counted, requests, refused } };
+      ctx.body = answer;
+    }),
+    endpoint('GET', '/api/key-use', 'requests and 429s of each key in the last hour, of all processes', async (ctx) => {
+      ctx.body = await keyUse(options);
     }),
     endpoint(
       'PATCH',
@@ -83,6 +97,11 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
       (ctx) => rotate(ctx, options),
     ),
   ];
+}
+
+async function keyUse({ stats, members }: KeyEndpointOptions): Promise<KeyUseView> {
+  const { whose, sinceMs, value } = await stats.keyUse();
+  return { ...countedOf(whose, members), since: iso(sinceMs), keys: [...value] };
 }
 
 const PAGE_SIZE = limitParameter(1000, 100);

@@ -115,8 +115,10 @@ test('a name can neither move the cursor nor turn the text around', async () => 
 
 test('show, deprecate and revoke act on one key, and its holder notices', async () => {
   const { key, ...shown } = await create();
-  expect(await document(['show', shown.keyId])).toEqual(shown);
+  expect(await document(['show', shown.keyId])).toMatchObject({ ...shown, lastHour: { requests: 0, refused: 0 } });
   expect(await statusOf(key)).toBe(200);
+  expect(await document(['show', shown.keyId])).toMatchObject({ lastHour: { requests: 1, refused: 0 } });
+  expect((await keys(['show', shown.keyId])).stdout).toMatch(/^requests +1 since \S+, 0 of them refused with 429$/m);
   expect(await document(['deprecate', shown.keyId])).toMatchObject({ keyId: shown.keyId, status: 'deprecated' });
   expect(await statusOf(key)).toBe(403);
   const revoked = await keys(['revoke', shown.keyId]);
@@ -207,7 +209,7 @@ test.each([
   [['create', '--name', 'a', ...READ_CALLS, '--expires', '90'], 'Allowed: a duration like'],
   [['rotate', 'k_1', '--overlap', '366d'], 'from 0s to 365d.'],
   [['show'], "missing required argument 'id'"],
-  [['show', '../x'], 'Allowed: the id of a key'],
+  [['show', '../x'], 'The id of a key is needed'],
   [['show', `evg_${'x'.repeat(38)}`], 'not the key itself'],
   [['creat'], '(Did you mean create?)'],
   [['list', 'extra'], 'too many arguments'],
@@ -215,6 +217,8 @@ test.each([
   const { status, stdout, stderr } = await runCli(['keys', ...args]);
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toContain(message);
+  // A key that was pasted in place of its id is not printed.
+  expect(stderr).not.toContain('evg_');
 });
 
 describe('the way to the admin listener', () => {

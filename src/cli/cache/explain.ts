@@ -6,6 +6,7 @@ import { UUID_PATTERN } from '../../domain/records.ts';
 import { callAndPrint, withAdminOption } from '../admin-client.ts';
 import { CliError, EXIT_CODES, makeCommand, matching, repeated } from '../command.ts';
 import { bytesText, columns, durationText, printable } from '../format.ts';
+import { parseKeyId } from '../keys/key-admin.ts';
 
 const entrySchema = z.looseObject({
   state: z.string(),
@@ -63,7 +64,7 @@ export function explainCommand(): Command {
   );
   return withAdminOption(command)
     .addArgument(pathArgument)
-    .option('--key-id <id>', 'explain what this key of the registry sees')
+    .option('--key-id <id>', 'explain what this key of the registry sees', parseKeyId)
     .option(
       '--workspace <uuid...>',
       'explain what a key of these workspaces sees; repeat it for more',

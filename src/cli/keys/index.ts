@@ -20,6 +20,7 @@ import {
   type IssuedKeyView,
   type KeyAdmin,
   type KeyView,
+  type ShownKey,
   useKeyAdmin,
   withKeyAdminOption,
   withKeyId,
@@ -38,11 +39,7 @@ export function keysCommand(): Command {
   })
     .addCommand(createCommand())
     .addCommand(listCommand())
-    .addCommand(
-      oneKeyCommand({ name: 'show', summary: 'show one key', examples: ['evalgate keys show k_7Hq2'] }, (admin, id) =>
-        admin.show(id),
-      ),
-    )
+    .addCommand(showCommand())
     .addCommand(
       oneKeyCommand(
         {
@@ -87,6 +84,22 @@ function oneKeyCommand(texts: CommandTexts, act: (admin: KeyAdmin, id: string) =
     const key = await useKeyAdmin(command, (admin) => act(admin, id));
     print(command, key, keyDetails(key));
   });
+}
+
+function showCommand(): Command {
+  const summary = 'show one key, and its requests of the last hour';
+  const command = makeCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] });
+  return withKeyAdminOption(withKeyId(command)).action(async (id: string) => {
+    const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
+    print(command, { ...key, lastHour }, `${keyDetails(key)}\n${useText(lastHour)}`);
+  });
+}
+
+function useText(lastHour: ShownKey['lastHour']): string {
+  if (lastHour === null) return 'requests    not counted by this gateway';
+  const { requests, refused, since, problem } = lastHour;
+  const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
+  return printable(`requests    ${requests} since ${since}, ${refused} of them refused with 429${doubt}`);
 }
 
 function listCommand(): Command {

@@ -1,13 +1,14 @@
 /** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import type { KeyView as ShownKey } from '../../admin/api.ts';
+import { looksLikeToken, type KeyView as ListedKey } from '../../admin/api.ts';
+import { shownKeySchema, type ShownKeyView } from '../../admin/stats-api.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ID_PATTERN } from '../../domain/records.ts';
 import { formatDuration } from '../../duration.ts';
 import { type ImportedKey, KEY_STATUSES } from '../../keys/key.ts';
 import { adminAddress, type AdminRequest, callAdmin, withAdminOption } from '../admin-client.ts';
-import { CliError, matching } from '../command.ts';
+import { CliError, EXIT_CODES } from '../command.ts';
 
 const keySchema = z.looseObject({
   keyId: z.string(),
@@ -21,12 +22,19 @@ const keySchema = z.looseObject({
   quotaId: z.string(),
   lastUsedAt: z.string().nullable(),
 });
+const shownKeyAnswer = z.object({ key: keySchema, lastHour: shownKeySchema.shape.lastHour.optional() });
 const issuedKeySchema = z.object({ key: keySchema, token: z.string() });
 /** A gateway of 0.1 answers with all keys at once and without a cursor. */
 const pageSchema = z.object({ keys: z.array(keySchema), nextCursor: z.string().nullish() });
 
 /** A key without its hash. A newer listener may know more scopes than this program. */
-export type KeyView = Omit<ShownKey, 'scopes'> & { readonly scopes: readonly string[] };
+export type KeyView = Omit<ListedKey, 'scopes'> & { readonly scopes: readonly string[] };
+
+/** A key with its requests of the last hour; null if the gateway is of a version that does not count them. */
+export interface ShownKey {
+  readonly key: KeyView;
+  readonly lastHour: Pick<ShownKeyView['lastHour'], 'since' | 'requests' | 'refused' | 'problem'> | null;
+}
 
 /** A new key with its token, which is shown only this once. */
 export interface IssuedKeyView {
@@ -57,7 +65,7 @@ export interface ImportLine {
 export interface KeyAdmin {
   create(wanted: KeyInput): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<KeyView>;
+  show(keyId: string): Promise<ShownKey>;
   /** Properties that are left out stay as they are. */
   edit(keyId: string, edit: KeyInput): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
@@ -77,11 +85,17 @@ export function withKeyAdminOption(command: Command): Command {
   );
 }
 
-/** Adds the argument ID. It refuses the key itself in place of its id, because an id is shown and logged. */
+/** Adds the argument ID. */
 export function withKeyId(command: Command): Command {
-  const parseId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
-  return command.argument('<id>', 'the id of the key, not the key itself', (text) =>
-    matching(/^(?!evg_)/, 'the id of the key, not the key itself')(parseId(text)),
+  return command.argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+}
+
+/** Refuses the key itself in place of its id, and never repeats what was given: commander would print it. */
+export function parseKeyId(text: string): string {
+  if (ID_PATTERN.test(text) && !looksLikeToken(text)) return text;
+  throw new CliError(
+    'The id of a key is needed, as `evalgate keys list` shows it, not the key itself.',
+    EXIT_CODES.usage,
   );
 }
 
@@ -131,7 +145,11 @@ function httpKeyAdmin(command: Command): KeyAdmin {
       }
       return keys;
     },
-    show: (keyId) => callForKey('GET', keyId),
+    show: async (keyId) => {
+      const path = `/api/keys/${encodeURIComponent(keyId)}`;
+      const { key, lastHour = null } = await call({ method: 'GET', path, answer: shownKeyAnswer });
+      return { key, lastHour };
+    },
     edit: (keyId, edit) => callForKey('PATCH', keyId, edit),
     revoke: (keyId) => callForKey('DELETE', keyId),
     rotate: (keyId, overlapMs) => issue(`/api/keys/${keyId}/rotate`, { overlap: formatDuration(overlapMs) }),
