@@ -7,12 +7,12 @@ import { adviceOf } from '../cache/what-if/advice.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
 import { ALIVE_FOR_MS, type Instance, type Instances } from '../redis/instances.ts';
-import { iso } from './api.ts';
+import type { Counted } from './answers.ts';
+import { type AnswerOf, iso, ROUTES } from './api.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
-import { limitParameter, queryOf } from './input.ts';
+import { limitOf, queryOf } from './input.ts';
 import { type ClassCounts, HISTORY_STEP_MS, type Stats } from './stats/stats.ts';
 import type { Whose } from './stats/steps.ts';
-import type { CacheStatsView, FleetView, HistoryAnswer, TopAnswer } from './stats-api.ts';
 
 export interface CacheViewOptions {
   readonly stats: Stats;
@@ -28,89 +28,53 @@ export interface CacheViewOptions {
   readonly clock: Clock;
 }
 
-const TOP = limitParameter(100, 20);
-
-export function cacheStatsEndpoints(options: CacheViewOptions): readonly Endpoint[] {
+/** What the cache has done and holds, what recent traffic advises, and the processes that serve it. */
+export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint[] {
+  const { stats, members } = options;
   return [
-    endpoint(
-      'GET',
-      '/api/cache',
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
-      async (ctx) => {
-        ctx.body = await statsView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/top',
-      'the keys and routes for which all processes made the store work most in the last hour',
-      async (ctx) => {
-        const limit = TOP.read(queryOf(ctx, { limit: TOP.allowed })('limit')[0]);
-        const { whose, sinceMs, value } = await options.stats.top(limit);
-        const answer: TopAnswer = {
-          ...countedOf(whose, options.members),
-          since: iso(sinceMs),
-          keys: value.keys.map(rounded),
-          routes: value.routes.map(rounded),
-        };
-        ctx.body = answer;
-      },
-    ),
+    endpoint(ROUTES.cacheStats, () => statsView(options)),
+    endpoint(ROUTES.cacheTop, async (ctx) => {
+      const limit = limitOf(queryOf(ctx, ROUTES.cacheTop)('limit')[0], 100, 20);
+      const { whose, sinceMs, value } = await stats.top(limit);
+      const { keys, routes } = value;
+      return {
+        ...countedOf(whose, members),
+        since: iso(sinceMs),
+        keys: keys.map(rounded),
+        routes: routes.map(rounded),
+      };
+    }),
+    endpoint(ROUTES.advice, () => adviceView(options)),
+    endpoint(ROUTES.history, async () => {
+      const { whose, points } = await stats.history();
+      const views = points.map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
+      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, points: views };
+    }),
+    endpoint(ROUTES.fleet, () => fleetView(members)),
   ];
 }
 
 /** For an answer: whose counts it holds. */
-export function countedOf(whose: Whose, members: Instances) {
+export function countedOf(whose: Whose, members: Instances): Omit<Counted, 'since'> {
+  if (whose === 'fleet') return { scope: 'fleet', processes: members.peers().length, problem: null };
   const problem =
     whose === 'cut-off'
       ? `Redis does not answer: this is what one process has seen, of ${members.count()} when Redis last did`
       : null;
-  if (whose !== 'fleet') return { scope: 'process' as const, processes: 1, problem };
-  return { scope: 'fleet' as const, processes: members.peers().length, problem };
-}
-
-/** Advice and activity from recent traffic, and the processes that serve it. */
-export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[] {
-  const { stats, members } = options;
-  return [
-    endpoint(
-      'GET',
-      '/api/cache/advice',
-      'for each class what other times would do to hit ratio, store load and staleness, and which one to set',
-      async (ctx) => {
-        ctx.body = await adviceView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/history',
-      'the last hour of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
-      async (ctx) => {
-        const { whose, points } = await stats.history();
-        const answer: HistoryAnswer = {
-          ...countedOf(whose, members),
-          stepMs: HISTORY_STEP_MS,
-          points: points.map(({ atMs, ...point }) => ({ at: iso(atMs), ...point })),
-        };
-        ctx.body = answer;
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/fleet',
-      'the processes that serve together, how each is, and when it was last heard of',
-      async (ctx) => {
-        ctx.body = fleetView(members);
-      },
-    ),
-  ];
+  return { scope: 'process', processes: 1, problem };
 }
 
 function rounded<T extends { readonly storeMs: number }>(load: T): T {
   return { ...load, storeMs: Math.round(load.storeMs) };
 }
 
-async function statsView({ stats, memory, maxBytes, purges, members }: CacheViewOptions): Promise<CacheStatsView> {
+async function statsView({
+  stats,
+  memory,
+  maxBytes,
+  purges,
+  members,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.cacheStats>> {
   const { whose, sinceMs, value } = await stats.classes();
   return {
     ...countedOf(whose, members),
@@ -141,7 +105,12 @@ function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): 
   return { entries, bytes };
 }
 
-async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOptions): Promise<object> {
+async function adviceView({
+  whatIf,
+  times,
+  outdatedLimits,
+  clock,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.advice>> {
   const reports = await whatIf.reports();
   const nowMs = clock.nowMs();
   return {
@@ -152,7 +121,7 @@ async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOpt
 }
 
 /** A process that is silent for longer than several heartbeats is left out. */
-function fleetView(members: Instances): FleetView {
+function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
   const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
     problem: members.isConnected()
@@ -162,7 +131,7 @@ function fleetView(members: Instances): FleetView {
   };
 }
 
-function memberView(member: Instance, self: string): FleetView['members'][number] {
+function memberView(member: Instance, self: string) {
   const { id, host, pid, version, startedAtMs, status, heardMsAgo } = member;
   return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === self };
 }

@@ -51,6 +51,13 @@ export interface IssuedKey {
 /** A key from elsewhere, already hashed. */
 export type ImportedKey = Omit<ApiKey, 'lastUsedAtMs' | 'quotaId'> & { readonly quotaId?: string };
 
+/** The keys of an import: new ones, those that it changed, and those that were stored just so. */
+export interface ImportedCounts {
+  readonly added: number;
+  readonly replaced: number;
+  readonly unchanged: number;
+}
+
 /** Whether the key may be used at that time: neither deprecated nor revoked, and not yet expired. */
 export function isActive(key: ApiKey, nowMs: number): boolean {
   return key.status === 'active' && (key.expiresAtMs === null || nowMs < key.expiresAtMs);
@@ -124,5 +131,5 @@ export interface KeyDirectory {
    * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
    * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
    */
-  importKeys(keys: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }>;
+  importKeys(keys: readonly ImportedKey[]): Promise<ImportedCounts>;
 }

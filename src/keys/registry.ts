@@ -1,14 +1,17 @@
 /** Creates and changes keys, wherever they are stored: the rules are applied here, and a KeyTable only stores. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
   byCreation,
+  type ImportedCounts,
   type ImportedKey,
   type EditedKey,
   type IssuedKey,
   type KeyDirectory,
   type KeyEdit,
   type KeyHash,
+  KeyStateError,
   type NewKey,
   RegistryUnavailableError,
 } from './key.ts';
@@ -102,7 +105,7 @@ export class TableRegistry implements KeyDirectory {
     });
   }
 
-  async importKeys(imported: readonly ImportedKey[]): Promise<{ readonly added: number; readonly replaced: number }> {
+  async importKeys(imported: readonly ImportedKey[]): Promise<ImportedCounts> {
     if (imported.length > MAX_IMPORTED) {
       throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
@@ -125,23 +128,36 @@ export class TableRegistry implements KeyDirectory {
   }
 }
 
-/** Throws KeyStateError if a key contradicts a stored one or an earlier one of the same import. */
-function planImport(
-  imported: readonly ImportedKey[],
-  stored: ReadonlyMap<KeyHash, StoredKey>,
-): Plan<{ readonly added: number; readonly replaced: number }> {
+/** Throws KeyStateError with every key that contradicts a stored one or an earlier one of the same import, by its place. */
+function planImport(imported: readonly ImportedKey[], stored: ReadonlyMap<KeyHash, StoredKey>): Plan<ImportedCounts> {
   const byHash = new Map<KeyHash, ApiKey>([...stored].map(([hash, { key }]) => [hash, key]));
   const byId = new Map<string, ApiKey>([...byHash.values()].map((key) => [key.keyId, key]));
   const adopted = new Map<KeyHash, ApiKey>();
-  let replaced = 0;
-  for (const one of imported) {
+  const counts = { added: 0, replaced: 0, unchanged: 0 };
+  const refusals: string[] = [];
+  for (const [index, one] of imported.entries()) {
     const existing = byId.get(one.keyId) ?? byHash.get(one.hash);
-    if (existing !== undefined) replaced += 1;
-    const key = adoptKey(one, existing);
+    let key: ApiKey;
+    try {
+      key = adoptKey(one, existing);
+    } catch (error) {
+      if (!(error instanceof KeyStateError)) throw error;
+      refusals.push(`keys[${index}]: ${error.message}`);
+      continue;
+    }
+    if (isDeepStrictEqual(key, existing)) {
+      counts.unchanged += 1;
+      continue;
+    }
+    counts[existing === undefined ? 'added' : 'replaced'] += 1;
     byHash.set(key.hash, key);
     byId.set(key.keyId, key);
     adopted.set(key.hash, key);
   }
+  if (refusals.length > 0) {
+    const count = refusals.length === 1 ? '1 key is' : `${refusals.length} keys are`;
+    throw new KeyStateError([`Nothing was imported: ${count} refused.`, ...refusals].join('\n- '));
+  }
   const changes = [...adopted.values()].map((key) => ({ key, replaces: stored.get(key.hash)?.record ?? null }));
-  return { result: { added: imported.length - replaced, replaced }, changes };
+  return { result: counts, changes };
 }

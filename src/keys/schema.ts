@@ -23,12 +23,12 @@ export const keyMembers = {
   id: z.string().regex(ID_PATTERN, 'must be 1 to 64 of the characters A-Z a-z 0-9 _ -'),
   name: z.string().regex(NAME, 'must be 1 to 100 characters, without control characters, and not blank'),
   workspaceIds: z
-    .array(z.string().regex(UUID_PATTERN, 'must be a UUID'))
+    .array(z.string().regex(UUID_PATTERN, 'must be a UUID').describe('a UUID'))
     .min(1)
     .max(50)
     .transform((ids) => distinct(ids.map((id) => id.toLowerCase()))),
   scopes: z
-    .array(z.enum(SCOPES))
+    .array(z.enum(SCOPES).describe(`one of ${SCOPES.join(', ')}`))
     .min(1)
     .transform(distinct<(typeof SCOPES)[number]>),
   limit: z.int().min(1).max(1_000_000_000).nullable(),

@@ -141,6 +141,7 @@ describe('purging', () => {
     const page = await openDashboard(gateway, 'cache');
     const purge = region(page, 'Purge');
     await purge.getByRole('textbox', { name: 'Tags' }).fill('class:evaluation');
+    await purge.getByRole('combobox', { name: 'Mode' }).selectOption('soft');
     await purge.getByRole('button', { name: 'Dry run' }).click();
     await purge.getByRole('button', { name: 'Purge 12 entries …' }).click();
     const dialog = page.getByRole('dialog');

@@ -1,30 +1,22 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
-import {
-  type CacheStatsView,
-  cacheStatsSchema,
-  type Counted,
-  fleetSchema,
-  type FleetView,
-  type TopAnswer,
-  topSchema,
-} from '../../admin/stats-api.ts';
-import { callAndPrint, withAdminOption } from '../admin-client.ts';
-import { integerBetween, makeCommand } from '../command.ts';
+import type { Counted } from '../../admin/answers.ts';
+import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { adminCommand, callAndPrint } from '../admin-client.ts';
+import { integerBetween } from '../command.ts';
 import { bytesText, columns, durationText, entriesText, percentText, printable } from '../format.ts';
 
-type ClassStats = CacheStatsView['classes'][number];
+type Stats = AnswerOf<typeof ROUTES.cacheStats>;
+type ClassStats = Stats['classes'][number];
 
 /** Whose counts they are, in a sentence. */
-export function countedText({ since, scope, processes, problem }: Counted): string {
-  if (problem !== null) return `Since ${since}, of ONE PROCESS ONLY: ${problem}.`;
-  return scope === 'fleet' && processes !== 1
-    ? `Since ${since}, of ${processes} processes.`
-    : `Since ${since}, of 1 process.`;
+function countedText({ since, processes, problem }: Counted): string {
+  if (problem !== null) return printable(`Since ${since}, of ONE PROCESS ONLY: ${problem}.`);
+  return printable(`Since ${since}, of ${processes === 1 ? '1 process' : `${processes} processes`}.`);
 }
 
 export function statsCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'stats',
     summary: 'show what the caches of all gateway processes did in the last hour',
     details: [
@@ -33,12 +25,10 @@ export function statsCommand(): Command {
     ].join('\n'),
     examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
   });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/cache', answer: cacheStatsSchema }, statsText),
-  );
+  return command.action(() => callAndPrint(command, ROUTES.cacheStats, statsText));
 }
 
-function statsText(stats: CacheStatsView): string {
+function statsText(stats: Stats): string {
   const { memory, classes } = stats;
   const held = `${entriesText(memory.entries)}, ${bytesText(memory.bytes)} of ${bytesText(memory.maxBytes)}`;
   return [
@@ -89,7 +79,7 @@ function percentileTable(classes: readonly ClassStats[]): string {
 }
 
 export function topCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'top',
     summary: 'show the keys and routes for which the store had to work most',
     details: [
@@ -99,17 +89,17 @@ export function topCommand(): Command {
     ].join(' '),
     examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
   });
-  return withAdminOption(command)
+  return command
     .option('--limit <number>', 'how many keys, and how many routes', integerBetween(1, 100), 20)
     .action(() => {
-      const path = `/api/cache/top?limit=${command.opts<{ limit: number }>().limit}`;
-      return callAndPrint(command, { method: 'GET', path, answer: topSchema }, topText);
+      const query = new URLSearchParams({ limit: String(command.opts<{ limit: number }>().limit) });
+      return callAndPrint(command, ROUTES.cacheTop, topText, { query });
     });
 }
 
-function topText(top: TopAnswer): string {
+function topText(top: AnswerOf<typeof ROUTES.cacheTop>): string {
   const { keys, routes } = top;
-  const heading = `Calls to the store. ${printable(countedText(top))}`;
+  const heading = `Calls to the store. ${countedText(top)}`;
   if (keys.length === 0) return `${heading} There were none.`;
   const routeRows = routes.map(({ route, storeCalls, storeMs }) => [
     route ?? '(no request)',
@@ -125,18 +115,16 @@ function topText(top: TopAnswer): string {
 }
 
 export function fleetCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'fleet',
     summary: 'list the gateway processes that serve together',
     details: 'They share a Redis, and each reports every two seconds. One that is silent for ten seconds is left out.',
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/fleet', answer: fleetSchema }, fleetText),
-  );
+  return command.action(() => callAndPrint(command, ROUTES.fleet, fleetText));
 }
 
-function fleetText({ problem, members }: FleetView): string {
+function fleetText({ problem, members }: AnswerOf<typeof ROUTES.fleet>): string {
   const table = columns([
     ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'HEARD', 'ID', ''],
     ...members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, self }) => [

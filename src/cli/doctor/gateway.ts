@@ -1,6 +1,8 @@
 /** Checks of a running gateway: whether one listens, its own configuration and readiness, and how this shell differs. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { readinessSchema } from '../../admin/answers.ts';
+import { type AnswerOf, ROUTES } from '../../admin/api.ts';
 import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin, reasonOf } from '../admin-client.ts';
@@ -13,20 +15,14 @@ const TIMEOUT_MS = 5000;
 const valueSchema = z.object({ value: z.unknown(), origin: z.string(), from: z.string().nullable() });
 type EffectiveValue = z.output<typeof valueSchema>;
 
-const configSchema = z.object({ file: z.string(), settings: z.record(z.string(), z.unknown()) });
-const readinessSchema = z.object({
-  status: z.string(),
-  dependencies: z.array(z.object({ name: z.string(), status: z.string(), since: z.string(), detail: z.string() })),
-});
-
 /** Whether a gateway runs and accepts the token. None is no fault: the doctor is also run before the first start. */
 export async function checkAdmin(command: Command): Promise<Check> {
   const { base } = adminAddress(command);
   if (!(await isListening(base))) return skipped('admin', `no gateway runs: nothing answers at ${base}`);
   try {
-    const answer = z.object({ keys: z.array(z.unknown()), nextCursor: z.string().nullish() });
-    const { keys, nextCursor } = await callAdmin(command, { method: 'GET', path: '/api/keys?limit=1000', answer });
-    const more = typeof nextCursor === 'string' ? ' and more' : '';
+    const query = new URLSearchParams({ limit: '1000' });
+    const { keys, nextCursor } = await callAdmin(command, ROUTES.listKeys, { query });
+    const more = nextCursor === null ? '' : ' and more';
     return ok('admin', `a gateway runs at ${base} and knows ${keys.length}${more} keys`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
@@ -56,12 +52,12 @@ async function isListening(base: string): Promise<boolean> {
  * null if it is invalid. Rejects with CliError if the listener refuses.
  */
 export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
-  const config = await callAdmin(command, { method: 'GET', path: '/api/config', answer: configSchema });
+  const config = await callAdmin(command, ROUTES.config);
   return [...compareConfigs(config, shell), ...(await checkReadiness(adminAddress(command).base))];
 }
 
 function compareConfigs(
-  { file, settings }: z.output<typeof configSchema>,
+  { file, settings }: AnswerOf<typeof ROUTES.config>,
   shell: LoadedConfig | null,
 ): readonly Check[] {
   const theirs = flattened(settings);

@@ -4,15 +4,15 @@ import { MIN_TOKEN_LENGTH } from '../../config/cross-checks.ts';
 import { ConfigError } from '../../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { adminAddress, withAdminOption } from '../admin-client.ts';
-import { EXIT_CODES, makeCommand, matching, print } from '../command.ts';
+import { adminAddress, adminCommand } from '../admin-client.ts';
+import { EXIT_CODES, matching, print } from '../command.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { checkAdmin, checkGateway } from './gateway.ts';
 import { checkRedis } from './redis.ts';
 import { checkUpstream } from './upstream.ts';
 
 export function doctorCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'doctor',
     summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
     details:
@@ -25,7 +25,7 @@ export function doctorCommand(): Command {
       'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
   }).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
-  return withAdminOption(command).action(async () => {
+  return command.action(async () => {
     const checks = await examine(command);
     const isWell = checks.every(({ status }) => status !== 'fail');
     print(command, { ok: isWell, checks }, checks.map(checkText).join('\n'));

@@ -3,8 +3,9 @@
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { iso, keyEditRules, newKeyRules } from '../../admin/api.ts';
+import type { KeyView } from '../../admin/answers.ts';
 import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
+import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
 import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
@@ -24,7 +25,7 @@ import { InvalidKeyError } from '../../keys/schema.ts';
 import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { KeyAdmin, KeyView, ShownKey } from './key-admin.ts';
+import type { KeyAdmin, ShownKey } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
@@ -48,7 +49,7 @@ async function readKeyUse(link: RedisLink): Promise<(keyId: string) => ShownKey[
   const uses = keyUseOf(steps.flat());
   return (sought) => {
     const { requests, refused } = uses.find(({ keyId }) => keyId === sought) ?? { requests: 0, refused: 0 };
-    return { since: iso(times[0] ?? 0), requests, refused, problem: null };
+    return { requests, refused, problem: null };
   };
 }
 
@@ -71,7 +72,7 @@ function keyAdminOf(
   return {
     create: (wanted) =>
       changing(async () => {
-        const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
+        const issued = await registry.create(mustBe(newKeyBody(systemClock.nowMs()), wanted));
         await note(keyCreated(who, issued.key));
         return { key: keyView(issued.key), token: issued.token };
       }),
@@ -81,7 +82,7 @@ function keyAdminOf(
         const key = keyView(await existing(keyId));
         return { key, lastHour: (await keyUse())(keyId) };
       }),
-    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditRules(systemClock.nowMs()), wanted)),
+    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditBody(systemClock.nowMs()), wanted)),
     revoke: (keyId) => edit(keyId, () => ({ status: 'revoked' })),
     rotate: (keyId, overlapMs) =>
       changing(async () => {

@@ -106,6 +106,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
     for (const path of [
       '/livez',
       '/readyz',
+      '/openapi.json',
       '/api/whoami',
       '/api/config',
       '/api/audit',

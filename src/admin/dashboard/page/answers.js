@@ -102,7 +102,7 @@ export const readPurge = shape({
   entries: number,
   bytes: number,
   complete: optional(flag),
-  lists: optional(shape({ entries: number, workspaces: optional(number) })),
+  lists: optional(shape({ entries: number, workspaces: number, ownerKnown: flag })),
 });
 
 /** `GET|PUT|DELETE /api/cache/maintenance` */

@@ -11,8 +11,8 @@ import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, u
 /** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
 
 const MODES = [
-  ['soft', 'Soft: stale, served while it is refreshed'],
   ['hard', 'Hard: gone at once'],
+  ['soft', 'Soft: stale, served while it is refreshed'],
 ];
 const TAGS = 'evaluation:ID, workspace:UUID, scorecard:ID, class:list or all; several with spaces between';
 
@@ -23,7 +23,7 @@ export function PurgePanel() {
 
 function PurgeForm() {
   const [typed, setTyped] = useState('');
-  const [mode, setMode] = useState('soft');
+  const [mode, setMode] = useState('hard');
   const [isExact, setExact] = useState(false);
   const [said, setSaid] = useState('A dry run shows what would go; only then can it be purged.');
   /** The dry run, and what it was of: only exactly that can be purged. */
@@ -99,7 +99,8 @@ function entriesOf({ entries, complete }) {
 /** @param {Purged} purged */
 function sizeOf(purged) {
   const { lists } = purged;
-  const from = lists?.workspaces === null ? 'all workspaces' : counted(lists?.workspaces ?? 0, 'workspace');
-  const among = lists === null ? '' : `, among them ${counted(lists.entries, 'list')} of ${from}`;
-  return `${entriesOf(purged)}, ${bytes(purged.bytes)}${among}`;
+  if (lists === null) return `${entriesOf(purged)}, ${bytes(purged.bytes)}`;
+  const why = lists.ownerKnown ? '' : ', because no copy tells whose it is';
+  const among = `${counted(lists.entries, 'list')} of ${counted(lists.workspaces, 'workspace')}${why}`;
+  return `${entriesOf(purged)}, ${bytes(purged.bytes)}, among them ${among}`;
 }
