@@ -5,7 +5,7 @@ import { count, moment } from './format.js';
 import { live } from './live.js';
 import { button, Panel, table } from './ui.js';
 
-/** @typedef {import('./answers.js').AuditEntry} AuditEntry */
+/** @typedef {import('./api.js').Answer<'audit'>['entries'][number]} AuditEntry */
 
 const SHOWN_FIRST = 20;
 

@@ -135,10 +135,10 @@ const dayAndYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'sh
 
 /**
  * The time of day if it is today, else with the day. In the time zone of the browser.
- * @param {number} ms
+ * @param {number | string} time Unix milliseconds, or ISO 8601.
  */
-export function moment(ms) {
-  const at = new Date(ms);
+export function moment(time) {
+  const at = new Date(time);
   const now = new Date();
   if (at.toDateString() === now.toDateString()) return clock.format(at);
   const date = at.getFullYear() === now.getFullYear() ? day.format(at) : dayAndYear.format(at);
