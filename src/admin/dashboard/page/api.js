@@ -97,13 +97,36 @@ export async function call(route, { id = '', query = {}, body } = {}) {
     throw new Error(`The gateway ${reason}.${doubt}`, { cause: error });
   }
   if (response.status === 401) askForToken(token);
+  /** @type {unknown} */
   const answer = await response.json().catch(() => null);
   // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
-  const isAnswer = response.ok || (response.status === 503 && route === 'readyz');
-  if (isAnswer && answer !== null) return answer;
+  const isGood = response.ok || (response.status === 503 && route === 'readyz');
+  if (isGood && isAnswer(route, answer)) return answer;
   throw new Error(
-    answer?.error?.message ?? `The answer was status ${response.status} without a reason. See the gateway’s log.`,
+    isFailure(answer)
+      ? answer.error.message
+      : `The answer was status ${response.status} without a reason. See the gateway’s log.`,
   );
+}
+
+/**
+ * Takes an answer of the gateway for what it declares: the page comes from the same gateway. A panel that can't draw what
+ * comes from another version says so.
+ * @template {Route} R
+ * @param {R} route
+ * @param {unknown} content
+ * @returns {content is Answer<R>}
+ */
+function isAnswer(route, content) {
+  return route in ROUTES && typeof content === 'object' && content !== null;
+}
+
+/**
+ * @param {unknown} content
+ * @returns {content is { readonly error: { readonly message: string } }}
+ */
+function isFailure(content) {
+  return typeof content === 'object' && content !== null && 'error' in content;
 }
 
 /** @param {string | null} refused The token of the call; another one may have been entered meanwhile. */

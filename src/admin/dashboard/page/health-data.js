@@ -84,13 +84,19 @@ export function lineOf(points, cacheClass, stepMs, valueOf) {
 }
 
 /**
+ * @param {readonly Point[]} points
+ * @param {string} status
+ */
+function requestsWith(points, status) {
+  return points.reduce((requests, { statuses }) => requests + (statuses[status] ?? 0), 0);
+}
+
+/**
  * Requests by status: in some points, and in all of them.
  * @param {readonly Point[]} recent
  * @param {readonly Point[]} all
  */
 export function requestsByStatus(recent, all) {
-  const total = (/** @type {readonly Point[]} */ points, /** @type {string} */ status) =>
-    points.reduce((requests, { statuses }) => requests + (statuses[status] ?? 0), 0);
   const known = [...new Set(all.flatMap(({ statuses }) => Object.keys(statuses)))].toSorted();
-  return known.map((status) => ({ status, recent: total(recent, status), hour: total(all, status) }));
+  return known.map((status) => ({ status, recent: requestsWith(recent, status), hour: requestsWith(all, status) }));
 }

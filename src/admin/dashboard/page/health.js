@@ -66,8 +66,6 @@ function Tiles({ data }) {
   const over = stepsOver(data, nowMs);
   const line = (/** @type {ValueOf} */ valueOf) => lineOf(over, null, data.stepMs, valueOf).map(([, y]) => y);
   const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
-  const staleIn = (/** @type {History['points']} */ points) =>
-    points.reduce((total, { staleOnError }) => total + staleOnError, 0);
   const stales = over.map(({ staleOnError, p99Ms }) => (p99Ms === null ? null : staleOnError));
   const storeRate = `${rate(counts.storeCalls / seconds)} to the store`;
   const inHour = sum(data.points, null);
@@ -101,6 +99,11 @@ function Tiles({ data }) {
           </div>`,
       )}
     </dl>`;
+}
+
+/** @param {History['points']} points */
+function staleIn(points) {
+  return points.reduce((total, { staleOnError }) => total + staleOnError, 0);
 }
 
 const HOUR_MS = 3_600_000;

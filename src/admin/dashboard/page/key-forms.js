@@ -33,7 +33,6 @@ function IssueDialog({ title, submit, issue, close, children }) {
       <${Form} submit=${submit} kind="primary" run=${run} buttons=${button('Cancel', close)}>${children}<//>
     <//>`;
   }
-  const select = (/** @type {{ currentTarget: HTMLInputElement }} */ event) => event.currentTarget.select();
   // Another key, another dialog: it opens with the focus on the secret, which selects it.
   return html`<${Dialog} key="secret" title="The key was created" close=${close}>
     <p>
@@ -46,6 +45,11 @@ function IssueDialog({ title, submit, issue, close, children }) {
     <//>
     <div class="buttons">${button('I have kept it', close, { kind: 'primary' })}</div>
   <//>`;
+}
+
+/** @param {{ currentTarget: HTMLInputElement }} event */
+function select(event) {
+  event.currentTarget.select();
 }
 
 /**

@@ -10,6 +10,7 @@ import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts, whose }
 
 /** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
 /** @typedef {ReturnType<typeof useDialog>['open']} Open */
+/** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
 /** @typedef {{ readonly requests: number, readonly refused: number } | null} Use Null while it is not known. */
 
 export function KeysView() {
@@ -91,8 +92,9 @@ function limitsText({ perMinute, perHour }) {
  */
 function actionsOf(target, open) {
   const isActive = target.status === 'active';
+  /** @type {readonly (readonly [string, KeyDialog, string?])[]} */
   const actions = [
-    ...(isActive ? [['Rotate', RotateKey]] : []),
+    ...(isActive ? [/** @type {const} */ (['Rotate', RotateKey])] : []),
     ['Edit', EditKey],
     [isActive ? 'Deprecate' : 'Activate', ChangeStatus],
     ['Revoke', Revoke, 'danger'],

@@ -92,7 +92,7 @@ function wordToType(tags) {
 
 /** @param {Purged} purged */
 function entriesOf({ entries, complete }) {
-  return `${complete === false ? 'at least ' : ''}${counted(entries, 'entry', 'entries')}`;
+  return `${complete ? '' : 'at least '}${counted(entries, 'entry', 'entries')}`;
 }
 
 /** @param {Purged} purged */

@@ -68,9 +68,9 @@ export function whose({ processes, problem, since }) {
 export function Panel({ id, title, of, show }) {
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
-  const [broken] = useErrorBoundary();
+  const isBroken = useErrorBoundary()[0] !== undefined;
   const state = data === null ? 'waiting' : error === null ? 'current' : 'old';
-  if (broken !== undefined) return html`<${Broken} title=${title} />`;
+  if (isBroken) return html`<${Broken} title=${title} />`;
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
     ${
