@@ -58,9 +58,7 @@ export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint
 export function countedOf(whose: Whose, members: Instances): Omit<Counted, 'since'> {
   if (whose === 'fleet') return { scope: 'fleet', processes: members.peers().length, problem: null };
   const problem =
-    whose === 'cut-off'
-      ? `Redis does not answer: this is what one process has seen, of ${members.count()} when Redis last did`
-      : null;
+    whose === 'cut-off' ? `Redis does not answer; the others are left out, of ${members.count()} known` : null;
   return { scope: 'process', processes: 1, problem };
 }
 
@@ -126,7 +124,7 @@ function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
   return {
     problem: members.isConnected()
       ? null
-      : `Redis does not answer, so nothing is heard of other processes; there were ${members.count()} when it last did`,
+      : `Redis does not answer, so nothing is heard of other processes (${members.count()} known in all)`,
     members: heard.map((member) => memberView(member, members.id)),
   };
 }

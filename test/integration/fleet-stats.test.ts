@@ -52,7 +52,7 @@ const FLEET = { scope: 'fleet', processes: 2, problem: null };
 const CUT_OFF = {
   scope: 'process',
   processes: 1,
-  problem: 'Redis does not answer: this is what one process has seen, of 2 when Redis last did',
+  problem: 'Redis does not answer; the others are left out, of 2 known',
 };
 
 const show = async (gateway: TestGateway, path: string) => (await gateway.admin('GET', path)).json;

@@ -31,15 +31,15 @@ function Misses({ data }) {
   const rows = classes.map(({ class: name, reads, misses, memory: own }) => {
     const missed = Object.values(misses).reduce((total, amount) => total + amount, 0);
     const shares = REASONS.map((reason) => (missed === 0 ? NONE : percent((misses[reason] ?? 0) / missed)));
-    const held = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
-    return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, held] };
+    const here = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
+    return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, here] };
   });
+  const held = `${count(memory.entries)} entries, ${bytes(memory.bytes)} of ${bytes(memory.maxBytes)}`;
   const reasons = REASONS.map((reason) => `#${reason.replace('-', ' ')}`);
   return html`${whose(data)} ${table('Misses', ['Class', '#Reads', '#Missed', ...reasons, '#In memory here'], rows)}
     <p class="hint">
       Reasons as shares of the misses. Expired: a longer TTL would help. Evicted: more memory would help. The memory of
-      the process that answers holds ${count(memory.entries)} entries, ${bytes(memory.bytes)} of
-      ${bytes(memory.maxBytes)}.
+      the process that answers holds ${held}.
     </p>`;
 }
 

@@ -100,22 +100,14 @@ export function written(ms) {
   return fit === undefined ? `${ms}ms` : `${ms / fit[1]}${fit[0] === 'min' ? 'm' : fit[0]}`;
 }
 
-const UNITS_MS = new Map([
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-  ['d', 86_400_000],
-]);
-
 /**
  * Milliseconds of a written duration; null if it is none.
  * @param {string} typed
  */
 export function parseDuration(typed) {
   const [, amount, unit = ''] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(typed.replaceAll(/\s/g, '')) ?? [];
-  const unitMs = UNITS_MS.get(unit);
-  return amount === undefined || unitMs === undefined ? null : Number(amount) * unitMs;
+  const [, unitMs] = UNITS.find(([name]) => name === (unit === 'm' ? 'min' : unit)) ?? ['ms', 1];
+  return amount === undefined ? null : Number(amount) * unitMs;
 }
 
 /** @param {number} value */
