@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdminOptions } from './admin/app.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { CacheStats } from './admin/stats/cache-stats.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
@@ -97,7 +96,6 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
-  const stats = new CacheStats(clock);
   const reporting = { metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
@@ -111,7 +109,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, stats, backend, workers: worker?.workers ?? null });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, backend, workers: worker?.workers ?? null });
   try {
     await backend.transientKeys.importKeys(sample?.keys ?? []);
     await gateway.start();
@@ -127,7 +125,6 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
-  readonly stats: CacheStats;
   readonly backend: Backend;
   /** Null in a gateway of one process. */
   readonly workers: Workers | null;
@@ -237,8 +234,8 @@ class RunningGateway implements Gateway {
   }
 
   #createCache(): ReadThrough {
-    const { config, memory, ttl, tracing, store, backend, stats, clock } = this.#parts;
-    const { sharedCache, purges, maintenance, whatIf, history } = backend;
+    const { config, memory, ttl, tracing, store, backend, clock } = this.#parts;
+    const { sharedCache, purges, maintenance, whatIf, stats } = backend;
     return new ReadThrough({
       fetch: store.guard.fetch,
       memory,
@@ -246,7 +243,7 @@ class RunningGateway implements Gateway {
       purges,
       ttl,
       clock,
-      events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks])),
+      events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks])),
       timers: systemTimers,
       around: tracing.flight,
       maintenance,
@@ -257,6 +254,10 @@ class RunningGateway implements Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { config, tracing, backend, hooks, clock } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
+    const onRequest: typeof hooks.http.onRequest = (report, response) => {
+      backend.stats.countRequest(report);
+      hooks.http.onRequest(report, response);
+    };
     const app = createPublicApp({
       clock,
       cache,
@@ -270,14 +271,14 @@ class RunningGateway implements Gateway {
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: tracing.http(hooks.http),
+      hooks: tracing.http({ ...hooks.http, onRequest }),
     });
     return tracing.handler(app);
   }
 
   #adminOptions(cache: ReadThrough): AdminOptions {
-    const { config, memory, ttl, backend, metrics, workers, stats, clock, logger } = this.#parts;
-    const { registry, audit, sharedCache, purges, ttlControl, maintenance, whatIf, history, instances } = backend;
+    const { config, memory, ttl, backend, metrics, workers, clock, logger } = this.#parts;
+    const { registry, audit, sharedCache, purges, ttlControl, maintenance, whatIf, stats, instances } = backend;
     const ownMetrics = metrics.source;
     return {
       tokens: config.admin.tokens,
@@ -298,7 +299,6 @@ class RunningGateway implements Gateway {
       flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => stats.lastMisses.of(key),
       stats,
-      history,
       whatIf,
       outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
       members: instances,

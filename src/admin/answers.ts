@@ -42,6 +42,24 @@ const keySchema = z
 export type KeyView = View<typeof keySchema>;
 
 export const oneKeySchema = z.object({ key: keySchema });
+
+/** Whose counts an answer holds: of all processes in front of the store, or only of the one that answers. */
+const counted = {
+  scope: z.enum(['fleet', 'process']),
+  processes: number,
+  /** Why the other processes are left out; null if none is. */
+  problem: textOrNull,
+};
+/** The same with the time from which on it counts, at most an hour ago. */
+const countedSince = z.object({ ...counted, since: text });
+export type Counted = View<typeof countedSince>;
+
+/** What became of the requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
+const keyUse = { requests: number, refused: number };
+export const shownKeySchema = z.object({ key: keySchema, lastHour: countedSince.extend(keyUse) });
+export type ShownKeyView = View<typeof shownKeySchema>;
+/** Keys that sent requests in the last hour. */
+export const keyUseSchema = countedSince.extend({ keys: z.array(z.object({ keyId: text, ...keyUse })) });
 export const keyPageSchema = z.object({ keys: z.array(keySchema), nextCursor: textOrNull });
 /** The token is shown only this once. */
 export const issuedKeySchema = z.object({ key: keySchema, token: text });
@@ -90,8 +108,9 @@ export type MaintenanceView = View<typeof maintenanceSchema>;
 const usageSchema = z.object({ entries: number, bytes: number });
 /** Milliseconds; null if nothing was read. */
 const percentilesSchema = z.object({ p50: number, p90: number, p99: number }).nullable();
+/** Counts of the last hour. `memory` is always that of the process that answers. */
 export const cacheStatsSchema = z.object({
-  since: text,
+  ...countedSince.shape,
   memory: usageSchema.extend({ maxBytes: number }),
   classes: z.array(
     z.object({
@@ -107,7 +126,10 @@ export const cacheStatsSchema = z.object({
       }),
       tiers: z.object({ memory: number, redis: number }),
       misses: z.record(text, number),
+      /** Reads that were served without waiting for the store, of all reads; null without reads. */
+      hitRatio: number.nullable(),
       storeCalls: number,
+      storeCallsPerRead: number.nullable(),
       ageMs: percentilesSchema,
       latencyMs: percentilesSchema,
       memory: usageSchema,
@@ -116,9 +138,9 @@ export const cacheStatsSchema = z.object({
 });
 
 const load = { storeCalls: number, storeMs: number };
+/** The costliest of the last hour first. A route is null if no request is known. */
 export const topSchema = z.object({
-  since: text,
-  scope: text,
+  ...countedSince.shape,
   keys: z.array(z.object({ key: text, class: text, ...load })),
   routes: z.array(z.object({ route: textOrNull, ...load })),
 });
@@ -188,13 +210,25 @@ export const adviceSchema = z.object({
 });
 
 const activitySchema = z.object({ reads: number, hits: number, storeCalls: number, failed: number });
+/** The last hour in steps, oldest first; the last step is under way. */
 export const historySchema = z.object({
-  scope: text,
+  ...counted,
   stepMs: number,
-  points: z.array(z.object({ at: text, classes: z.record(text, activitySchema) })),
+  points: z.array(
+    z.object({
+      at: text,
+      p99Ms: number.nullable(),
+      staleOnError: number,
+      /** Requests by the status of the answer. */
+      statuses: z.record(text, number),
+      classes: z.record(text, activitySchema),
+    }),
+  ),
 });
 
+/** The processes that were heard of within ten seconds. */
 export const fleetSchema = z.object({
+  problem: counted.problem,
   members: z.array(
     z.object({
       id: text,
@@ -203,13 +237,8 @@ export const fleetSchema = z.object({
       version: text,
       startedAt: text,
       status: text,
+      heardMsAgo: number,
       self: z.boolean(),
     }),
   ),
-});
-
-export const pulseSchema = z.object({
-  process: text,
-  stepMs: number,
-  points: z.array(z.object({ at: text, reads: number, p99Ms: number.nullable(), staleOnError: number })),
 });

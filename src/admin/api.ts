@@ -14,11 +14,12 @@ import {
   importSchema,
   issuedKeySchema,
   keyPageSchema,
+  keyUseSchema,
   maintenanceSchema,
   oneKeySchema,
-  pulseSchema,
   purgeSchema,
   readinessSchema,
+  shownKeySchema,
   topSchema,
   ttlSchema,
 } from './answers.ts';
@@ -130,7 +131,18 @@ export const ROUTES = {
     body: importBody,
     answer: importSchema,
   },
-  showKey: { method: 'GET', path: KEY_PATH, summary: 'one key', answer: oneKeySchema },
+  showKey: {
+    method: 'GET',
+    path: KEY_PATH,
+    summary: 'one key, and its requests of the last hour',
+    answer: shownKeySchema,
+  },
+  keyUse: {
+    method: 'GET',
+    path: '/api/key-use',
+    summary: 'requests and 429s of each key in the last hour, of all processes',
+    answer: keyUseSchema,
+  },
   editKey: {
     method: 'PATCH',
     path: KEY_PATH,
@@ -156,13 +168,13 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/cache',
     summary:
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
+      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
     answer: cacheStatsSchema,
   },
   cacheTop: {
     method: 'GET',
     path: '/api/cache/top',
-    summary: 'the keys and routes for which this process made the store work most, of the last hour at most',
+    summary: 'the keys and routes for which all processes made the store work most in the last hour',
     query: { limit: { description: 'an integer from 1 to 100; 20 if it is left out' } },
     answer: topSchema,
   },
@@ -238,19 +250,14 @@ export const ROUTES = {
   history: {
     method: 'GET',
     path: '/api/cache/history',
-    summary: 'reads, hits, store calls and failures by class over the last hour, of the whole fleet',
+    summary:
+      'the last hour of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
     answer: historySchema,
   },
   fleet: {
     method: 'GET',
     path: '/api/fleet',
-    summary: 'the processes that serve together, and how each of them is',
+    summary: 'the processes that serve together, how each is, and when it was last heard of',
     answer: fleetSchema,
-  },
-  pulse: {
-    method: 'GET',
-    path: '/api/cache/pulse',
-    summary: 'how long reads took and how many copies stood in for a failing store over the last hour, of this process',
-    answer: pulseSchema,
   },
 } as const satisfies Readonly<Record<string, AdminRoute>>;

@@ -2,21 +2,20 @@
 import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
+import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../cache/what-if/advice.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
-import type { Instances } from '../redis/instances.ts';
+import { ALIVE_FOR_MS, type Instance, type Instances } from '../redis/instances.ts';
+import type { Counted } from './answers.ts';
 import { type AnswerOf, iso, ROUTES } from './api.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
 import { limitOf, queryOf } from './input.ts';
-import type { CacheStats } from './stats/cache-stats.ts';
-import { type History, type HistoryPoint, STEP_MS } from './stats/history.ts';
-import type { Load } from './stats/top-loads.ts';
+import { type ClassCounts, HISTORY_STEP_MS, type Stats } from './stats/stats.ts';
+import type { Whose } from './stats/steps.ts';
 
 export interface CacheViewOptions {
-  readonly stats: CacheStats;
-  readonly history: Pick<History, 'view'>;
+  readonly stats: Stats;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;
@@ -25,45 +24,72 @@ export interface CacheViewOptions {
   readonly times: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
-  readonly members: Pick<Instances, 'id' | 'list'>;
+  readonly members: Instances;
   readonly clock: Clock;
 }
 
 /** What the cache has done and holds, what recent traffic advises, and the processes that serve it. */
 export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint[] {
-  const { stats, history, members } = options;
+  const { stats, members } = options;
   return [
     endpoint(ROUTES.cacheStats, () => statsView(options)),
-    endpoint(ROUTES.cacheTop, (ctx) => {
+    endpoint(ROUTES.cacheTop, async (ctx) => {
       const limit = limitOf(queryOf(ctx, ROUTES.cacheTop)('limit')[0], 100, 20);
-      const { sinceMs, keys, routes } = stats.top.view(limit);
-      return { since: iso(sinceMs), scope: 'process', keys: keys.map(rounded), routes: routes.map(rounded) };
+      const { whose, sinceMs, value } = await stats.top(limit);
+      const { keys, routes } = value;
+      return {
+        ...countedOf(whose, members),
+        since: iso(sinceMs),
+        keys: keys.map(rounded),
+        routes: routes.map(rounded),
+      };
     }),
     endpoint(ROUTES.advice, () => adviceView(options)),
     endpoint(ROUTES.history, async () => {
-      const { scope, points } = await history.view();
-      return { scope, stepMs: STEP_MS, points: points.map(historyPointView) };
+      const { whose, points } = await stats.history();
+      const views = points.map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
+      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, points: views };
     }),
-    endpoint(ROUTES.fleet, () => ({ members: members.list().map((member) => memberView(member, members.id)) })),
-    endpoint(ROUTES.pulse, () => {
-      const points = stats.pulse().map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
-      // The id tells the instances apart for callers that reach one after the other.
-      return { process: members.id, stepMs: STEP_MS, points };
-    }),
+    endpoint(ROUTES.fleet, () => fleetView(members)),
   ];
 }
 
-function rounded<T extends Load>(load: T): T {
+/** For an answer: whose counts it holds. */
+export function countedOf(whose: Whose, members: Instances): Omit<Counted, 'since'> {
+  if (whose === 'fleet') return { scope: 'fleet', processes: members.peers().length, problem: null };
+  const problem =
+    whose === 'cut-off' ? `Redis does not answer; the others are left out, of ${members.count()} known` : null;
+  return { scope: 'process', processes: 1, problem };
+}
+
+function rounded<T extends { readonly storeMs: number }>(load: T): T {
   return { ...load, storeMs: Math.round(load.storeMs) };
 }
 
-function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): AnswerOf<typeof ROUTES.cacheStats> {
-  const classes = CACHE_CLASSES.map((cacheClass) => {
-    const counts = stats.of(cacheClass);
-    const reads = Object.values(counts.outcomes).reduce((sum, count) => sum + count, 0);
-    return { class: cacheClass, reads, ...counts, memory: usageOf(cacheClass, memory, purges) };
-  });
-  return { since: iso(stats.sinceMs), memory: { ...memory.usage(), maxBytes }, classes };
+async function statsView({
+  stats,
+  memory,
+  maxBytes,
+  purges,
+  members,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.cacheStats>> {
+  const { whose, sinceMs, value } = await stats.classes();
+  return {
+    ...countedOf(whose, members),
+    since: iso(sinceMs),
+    memory: { ...memory.usage(), maxBytes },
+    classes: value.map((counts) => ({ ...classView(counts), memory: usageOf(counts.class, memory, purges) })),
+  };
+}
+
+function classView(counts: ClassCounts) {
+  const { reads, outcomes, storeCalls } = counts;
+  const hits = outcomes.hit + outcomes['stale-while-revalidate'];
+  return {
+    ...counts,
+    hitRatio: reads === 0 ? null : hits / reads,
+    storeCallsPerRead: reads === 0 ? null : storeCalls / reads,
+  };
 }
 
 /** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */
@@ -92,15 +118,18 @@ async function adviceView({
   };
 }
 
-const NOTHING = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
-
-/** Every point has all classes, which is easier to draw. */
-function historyPointView({ atMs, classes }: HistoryPoint) {
-  const entries = CACHE_CLASSES.map((cacheClass) => [cacheClass, classes.get(cacheClass) ?? NOTHING] as const);
-  return { at: iso(atMs), classes: Object.fromEntries(entries) };
+/** A process that is silent for longer than several heartbeats is left out. */
+function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
+  const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
+  return {
+    problem: members.isConnected()
+      ? null
+      : `Redis does not answer, so nothing is heard of other processes (${members.count()} known in all)`,
+    members: heard.map((member) => memberView(member, members.id)),
+  };
 }
 
-function memberView(member: ReturnType<Instances['list']>[number], self: string) {
-  const { id, host, pid, version, startedAtMs, status } = member;
-  return { id, host, pid, version, startedAt: iso(startedAtMs), status, self: id === self };
+function memberView(member: Instance, self: string) {
+  const { id, host, pid, version, startedAtMs, status, heardMsAgo } = member;
+  return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === self };
 }

@@ -12,7 +12,8 @@ import {
   type PlaceInList,
 } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import { type AnswerOf, ROUTES } from './api.ts';
+import type { Instances } from '../redis/instances.ts';
+import { type AnswerOf, iso, ROUTES } from './api.ts';
 import type { IssuedKeyView, KeyView } from './answers.ts';
 import type { Audit } from './audit.ts';
 import {
@@ -24,6 +25,7 @@ import {
   newKeyBody,
   rotateBody,
 } from './bodies.ts';
+import { countedOf } from './cache.ts';
 import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError, attempt } from './errors.ts';
 import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
@@ -38,9 +40,12 @@ import {
   keysImported,
   keyView,
 } from './key-changes.ts';
+import type { Stats } from './stats/stats.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
+  readonly stats: Pick<Stats, 'keyUse'>;
+  readonly members: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
 }
@@ -63,11 +68,22 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),
     endpoint(ROUTES.createKey, (ctx) => create(ctx, options)),
     endpoint(ROUTES.importKeys, (ctx) => importKeys(ctx, options)),
-    endpoint(ROUTES.showKey, async (ctx) => ({ key: keyView(await existing(ctx, registry)) })),
+    endpoint(ROUTES.showKey, async (ctx) => {
+      const key = keyView(await existing(ctx, registry));
+      const { keys, ...counted } = await keyUse(options);
+      const { requests, refused } = keys.find(({ keyId }) => keyId === key.keyId) ?? { requests: 0, refused: 0 };
+      return { key, lastHour: { ...counted, requests, refused } };
+    }),
+    endpoint(ROUTES.keyUse, () => keyUse(options)),
     endpoint(ROUTES.editKey, async (ctx) => edit(ctx, await readBody(ctx, keyEditBody(clock.nowMs())))),
     endpoint(ROUTES.revokeKey, (ctx) => edit(ctx, { status: 'revoked' })),
     endpoint(ROUTES.rotateKey, (ctx) => rotate(ctx, options)),
   ];
+}
+
+async function keyUse({ stats, members }: KeyEndpointOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+  const { whose, sinceMs, value } = await stats.keyUse();
+  return { ...countedOf(whose, members), since: iso(sinceMs), keys: value };
 }
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */

@@ -169,15 +169,17 @@ describe('stats', () => {
     await read();
     const { stdout } = await cache('stats');
     const [first, , heading, classes, list] = cellsOf(stdout);
-    expect(first?.[0]).toMatch(/^Since 2026-01-15T12:00:00\.000Z\. In memory: 2 entries, \d+\.\d kB of 64\.0 MB\.$/);
+    expect(first?.[0]).toMatch(
+      /^Since 2026-01-15T12:00:00\.000Z, of 1 process\. In the memory of the process that answers: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
+    );
     expect([heading, classes]).toEqual([
       ['Reads by how they were answered'],
-      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED STORE_CALLS HIT_RATIO ENTRIES BYTES'
+      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS CALLS/READ ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
     ]);
-    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '1', '50.0 %', '1']);
-    expect(cellsOf(stdout)).toContainEqual(['rubric', '0', '0', '0', '0', '0', '0', '0', '0', '-', '0', '0 B']);
+    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '50.0 %', '1', '0.50', '1']);
+    expect(cellsOf(stdout)).toContainEqual(['rubric', '0', '0', '0', '0', '0', '0', '0', '-', '0', '-', '0', '0 B']);
     expect(stdout).toMatch(/^CLASS +NEVER-SEEN .*\nlist +1 /m);
     expect(stdout).toMatch(/^CLASS +AGE P50 +AGE P90 +AGE P99 +TIME P50 +TIME P90 +TIME P99\nlist +\S+ms /m);
     expect(await cacheJson('stats')).toEqual(await fromListener('/api/cache'));
@@ -186,19 +188,19 @@ describe('stats', () => {
   test('a read that failed is no hit', async () => {
     gateway.store.fail(503);
     await read();
-    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +1 +0\.0 % /m);
+    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +1\.00 /m);
   });
 });
 
 describe('top', () => {
   test('shows routes and keys with their calls and their time, or that there was no call', async () => {
-    expect((await cache('top')).stdout).toBe(`Calls to the store since ${NOW}. There were none.\n`);
+    expect((await cache('top')).stdout).toBe(`Calls to the store. Since ${NOW}, of 1 process. There were none.\n`);
     await read();
     const document = z
       .looseObject({ keys: z.array(z.looseObject({ key: z.string() })) })
       .parse(await cacheJson('top', '--limit', '5'));
     expect(cellsOf((await cache('top')).stdout)).toEqual([
-      [`Calls to the store since ${NOW}.`],
+      [`Calls to the store. Since ${NOW}, of 1 process.`],
       [''],
       ['ROUTE', 'STORE CALLS', 'STORE MS'],
       ['/v1/workspaces/{workspaceId}/reports', '1', expect.stringMatching(/^\d+$/)],

@@ -115,8 +115,12 @@ test('a name can neither move the cursor nor turn the text around', async () => 
 
 test('show, deprecate and revoke act on one key, and its holder notices', async () => {
   const { key, ...shown } = await create();
-  expect(await document(['show', shown.keyId])).toEqual(shown);
+  expect(await document(['show', shown.keyId])).toMatchObject({ ...shown, lastHour: { requests: 0, refused: 0 } });
   expect(await statusOf(key)).toBe(200);
+  expect(await document(['show', shown.keyId])).toMatchObject({ lastHour: { requests: 1, refused: 0 } });
+  expect((await keys(['show', shown.keyId])).stdout).toMatch(
+    /^requests +1 in the last hour, 0 of them refused with 429$/m,
+  );
   expect(await document(['deprecate', shown.keyId])).toMatchObject({ keyId: shown.keyId, status: 'deprecated' });
   expect(await statusOf(key)).toBe(403);
   const revoked = await keys(['revoke', shown.keyId]);

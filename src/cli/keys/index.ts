@@ -16,7 +16,7 @@ import {
 } from '../command.ts';
 import { columns, printable } from '../format.ts';
 import { importKeysCommand } from './import.ts';
-import { type KeyAdmin, keyCommand, useKeyAdmin } from './key-admin.ts';
+import { type KeyAdmin, keyCommand, type ShownKey, useKeyAdmin } from './key-admin.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -24,12 +24,6 @@ const DAY_MS = 86_400_000;
 const ONE_KEY: readonly (CommandTexts & {
   readonly act: (admin: KeyAdmin, id: string) => Promise<KeyView>;
 })[] = [
-  {
-    name: 'show',
-    summary: 'show one key',
-    examples: ['evalgate keys show k_7Hq2'],
-    act: (admin, id) => admin.show(id),
-  },
   {
     name: 'deprecate',
     summary: 'end the use of a key: its holder gets 403',
@@ -60,7 +54,7 @@ export function keysCommand(): Command {
       'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
   });
-  group.addCommand(createCommand()).addCommand(listCommand());
+  group.addCommand(createCommand()).addCommand(listCommand()).addCommand(showCommand());
   for (const { act, ...texts } of ONE_KEY) {
     const command = withKeyId(keyCommand(texts));
     command.action(async (id: string) => {
@@ -78,6 +72,20 @@ export function keysCommand(): Command {
 
 function withKeyId(command: Command): Command {
   return command.argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+}
+
+function showCommand(): Command {
+  const summary = 'show one key, and its requests of the last hour';
+  const command = withKeyId(keyCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] }));
+  return command.action(async (id: string) => {
+    const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
+    print(command, { ...key, lastHour }, `${keyDetails(key)}\n${useText(lastHour)}`);
+  });
+}
+
+function useText({ requests, refused, problem }: ShownKey['lastHour']): string {
+  const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
+  return printable(`requests    ${requests} in the last hour, ${refused} of them refused with 429${doubt}`);
 }
 
 function listCommand(): Command {

@@ -1,7 +1,7 @@
 /** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
 import type { z } from 'zod';
-import type { IssuedKeyView, KeyView, ReadonlyDeep } from '../../admin/answers.ts';
+import type { IssuedKeyView, KeyView, ReadonlyDeep, ShownKeyView } from '../../admin/answers.ts';
 import { ROUTES } from '../../admin/api.ts';
 import type { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { loadConfig } from '../../config/load.ts';
@@ -15,6 +15,12 @@ export type NewKeyInput = ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>;
 /** Properties that are left out stay as they are. */
 export type KeyEditInput = ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>;
 
+/** A key with its requests of the last hour. */
+export interface ShownKey {
+  readonly key: KeyView;
+  readonly lastHour: Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
+}
+
 /** A checked line of an import: as it was written, and parsed. */
 export interface ImportLine {
   /** Its place in the file, from 1. */
@@ -27,7 +33,7 @@ export interface ImportLine {
 export interface KeyAdmin {
   create(wanted: NewKeyInput): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<KeyView>;
+  show(keyId: string): Promise<ShownKey>;
   edit(keyId: string, edit: KeyEditInput): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
@@ -66,7 +72,7 @@ async function openKeyAdmin(command: Command): Promise<KeyAdmin> {
 
 function httpKeyAdmin(command: Command): KeyAdmin {
   const oneKey = async (
-    route: typeof ROUTES.showKey | typeof ROUTES.editKey | typeof ROUTES.revokeKey,
+    route: typeof ROUTES.editKey | typeof ROUTES.revokeKey,
     keyId: string,
     body?: KeyEditInput,
   ): Promise<KeyView> =>
@@ -83,7 +89,11 @@ function httpKeyAdmin(command: Command): KeyAdmin {
         query.set('cursor', page.nextCursor);
       }
     },
-    show: (keyId) => oneKey(ROUTES.showKey, keyId),
+    show: async (keyId) => {
+      const { key, lastHour } = await inOurWords(callAdmin(command, ROUTES.showKey, { params: { keyId } }));
+      const { requests, refused, problem } = lastHour;
+      return { key, lastHour: { requests, refused, problem } };
+    },
     edit: (keyId, edit) => oneKey(ROUTES.editKey, keyId, edit),
     revoke: (keyId) => oneKey(ROUTES.revokeKey, keyId),
     rotate: (keyId, overlapMs) => {

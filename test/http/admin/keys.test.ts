@@ -153,7 +153,10 @@ describe('GET /api/keys', () => {
     expect(answer.text).not.toMatch(/hash|token|evg_|[0-9a-f]{64}/);
     expect(answer.json).toMatchObject({ nextCursor: null });
     const one = await call('GET', `/api/keys/${first.keyId}`);
-    expect([one.status, one.json]).toEqual([200, { key: keysSchema.parse(answer.json).keys[0] }]);
+    expect([one.status, one.json]).toMatchObject([
+      200,
+      { key: keysSchema.parse(answer.json).keys[0], lastHour: { since: START, requests: 1, refused: 0 } },
+    ]);
   });
 
   test.each([

@@ -5,7 +5,7 @@ import { count, moment } from './format.js';
 import { live } from './live.js';
 import { button, Panel, table } from './ui.js';
 
-/** @typedef {import('./answers.js').AuditEntry} AuditEntry */
+/** @typedef {import('./api.js').Answer<'audit'>['entries'][number]} AuditEntry */
 
 const SHOWN_FIRST = 20;
 
@@ -50,7 +50,7 @@ const LONGEST_VALUE = 80;
  * @param {unknown} to
  */
 function differenceText(from, to) {
-  const [before, after] = [membersOf(from), membersOf(to)];
+  const [before, after] = [textsOf(from), textsOf(to)];
   const names = [...new Set([...before.keys(), ...after.keys()])];
   const changes = names.flatMap((name) => {
     const [was = '', is = ''] = [before.get(name), after.get(name)];
@@ -61,28 +61,20 @@ function differenceText(from, to) {
 }
 
 /**
- * The members of an audited value as texts.
+ * The members of an audited value as texts; members of members as `limits.perMinute`.
  * @param {unknown} value
  * @returns {ReadonlyMap<string, string>}
  */
-function membersOf(value) {
-  if (typeof value !== 'object' || value === null) return new Map();
-  return new Map(Object.entries(value).map(([name, member]) => [name, valueText(member)]));
-}
-
-/**
- * @param {unknown} value
- * @returns {string}
- */
-function valueText(value) {
-  if (value === null || value === undefined) return '';
-  if (Array.isArray(value)) return cut(value.map(valueText).join(' + '));
-  if (typeof value !== 'object') return cut(typeof value === 'string' ? value : JSON.stringify(value));
-  const parts = [...membersOf(value)].filter(([, text]) => text !== '');
-  return parts.map(([name, text]) => `${name} ${text}`).join(' ');
-}
-
-/** @param {string} text */
-function cut(text) {
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+function textsOf(value) {
+  const members = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  return new Map(
+    members.flatMap(([name, member]) => {
+      if (member === null || member === undefined) return [];
+      if (typeof member === 'object' && !Array.isArray(member)) {
+        return [...textsOf(member)].map(([inner, text]) => /** @type {const} */ ([`${name}.${inner}`, text]));
+      }
+      const text = Array.isArray(member) ? member.join(' + ') : String(member);
+      return [/** @type {const} */ ([name, text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text])];
+    }),
+  );
 }

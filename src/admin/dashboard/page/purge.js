@@ -1,13 +1,12 @@
 /** Purging by tag: a dry run always shows first what would go. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { readPurge } from './answers.js';
 import { call } from './api.js';
 import { bytes, counted } from './format.js';
 import { live, refreshAll } from './live.js';
 import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, useDialog } from './ui.js';
 
-/** @typedef {ReturnType<typeof readPurge>} Purged */
+/** @typedef {import('./api.js').Answer<'purge'>} Purged */
 /** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
 
 const MODES = [
@@ -33,7 +32,7 @@ function PurgeForm() {
   const purge = { tags, mode, ...(isExact ? { exact: /** @type {const} */ (true) } : {}) };
   const isShown = shown !== null && JSON.stringify(shown.purge) === JSON.stringify(purge);
   const dryRun = async () => {
-    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: { ...purge, dryRun: true } });
+    const result = await call('purge', { body: { ...purge, dryRun: true } });
     setShown({ purge, result });
     setSaid(`Would purge ${sizeOf(result)}. Nothing has been purged yet.`);
   };
@@ -60,7 +59,7 @@ function PurgeForm() {
 /** @param {{ readonly purge: Purge, readonly result: Purged, readonly done: (result: Purged) => void, readonly close: () => void }} props */
 function Confirm({ purge, result: expected, done, close }) {
   const run = async () => {
-    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: purge });
+    const result = await call('purge', { body: purge });
     done(result);
     announce(`Purged ${sizeOf(result)}.`);
     await refreshAll();
@@ -93,7 +92,7 @@ function wordToType(tags) {
 
 /** @param {Purged} purged */
 function entriesOf({ entries, complete }) {
-  return `${complete === false ? 'at least ' : ''}${counted(entries, 'entry', 'entries')}`;
+  return `${complete ? '' : 'at least '}${counted(entries, 'entry', 'entries')}`;
 }
 
 /** @param {Purged} purged */
