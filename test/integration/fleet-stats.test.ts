@@ -118,6 +118,8 @@ describe('the counts of the last hour', () => {
       await expectOfAll('/api/cache', CUT_OFF);
       await expectOfAll('/api/cache/top', CUT_OFF);
       await expectOfAll('/api/cache/history', CUT_OFF);
+      const unseen = 'Redis does not answer, so only changes that are not yet written there are shown';
+      await expectOfAll('/api/audit', { problem: unseen, entries: [] });
       expect(await statsOf(a, 'list')).toMatchObject({ reads: 1 });
       const cli = await runCli(['cache', 'top', '--admin', a.adminUrl]);
       expect(cli.stdout).toContain(', of ONE PROCESS ONLY: Redis does not answer');
