@@ -57,12 +57,12 @@ const CUT_OFF = {
 
 const show = async (gateway: TestGateway, path: string) => (await gateway.admin('GET', path)).json;
 
-describe('the counts of the last hour', () => {
-  /** What all of them answer. */
-  const expectOfAll = async (path: string, expected: object): Promise<void> => {
-    for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
-  };
+/** What all of them answer. */
+const expectOfAll = async (path: string, expected: object): Promise<void> => {
+  for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
+};
 
+describe('the counts of the last hour', () => {
   test('are of all processes, whichever is asked, and say of how many; what one has counted outlives it', async () => {
     const [a, b] = await startTwo();
     const { keyId, token: key } = await a.issue({ perMinute: 5 });
