@@ -21,6 +21,8 @@ const dependencySchema = z.object({ name: text, status: text, since: text, detai
 export const readinessSchema = z.object({ status: text, dependencies: z.array(dependencySchema) });
 
 export const auditSchema = z.object({
+  /** Why entries are left out; null if none is. */
+  problem: textOrNull,
   entries: z.array(z.object({ at: text, who: text, action: text, target: text, from: z.unknown(), to: z.unknown() })),
 });
 

@@ -89,7 +89,7 @@ function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
   ];
 }
 
-function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({ metrics, config, audit, members }: AdminOptions): readonly Endpoint[] {
   return [
     {
       route: ROUTES.metrics,
@@ -103,6 +103,11 @@ function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly 
     endpoint(ROUTES.openApi, async () => ({ ...(await import('./openapi.ts')).buildAdminDocument() })),
     endpoint(ROUTES.whoAmI, (ctx) => ({ who: callerOf(ctx) })),
     endpoint(ROUTES.config, config),
-    endpoint(ROUTES.audit, async () => ({ entries: await audit.entries() })),
+    endpoint(ROUTES.audit, async () => ({
+      problem: members.isConnected()
+        ? null
+        : 'Redis does not answer, so only changes that are not yet written there are shown',
+      entries: await audit.entries(),
+    })),
   ];
 }

@@ -57,12 +57,12 @@ const CUT_OFF = {
 
 const show = async (gateway: TestGateway, path: string) => (await gateway.admin('GET', path)).json;
 
-describe('the counts of the last hour', () => {
-  /** What all of them answer. */
-  const expectOfAll = async (path: string, expected: object): Promise<void> => {
-    for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
-  };
+/** What all of them answer. */
+const expectOfAll = async (path: string, expected: object): Promise<void> => {
+  for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
+};
 
+describe('the counts of the last hour', () => {
   test('are of all processes, whichever is asked, and say of how many; what one has counted outlives it', async () => {
     const [a, b] = await startTwo();
     const { keyId, token: key } = await a.issue({ perMinute: 5 });
@@ -118,6 +118,8 @@ describe('the counts of the last hour', () => {
       await expectOfAll('/api/cache', CUT_OFF);
       await expectOfAll('/api/cache/top', CUT_OFF);
       await expectOfAll('/api/cache/history', CUT_OFF);
+      const unseen = 'Redis does not answer, so only changes that are not yet written there are shown';
+      await expectOfAll('/api/audit', { problem: unseen, entries: [] });
       expect(await statsOf(a, 'list')).toMatchObject({ reads: 1 });
       const cli = await runCli(['cache', 'top', '--admin', a.adminUrl]);
       expect(cli.stdout).toContain(', of ONE PROCESS ONLY: Redis does not answer');

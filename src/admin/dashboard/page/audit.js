@@ -3,9 +3,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
 import { live } from './live.js';
-import { button, Panel, table } from './ui.js';
-
-/** @typedef {import('./api.js').Answer<'audit'>['entries'][number]} AuditEntry */
+import { button, Panel, Sign, table } from './ui.js';
 
 const SHOWN_FIRST = 20;
 
@@ -13,16 +11,18 @@ export function AuditPanel() {
   return html`<${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />`;
 }
 
-/** @param {{ readonly data: readonly AuditEntry[] }} props */
-function Audit({ data }) {
+/** @param {{ readonly data: import('./api.js').Answer<'audit'> }} props */
+function Audit({ data: { entries, problem } }) {
   const [isAll, setAll] = useState(false);
-  const rows = data.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
+  const rows = entries.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
     const what = html`${ACTIONS.get(action) ?? action} <code>${target}</code>`;
-    return { key: String(data.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
+    return { key: String(entries.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
   });
-  const label = isAll ? 'Show the newest only' : `Show all ${count(data.length)}`;
-  return html`${table('Audit', ['When', 'Who', 'What', 'Change'], rows, 'Nothing was changed yet.')}
-  ${data.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
+  const label = isAll ? 'Show the newest only' : `Show all ${count(entries.length)}`;
+  const none = problem === null ? 'Nothing was changed yet.' : 'None.';
+  return html`${problem !== null && html`<p><${Sign} kind="warn" /> ${problem}.</p>`}
+  ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
+  ${entries.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
 }
 
 const ACTIONS = new Map([

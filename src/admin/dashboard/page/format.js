@@ -69,6 +69,7 @@ const UNITS = /** @type {const} */ ([
 export function duration(ms) {
   if (ms === null) return NONE;
   if (ms === 0) return `0${NBSP}s`;
+  if (ms < 0.1) return `<${NBSP}0.1${NBSP}ms`;
   if (ms < 1000) return `${ms < 10 && ms % 1 !== 0 ? one.format(ms) : whole.format(ms)}${NBSP}ms`;
   // Rounded first: 59.9 s is a minute, and 119.9 s not "1 min 60 s".
   const rounded = ms < 10_000 ? Math.round(ms / 100) * 100 : Math.round(ms / 1000) * 1000;

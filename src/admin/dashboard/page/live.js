@@ -91,7 +91,7 @@ export const live = {
   top: new Live(SELDOM_MS, () => call('cacheTop', { query: { limit: '10' } })),
   keys: new Live(SELDOM_MS, loadKeys),
   keyUse: new Live(SELDOM_MS, () => call('keyUse')),
-  audit: new Live(SELDOM_MS, async () => (await call('audit')).entries),
+  audit: new Live(SELDOM_MS, () => call('audit')),
 };
 
 /** Fetches everything on the screen now: after a change made here, and after signing in. */

@@ -82,7 +82,7 @@ export function Panel({ id, title, of, show }) {
       </div>`
     }
     <div class="panel-body">
-      ${data === null ? html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
+      ${data === null ? error === null && html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
     </div>
   </section>`;
 }
