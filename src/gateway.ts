@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdminOptions } from './admin/app.ts';
 import type { Readiness } from './admin/readiness.ts';
 import { startAdminServer } from './admin/server.ts';
-import { CacheStats } from './admin/stats/cache-stats.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
@@ -98,7 +97,6 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
-  const stats = new CacheStats(clock);
   const reporting = { metrics, health, clock, logger };
   const requestLog = new RequestLog(logger, config.log.requests);
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
@@ -108,12 +106,25 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const stopTracing = await openTracing(loaded, logger);
   const { workers = null, sample = null } = worker ?? {};
   const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, stopTracing, clock, timers, logger };
+  const parts = {
+    config,
+    health,
+    metrics,
+    memory,
+    ttl,
+    maintenance,
+    store,
+    workers,
+    stopTracing,
+    clock,
+    timers,
+    logger,
+  };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, stats, backend, workers });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, backend, workers });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -130,7 +141,6 @@ interface Parts extends BackendOptions {
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
   readonly requestLog: RequestLog;
-  readonly stats: CacheStats;
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
   readonly stopTracing: () => Promise<void>;
@@ -258,9 +268,9 @@ class RunningGateway implements Gateway {
   }
 
   #createCache(): ReadThrough {
-    const { loaded, config, memory, ttl, store, backend, stats, clock } = this.#parts;
-    const { sharedCache, purges, maintenance, whatIf, history } = backend;
-    const listeners = [cacheListener(this.#parts), stats.listener, whatIf.hooks, history.hooks];
+    const { loaded, config, memory, ttl, store, backend, clock } = this.#parts;
+    const { sharedCache, purges, maintenance, whatIf, stats } = backend;
+    const listeners = [cacheListener(this.#parts), stats.listener, whatIf.hooks];
     return new ReadThrough({
       fetch: store.guard.fetch,
       memory,
@@ -278,6 +288,10 @@ class RunningGateway implements Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { loaded, config, backend, hooks, clock } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
+    const onRequest: typeof hooks.http.onRequest = (report) => {
+      backend.stats.countRequest(report);
+      hooks.http.onRequest(report);
+    };
     const app = createPublicApp({
       clock,
       cache,
@@ -291,14 +305,14 @@ class RunningGateway implements Gateway {
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: hooks.http,
+      hooks: { ...hooks.http, onRequest },
     });
     return loaded.isTraced ? traced(app) : app;
   }
 
   #adminOptions(cache: ReadThrough): AdminOptions {
-    const { config, memory, ttl, backend, metrics, workers, stats, clock, logger } = this.#parts;
-    const { registry, audit, sharedCache, purges, ttlControl, maintenance, whatIf, history, instances } = backend;
+    const { config, memory, ttl, backend, metrics, workers, clock, logger } = this.#parts;
+    const { registry, audit, sharedCache, purges, ttlControl, maintenance, whatIf, stats, instances } = backend;
     const ownMetrics = metrics.source;
     return {
       tokens: config.admin.tokens,
@@ -319,7 +333,6 @@ class RunningGateway implements Gateway {
       flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => stats.lastMisses.of(key),
       stats,
-      history,
       whatIf,
       outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
       members: instances,

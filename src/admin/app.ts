@@ -2,7 +2,8 @@
 import Koa from 'koa';
 import type { RequestHandler } from '../server.ts';
 import type { MetricsSource } from '../telemetry/metrics.ts';
-import { type CacheViewOptions, cacheStatsEndpoints, trafficEndpoints } from './cache.ts';
+import { type AnswerOf, PROBES, ROUTES } from './api.ts';
+import { type CacheViewOptions, cacheViewEndpoints } from './cache.ts';
 import { type CacheControlOptions, cacheControlEndpoints } from './cache-control.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
 import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
@@ -22,7 +23,7 @@ export type AdminOptions = AuthenticateOptions &
     readonly allowedHosts: readonly string[];
     readonly isReady: () => Readiness;
     /** The effective configuration, without secrets. */
-    readonly config: () => unknown;
+    readonly config: () => AnswerOf<typeof ROUTES.config>;
     readonly metrics: MetricsSource;
     readonly log: AdminLog;
   };
@@ -32,12 +33,11 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   const endpoints = [
     ...operationEndpoints(options),
     ...keyEndpoints(options),
-    ...cacheStatsEndpoints(options),
+    ...cacheViewEndpoints(options),
     explainEndpoint(options),
     ...cacheControlEndpoints(options),
-    ...trafficEndpoints(options),
   ];
-  const dashboard = dashboardEndpoints([...probes, ...endpoints]);
+  const dashboard = dashboardEndpoints([...Object.values(PROBES), ...Object.values(ROUTES)]);
   const app = new Koa<AdminState>();
   app.on('error', logBroken(options.log));
 
@@ -76,38 +76,38 @@ function logBroken(log: AdminLog): (error: unknown) => void {
 
 function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
   return [
-    endpoint('GET', '/livez', '200 while the process runs', async (ctx) => {
-      ctx.body = { status: 'alive' };
-    }),
-    endpoint(
-      'GET',
-      '/readyz',
-      'whether requests can be served, and how each dependency is doing; 503 while starting or draining',
-      async (ctx) => {
+    endpoint(PROBES.livez, () => ({ status: 'alive' })),
+    {
+      route: PROBES.readyz,
+      handle: async (ctx) => {
         const readiness = isReady();
         ctx.status = readinessStatus(readiness);
         ctx.type = 'application/json; charset=utf-8';
         ctx.body = renderReadiness(readiness);
       },
-    ),
+    },
   ];
 }
 
-function operationEndpoints({ metrics, config, audit }: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({ metrics, config, audit, members }: AdminOptions): readonly Endpoint[] {
   return [
-    endpoint('GET', '/metrics', 'metrics in the Prometheus text format', async (ctx) => {
-      const text = await metrics.render();
-      ctx.set('Content-Type', metrics.contentType);
-      ctx.body = text;
-    }),
-    endpoint('GET', '/api/whoami', 'the name under which the audit records what you change', async (ctx) => {
-      ctx.body = { who: callerOf(ctx) };
-    }),
-    endpoint('GET', '/api/config', 'the effective configuration, secrets left out', async (ctx) => {
-      ctx.body = config();
-    }),
-    endpoint('GET', '/api/audit', 'who changed what, when, from what, to what; newest first', async (ctx) => {
-      ctx.body = { entries: await audit.entries() };
-    }),
+    {
+      route: ROUTES.metrics,
+      handle: async (ctx) => {
+        const text = await metrics.render();
+        ctx.set('Content-Type', metrics.contentType);
+        ctx.body = text;
+      },
+    },
+    // Loaded when somebody asks: most gateways never need it.
+    endpoint(ROUTES.openApi, async () => ({ ...(await import('./openapi.ts')).buildAdminDocument() })),
+    endpoint(ROUTES.whoAmI, (ctx) => ({ who: callerOf(ctx) })),
+    endpoint(ROUTES.config, config),
+    endpoint(ROUTES.audit, async () => ({
+      problem: members.isConnected()
+        ? null
+        : 'Redis does not answer, so only changes that are not yet written there are shown',
+      entries: await audit.entries(),
+    })),
   ];
 }

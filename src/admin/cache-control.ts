@@ -14,9 +14,18 @@ import {
 } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
-import { ALLOWED_TTL, iso, LONGEST_MAINTENANCE_MS, MAINTENANCE_RULES, PURGE_RULES, TTL_RULES } from './api.ts';
-import type { MaintenanceView, PurgeView, TtlView, WantedTtl } from './api.ts';
+import type { MaintenanceView, PurgeView, TtlView } from './answers.ts';
+import { iso, ROUTES } from './api.ts';
 import type { Audit, AuditedChange, AuditEntry } from './audit.ts';
+import {
+  ALLOWED_MAINTENANCE,
+  ALLOWED_TTL,
+  LONGEST_MAINTENANCE_MS,
+  maintenanceBody,
+  purgeBody,
+  ttlBody,
+} from './bodies.ts';
+import type { WantedTtl } from './bodies.ts';
 import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError, attempt, type AttemptedChange } from './errors.ts';
 import { faulty, readBody } from './input.ts';
@@ -43,78 +52,36 @@ export interface CacheControlOptions extends TtlSources, PurgeDependencies {
 }
 
 export function cacheControlEndpoints(options: CacheControlOptions): readonly Endpoint[] {
+  const { timesControl, maintenance, audit, clock } = options;
   return [
-    ...ttlEndpoints(options),
-    endpoint(
-      'POST',
-      '/api/cache/purge',
-      'purge cached answers by tag, at once or softly; with dryRun it only counts what would be purged',
-      (ctx) => handlePurge(ctx, options),
-    ),
-    ...maintenanceEndpoints(options),
-  ];
-}
-
-function ttlEndpoints(options: CacheControlOptions): readonly Endpoint[] {
-  const { timesControl, audit, clock } = options;
-  const path = '/api/cache/ttl';
-  return [
-    endpoint(
-      'GET',
-      path,
-      'the TTLs in force of each class of answers, where each comes from, and until when',
-      async (ctx) => {
-        const entries = await audit.entries();
-        ctx.body = { classes: CACHE_CLASSES.map((cacheClass) => ttlView(cacheClass, entries, options)) };
-      },
-    ),
-    endpoint(
-      'PUT',
-      `${path}/:class`,
-      'set TTLs of a class, with `for` only for a while; they rule at once, for stored answers too',
-      async (ctx) => {
-        const cacheClass = classOf(ctx);
-        const wanted = await readBody(ctx, TTL_RULES);
-        if (Object.keys(wanted.ttl).length === 0) {
-          const members = `at least one of fresh, stale and error, each ${ALLOWED_TTL}`;
-          throw faulty([`the body: sets no time; allowed: ${members}`]);
-        }
-        const untilMs = wanted.forMs === null ? null : clock.nowMs() + wanted.forMs;
-        const run = () => timesControl.set(cacheClass, wanted.ttl, untilMs);
-        await changeTtl(ctx, { cacheClass, action: TTL_SET, wanted, run }, options);
-      },
-    ),
-    endpoint('DELETE', `${path}/:class`, 'let the TTLs of a class be those of the configuration again', (ctx) => {
+    endpoint(ROUTES.listTtls, async () => {
+      const entries = await audit.entries();
+      return { classes: CACHE_CLASSES.map((cacheClass) => ttlView(cacheClass, entries, options)) };
+    }),
+    endpoint(ROUTES.setTtl, async (ctx) => {
+      const cacheClass = classOf(ctx);
+      const wanted = await readBody(ctx, ttlBody());
+      if (Object.keys(wanted.ttl).length === 0) {
+        const members = `at least one of fresh, stale and error, each ${ALLOWED_TTL}`;
+        throw faulty([`the body: sets no time; allowed: ${members}`]);
+      }
+      const untilMs = wanted.forMs === null ? null : clock.nowMs() + wanted.forMs;
+      const run = () => timesControl.set(cacheClass, wanted.ttl, untilMs);
+      return changeTtl(ctx, { cacheClass, action: TTL_SET, wanted, run }, options);
+    }),
+    endpoint(ROUTES.resetTtl, (ctx) => {
       const cacheClass = classOf(ctx);
       const run = () => timesControl.reset(cacheClass);
       return changeTtl(ctx, { cacheClass, action: 'cache.ttl.reset', wanted: null, run }, options);
     }),
-  ];
-}
-
-function maintenanceEndpoints(options: CacheControlOptions): readonly Endpoint[] {
-  const { maintenance, clock } = options;
-  const path = '/api/cache/maintenance';
-  return [
-    endpoint(
-      'GET',
-      path,
-      'whether maintenance keeps calls from the store, until when, and who began it',
-      async (ctx) => {
-        ctx.body = maintenanceView(maintenance.current(), clock);
-      },
-    ),
-    endpoint(
-      'PUT',
-      path,
-      'keep every call from the store for a while, a day at most: copies are served, reads without one fail; it ends by itself',
-      async (ctx) => {
-        const untilMs = await readMaintenanceEnd(ctx, clock);
-        const change = { action: 'cache.maintenance.on', asked: { until: iso(untilMs) } };
-        await changeMaintenance(ctx, change, options, () => maintenance.begin(untilMs, callerOf(ctx)));
-      },
-    ),
-    endpoint('DELETE', path, 'end maintenance: the store is called again', (ctx) =>
+    endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
+    endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),
+    endpoint(ROUTES.beginMaintenance, async (ctx) => {
+      const untilMs = await readMaintenanceEnd(ctx, clock);
+      const change = { action: 'cache.maintenance.on', asked: { until: iso(untilMs) } };
+      return changeMaintenance(ctx, change, options, () => maintenance.begin(untilMs, callerOf(ctx)));
+    }),
+    endpoint(ROUTES.endMaintenance, (ctx) =>
       changeMaintenance(ctx, { action: 'cache.maintenance.off', asked: null }, options, () => maintenance.end()),
     ),
   ];
@@ -144,7 +111,7 @@ async function changeTtl(
   ctx: EndpointContext,
   { cacheClass, action, wanted, run }: TtlEdit,
   options: CacheControlOptions,
-): Promise<void> {
+): Promise<TtlView> {
   const { audit } = options;
   const about = { who: callerOf(ctx), action, target: cacheClass };
   const forMs = wanted?.forMs ?? null;
@@ -155,7 +122,7 @@ async function changeTtl(
   if (!isDeepStrictEqual(before, after)) {
     await audit.record({ ...about, from: before, to: { ...after, ...spell } });
   }
-  ctx.body = ttlView(cacheClass, await audit.entries(), options);
+  return ttlView(cacheClass, await audit.entries(), options);
 }
 
 /** The TTLs in force, the names of those that are set, and the ends of those that have one. */
@@ -234,9 +201,9 @@ function isForAWhile(to: unknown): boolean {
 /** A purge may name a thousand tags; the audit is bounded. */
 const MOST_AUDITED_TAGS = 100;
 
-async function handlePurge(ctx: EndpointContext, options: CacheControlOptions): Promise<void> {
+async function handlePurge(ctx: EndpointContext, options: CacheControlOptions): Promise<PurgeView> {
   const { audit } = options;
-  const request = await readBody(ctx, PURGE_RULES);
+  const request = await readBody(ctx, purgeBody());
   const { mode, isExact, isDryRun } = request;
   const about = { who: callerOf(ctx), action: 'cache.purge', target: 'cache' };
   const exactly = isExact ? { exact: true } : {};
@@ -249,8 +216,7 @@ async function handlePurge(ctx: EndpointContext, options: CacheControlOptions): 
     const counted = { entries, bytes, ...(isComplete ? {} : { complete: false }) };
     await audit.record({ ...about, from: null, to: { mode, ...exactly, ...counted, ...auditedTags(tags) } });
   }
-  const view: PurgeView = { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
-  ctx.body = view;
+  return { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
 }
 
 function auditedTags(tags: readonly Tag[]): object {
@@ -263,7 +229,7 @@ async function changeMaintenance(
   { action, asked }: Pick<AttemptedChange, 'action' | 'asked'>,
   { audit, clock }: CacheControlOptions,
   run: () => ReturnType<MaintenanceControl['end']>,
-): Promise<void> {
+): Promise<MaintenanceView> {
   const about = { who: callerOf(ctx), action, target: 'store' };
   const { from, to } = await attempt(audit, { ...about, asked }, run);
   if (from !== null || to !== null) {
@@ -272,7 +238,7 @@ async function changeMaintenance(
     const done = isMoved ? 'cache.maintenance.move' : action;
     await audit.record({ ...about, action: done, from: auditedMaintenance(from), to: auditedMaintenance(to) });
   }
-  ctx.body = maintenanceView(to, clock);
+  return maintenanceView(to, clock);
 }
 
 function auditedMaintenance(maintenance: Maintenance | null): object | null {
@@ -281,8 +247,8 @@ function auditedMaintenance(maintenance: Maintenance | null): object | null {
 
 /** The end that a body asks for, in Unix milliseconds. Throws AdminError 400. */
 async function readMaintenanceEnd(ctx: EndpointContext, clock: Clock): Promise<number> {
-  const { forMs, untilMs } = await readBody(ctx, MAINTENANCE_RULES);
-  const { allowed } = MAINTENANCE_RULES;
+  const { forMs, untilMs } = await readBody(ctx, maintenanceBody());
+  const allowed = ALLOWED_MAINTENANCE;
   const nowMs = clock.nowMs();
   if (forMs !== null && untilMs === null) return nowMs + forMs;
   if (forMs !== null || untilMs === null) {

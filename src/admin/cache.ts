@@ -2,21 +2,20 @@
 import type { Tagged, Usage } from '../cache/entry.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
+import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../cache/what-if/advice.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
-import type { Instances } from '../redis/instances.ts';
-import { iso } from './api.ts';
+import { ALIVE_FOR_MS, type Instance, type Instances } from '../redis/instances.ts';
+import type { Counted } from './answers.ts';
+import { type AnswerOf, iso, ROUTES } from './api.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
-import { limitParameter, queryOf } from './input.ts';
-import type { CacheStats } from './stats/cache-stats.ts';
-import { type History, type HistoryPoint, STEP_MS } from './stats/history.ts';
-import type { Load } from './stats/top-loads.ts';
+import { limitOf, queryOf } from './input.ts';
+import { type ClassCounts, HISTORY_STEP_MS, type Stats } from './stats/stats.ts';
+import type { Whose } from './stats/steps.ts';
 
 export interface CacheViewOptions {
-  readonly stats: CacheStats;
-  readonly history: Pick<History, 'view'>;
+  readonly stats: Stats;
   readonly memory: MemoryTier;
   /** The most that the memory tier may hold. */
   readonly maxBytes: number;
@@ -25,83 +24,72 @@ export interface CacheViewOptions {
   readonly times: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
-  readonly members: Pick<Instances, 'id' | 'list'>;
+  readonly members: Instances;
   readonly clock: Clock;
 }
 
-const TOP = limitParameter(100, 20);
-
-export function cacheStatsEndpoints(options: CacheViewOptions): readonly Endpoint[] {
+/** What the cache has done and holds, what recent traffic advises, and the processes that serve it. */
+export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint[] {
+  const { stats, members } = options;
   return [
-    endpoint(
-      'GET',
-      '/api/cache',
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies, entries and bytes, of this process since it began',
-      async (ctx) => {
-        ctx.body = statsView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/top',
-      'the keys and routes for which this process made the store work most, of the last hour at most',
-      async (ctx) => {
-        const limit = TOP.read(queryOf(ctx, { limit: TOP.allowed })('limit')[0]);
-        const { sinceMs, keys, routes } = options.stats.top.view(limit);
-        ctx.body = { since: iso(sinceMs), scope: 'process', keys: keys.map(rounded), routes: routes.map(rounded) };
-      },
-    ),
-  ];
-}
-
-/** Advice and activity from recent traffic, and the processes that serve it. */
-export function trafficEndpoints(options: CacheViewOptions): readonly Endpoint[] {
-  const { stats, history, members } = options;
-  return [
-    endpoint(
-      'GET',
-      '/api/cache/advice',
-      'for each class what other times would do to hit ratio, store load and staleness, and which one to set',
-      async (ctx) => {
-        ctx.body = await adviceView(options);
-      },
-    ),
-    endpoint(
-      'GET',
-      '/api/cache/history',
-      'reads, hits, store calls and failures by class over the last hour, of the whole fleet',
-      async (ctx) => {
-        const { scope, points } = await history.view();
-        ctx.body = { scope, stepMs: STEP_MS, points: points.map(historyPointView) };
-      },
-    ),
-    endpoint('GET', '/api/fleet', 'the processes that serve together, and how each of them is', async (ctx) => {
-      ctx.body = { members: members.list().map((member) => memberView(member, members.id)) };
+    endpoint(ROUTES.cacheStats, () => statsView(options)),
+    endpoint(ROUTES.cacheTop, async (ctx) => {
+      const limit = limitOf(queryOf(ctx, ROUTES.cacheTop)('limit')[0], 100, 20);
+      const { whose, sinceMs, value } = await stats.top(limit);
+      const { keys, routes } = value;
+      return {
+        ...countedOf(whose, members),
+        since: iso(sinceMs),
+        keys: keys.map(rounded),
+        routes: routes.map(rounded),
+      };
     }),
-    endpoint(
-      'GET',
-      '/api/cache/pulse',
-      'how long reads took and how many copies stood in for a failing store over the last hour, of this process',
-      async (ctx) => {
-        const points = stats.pulse().map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
-        // The id tells the instances apart for callers that reach one after the other.
-        ctx.body = { process: members.id, stepMs: STEP_MS, points };
-      },
-    ),
+    endpoint(ROUTES.advice, () => adviceView(options)),
+    endpoint(ROUTES.history, async () => {
+      const { whose, points } = await stats.history();
+      const views = points.map(({ atMs, ...point }) => ({ at: iso(atMs), ...point }));
+      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, points: views };
+    }),
+    endpoint(ROUTES.fleet, () => fleetView(members)),
   ];
 }
 
-function rounded<T extends Load>(load: T): T {
+/** For an answer: whose counts it holds. */
+export function countedOf(whose: Whose, members: Instances): Omit<Counted, 'since'> {
+  if (whose === 'fleet') return { scope: 'fleet', processes: members.peers().length, problem: null };
+  const problem =
+    whose === 'cut-off' ? `Redis does not answer; the others are left out, of ${members.count()} known` : null;
+  return { scope: 'process', processes: 1, problem };
+}
+
+function rounded<T extends { readonly storeMs: number }>(load: T): T {
   return { ...load, storeMs: Math.round(load.storeMs) };
 }
 
-function statsView({ stats, memory, maxBytes, purges }: CacheViewOptions): object {
-  const classes = CACHE_CLASSES.map((cacheClass) => {
-    const counts = stats.of(cacheClass);
-    const reads = Object.values(counts.outcomes).reduce((sum, count) => sum + count, 0);
-    return { class: cacheClass, reads, ...counts, memory: usageOf(cacheClass, memory, purges) };
-  });
-  return { since: iso(stats.sinceMs), memory: { ...memory.usage(), maxBytes }, classes };
+async function statsView({
+  stats,
+  memory,
+  maxBytes,
+  purges,
+  members,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.cacheStats>> {
+  const { whose, sinceMs, value } = await stats.classes();
+  return {
+    ...countedOf(whose, members),
+    since: iso(sinceMs),
+    memory: { ...memory.usage(), maxBytes },
+    classes: value.map((counts) => ({ ...classView(counts), memory: usageOf(counts.class, memory, purges) })),
+  };
+}
+
+function classView(counts: ClassCounts) {
+  const { reads, outcomes, storeCalls } = counts;
+  const hits = outcomes.hit + outcomes['stale-while-revalidate'];
+  return {
+    ...counts,
+    hitRatio: reads === 0 ? null : hits / reads,
+    storeCallsPerRead: reads === 0 ? null : storeCalls / reads,
+  };
 }
 
 /** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */
@@ -115,7 +103,12 @@ function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): 
   return { entries, bytes };
 }
 
-async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOptions): Promise<object> {
+async function adviceView({
+  whatIf,
+  times,
+  outdatedLimits,
+  clock,
+}: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.advice>> {
   const reports = await whatIf.reports();
   const nowMs = clock.nowMs();
   return {
@@ -125,15 +118,18 @@ async function adviceView({ whatIf, times, outdatedLimits, clock }: CacheViewOpt
   };
 }
 
-const NOTHING = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
-
-/** Every point has all classes, which is easier to draw. */
-function historyPointView({ atMs, classes }: HistoryPoint): object {
-  const entries = CACHE_CLASSES.map((cacheClass) => [cacheClass, classes.get(cacheClass) ?? NOTHING] as const);
-  return { at: iso(atMs), classes: Object.fromEntries(entries) };
+/** A process that is silent for longer than several heartbeats is left out. */
+function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
+  const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
+  return {
+    problem: members.isConnected()
+      ? null
+      : `Redis does not answer, so nothing is heard of other processes (${members.count()} known in all)`,
+    members: heard.map((member) => memberView(member, members.id)),
+  };
 }
 
-function memberView(member: ReturnType<Instances['list']>[number], self: string): object {
-  const { id, host, pid, version, startedAtMs, status } = member;
-  return { id, host, pid, version, startedAt: iso(startedAtMs), status, self: id === self };
+function memberView(member: Instance, self: string) {
+  const { id, host, pid, version, startedAtMs, status, heardMsAgo } = member;
+  return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === self };
 }

@@ -1,6 +1,7 @@
-/** An endpoint of the admin listener is declared once: its router, the dashboard's list and `Allow` are made from it. */
+/** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
+import type { AdminRoute, AnswerOf } from './api.ts';
 import { AdminError, asAdminError } from './errors.ts';
 
 /** `ctx.state` as the middlewares of an admin request fill it. */
@@ -16,20 +17,24 @@ export type AdminMiddleware = Koa.Middleware<AdminState>;
 /** Behind a router, which adds `ctx.params`. */
 export type EndpointContext = RouterContext<AdminState>;
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-type Handler = (ctx: EndpointContext) => Promise<void>;
-
 export interface Endpoint {
-  readonly method: Method;
-  /** With `:name` for a parameter. */
-  readonly path: string;
-  /** One line for the page that lists the endpoints. */
-  readonly summary: string;
-  readonly handler: Handler;
+  readonly route: AdminRoute;
+  readonly handle: (ctx: EndpointContext) => Promise<void>;
 }
 
-export function endpoint(method: Method, path: string, summary: string, handler: Handler): Endpoint {
-  return { method, path, summary, handler };
+/** An endpoint whose handler returns the answer. */
+export function endpoint<R extends AdminRoute>(
+  route: R,
+  answer: (ctx: EndpointContext) => AnswerOf<R> | Promise<AnswerOf<R>>,
+): Endpoint {
+  return {
+    route,
+    handle: async (ctx) => {
+      const body = await answer(ctx);
+      ctx.status = route.status ?? 200;
+      ctx.body = body;
+    },
+  };
 }
 
 /** Logs refusals and failures; a pino logger is one. */
@@ -43,11 +48,15 @@ const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'd
 /** Routes to the endpoints, and answers 405 with `Allow` if a path has an endpoint of another method. */
 export function adminRouter(endpoints: readonly Endpoint[]): Router<AdminState> {
   const router = new Router<AdminState>({ strict: true, sensitive: true });
-  for (const { method, path, handler } of endpoints) router[VERBS[method]](path, inRoute(path), handler);
+  const allowed = new Map<string, string[]>();
+  for (const { route, handle } of endpoints) {
+    const path = route.path.replace(/\{(\w+)\}/g, ':$1');
+    router[VERBS[route.method]](path, inRoute(path), handle);
+    allowed.set(path, [...(allowed.get(path) ?? []), ...(route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])]);
+  }
   // After the endpoints, since the first route that matches answers. A route for GET answers HEAD too.
-  for (const path of new Set(endpoints.map((each) => each.path))) {
-    const methods = endpoints.filter((each) => each.path === path).map((each) => each.method);
-    const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+  for (const [path, methods] of allowed) {
+    const allow = methods.join(', ');
     router.all(path, inRoute(path), (ctx) => {
       throw new AdminError(405, `${ctx.method} is not possible here. Allowed: ${allow}.`, {
         privateMessage: 'method not allowed',

@@ -3,7 +3,8 @@ import { type Copy, explain, type ExplainParts, type Explanation } from '../cach
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import { iso, isoOrNull, type TtlView, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
+import type { CopyView, ExplanationView, TtlView } from './answers.ts';
+import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import type { Audit } from './audit.ts';
 import { type TtlSources, ttlView } from './cache-control.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
@@ -29,29 +30,19 @@ export interface ExplainOptions extends Omit<ExplainParts, 'ttl'> {
 }
 
 const MOST_WORKSPACES = 50;
-const ALLOWED = {
-  path: 'a path of the public API with its query, URL-encoded, such as %2Fv2%2Fcalls%3Fpage%3D2',
-  keyId: 'the id of a key: what it sees is explained',
-  workspace: `a UUID, up to ${MOST_WORKSPACES} times: what a key of these workspaces sees is explained`,
-};
+const { path: PATH, workspace: WORKSPACE } = ROUTES.explain.query;
 
 export function explainEndpoint(options: ExplainOptions): Endpoint {
-  return endpoint(
-    'GET',
-    '/api/cache/explain',
-    'which entry answers the public path in the query parameter path, and what its next read would do',
-    async (ctx) => {
-      const query = queryOf(ctx, ALLOWED, ['workspace']);
-      const [path] = query('path');
-      if (path === undefined) throw badQuery(`The query parameter path is missing; allowed: ${ALLOWED.path}.`);
-      if (!path.startsWith('/')) throw badParameter('path', path, ALLOWED.path);
-      const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
-      const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-      const explanation = await explain(request, workspaceIds, { ...options, ttl: options.times });
-      const times = ttlView(explanation.class, await options.audit.entries(), options);
-      ctx.body = { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
-    },
-  );
+  return endpoint(ROUTES.explain, async (ctx) => {
+    const query = queryOf(ctx, ROUTES.explain);
+    const [path = ''] = query('path');
+    if (!path.startsWith('/')) throw badParameter('path', path, PATH.description);
+    const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
+    const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
+    const explanation = await explain(request, workspaceIds, { ...options, ttl: options.times });
+    const times = ttlView(explanation.class, await options.audit.entries(), options);
+    return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
+  });
 }
 
 /** The workspaces of the reader; null if none was named. */
@@ -72,9 +63,11 @@ async function viewerOf(
     );
   }
   const foreign = workspaces.find((id) => !UUID_PATTERN.test(id));
-  if (foreign !== undefined) throw badParameter('workspace', foreign, ALLOWED.workspace);
+  if (foreign !== undefined) throw badParameter('workspace', foreign, WORKSPACE.description);
   if (workspaces.length > MOST_WORKSPACES) {
-    throw badQuery(`The query parameter workspace: given ${workspaces.length} times; allowed: ${ALLOWED.workspace}.`);
+    throw badQuery(
+      `The query parameter workspace: given ${workspaces.length} times; allowed: ${WORKSPACE.description}.`,
+    );
   }
   return [...new Set(workspaces.map((id) => id.toLowerCase()))];
 }
@@ -89,7 +82,7 @@ function targetOf(path: string, resolution: Resolution): Target {
 }
 
 /** `times` are those of the explanation's class. */
-function viewOf(explanation: Explanation, times: TtlView): object {
+function viewOf(explanation: Explanation, times: TtlView): Omit<ExplanationView, 'path' | 'route' | 'workspaces'> {
   const { atMs, key, memory, shared, flight, lastMiss, maintenance, next } = explanation;
   return {
     at: iso(atMs),
@@ -111,14 +104,14 @@ function viewOf(explanation: Explanation, times: TtlView): object {
   };
 }
 
-function viewOfShared(shared: Explanation['shared']): object {
+function viewOfShared(shared: Explanation['shared']): ExplanationView['redis'] {
   if (shared.state !== 'asked') return { state: shared.state, entry: null };
   const { copy, isBroken } = shared;
   if (copy === null) return { state: isBroken ? 'unreadable' : 'asked', entry: null };
   return { state: 'asked', entry: { ...viewOfCopy(copy), keptForMs: copy.keptForMs } };
 }
 
-function viewOfCopy(copy: Copy): object {
+function viewOfCopy(copy: Copy): CopyView {
   const { state, isOutdated } = copy;
   const isPurged = state === 'purged';
   return {

@@ -1,6 +1,6 @@
 /** Reads a request's query and JSON body. A refusal names every fault: what was given, and what is allowed. */
-import type { z } from 'zod';
-import type { BodyRules } from './api.ts';
+import { z } from 'zod';
+import type { AdminRoute } from './api.ts';
 import type { AdminContext } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
@@ -12,12 +12,12 @@ const LONGEST_VALUE_SHOWN = 60;
 const LONGEST_PARAMETER_SHOWN = 100;
 
 /**
- * The body as the rules define it. Throws AdminError 413 if it has more than `limitBytes` bytes, 400 if it is cut off,
- * empty, not UTF-8, not JSON, or breaks the rules.
+ * The body as its schema defines it. Throws AdminError 413 if it has more than `limitBytes` bytes, 400 if it is cut off,
+ * empty, not UTF-8, not JSON, or not as the schema has it.
  */
 export async function readBody<T>(
   ctx: AdminContext,
-  rules: BodyRules<T>,
+  schema: z.ZodType<T>,
   limitBytes: number = BODY_LIMIT_BYTES,
 ): Promise<T> {
   // A declared length over the limit is refused before a byte is read.
@@ -37,7 +37,7 @@ export async function readBody<T>(
     // The parser's own message quotes the body, which may hold what should stay private.
     throw unreadable(`The body of ${bytes.length} bytes is not valid JSON. Send one JSON object.`);
   }
-  return mustBe(rules, body);
+  return mustBe(schema, body);
 }
 
 async function readBytes(ctx: AdminContext, limitBytes: number): Promise<Buffer> {
@@ -72,9 +72,9 @@ function tooLarge(limitBytes: number): AdminError {
   return new AdminError(413, message, { privateMessage: 'body too large' });
 }
 
-/** A value as the rules define it. Throws AdminError 400 with every fault. */
-export function mustBe<T>(rules: BodyRules<T>, value: unknown): T {
-  const checked = check(rules, value);
+/** A value as the schema defines it. Throws AdminError 400 with every fault. */
+export function mustBe<T>(schema: z.ZodType<T>, value: unknown): T {
+  const checked = check(schema, value);
   if (checked.faults !== null) throw faulty(checked.faults);
   return checked.value;
 }
@@ -92,36 +92,46 @@ export function faulty(faults: readonly string[]): AdminError {
 
 type Checked<T> = { readonly value: T; readonly faults: null } | { readonly faults: readonly string[] };
 
-/** The value as the rules define it, or every fault of it. `at` is where it stands in the body: `keys[3]`. */
-export function check<T>(rules: BodyRules<T>, value: unknown, at: string = ''): Checked<T> {
-  const result = rules.schema.safeParse(value);
+/** The value as the schema defines it, or every fault of it. `at` is where it stands in the body: `keys[3]`. */
+export function check<T>(schema: z.ZodType<T>, value: unknown, at: string = ''): Checked<T> {
+  const result = schema.safeParse(value);
   if (result.success) return { value: result.data, faults: null };
-  return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, { rules, value, at })) };
+  const described = z.toJSONSchema(schema, { io: 'input' });
+  return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, { described, value, at })) };
 }
 
 function faultsOf(
   issue: z.core.$ZodIssue,
-  { rules, value, at }: { readonly rules: BodyRules<unknown>; readonly value: unknown; readonly at: string },
+  { described, value, at }: { readonly described: Described; readonly value: unknown; readonly at: string },
 ): readonly string[] {
   const path = pathText(issue.path, at);
-  const name = pathText(issue.path).replace(/\[[0-9]+\]/g, '[]');
+  const member = issue.path.reduce<Described | undefined>(memberOf, described);
   if (issue.code === 'unrecognized_keys') {
-    const prefix = name === '' ? '' : `${name}.`;
-    const members = Object.keys(rules.allowed)
-      .filter((member) => member.startsWith(prefix))
-      .map((member) => member.slice(prefix.length))
-      .filter((member) => member !== '' && !/[.[]/.test(member));
+    const members = Object.keys(objectOf(member)?.properties ?? {});
     return issue.keys.map((key) => {
       const plain = /^[A-Za-z0-9_-]{1,60}$/.test(key) ? key : shown(key);
       return `${path === '' ? plain : `${path}.${plain}`}: unknown; allowed members: ${members.join(', ')}`;
     });
   }
-  const allowed = rules.allowed[name] ?? 'a JSON object';
+  const allowed = member?.description ?? 'a JSON object';
   const given = valueAt(value, issue.path);
   if (given === undefined) return [`${path}: missing; allowed: ${allowed}`];
-  const isSecret = rules.secret?.has(name) === true && typeof given === 'string';
+  const isSecret = member?.writeOnly === true && typeof given === 'string';
   const text = isSecret ? `a text of ${given.length} characters` : shown(given);
   return [`${path === '' ? 'the body' : path}: given ${text}; allowed: ${allowed}`];
+}
+
+/** A schema as JSON Schema: it has the descriptions of all members. */
+type Described = z.core.JSONSchema.BaseSchema;
+
+function memberOf(schema: Described | undefined, step: PropertyKey): Described | undefined {
+  const inner = typeof step === 'number' ? schema?.items : objectOf(schema)?.properties?.[String(step)];
+  return typeof inner === 'object' && !Array.isArray(inner) ? inner : undefined;
+}
+
+/** A member that may be null has its properties one step further in. */
+function objectOf(schema: Described | undefined): Described | undefined {
+  return schema?.anyOf?.find(({ properties }) => properties !== undefined) ?? schema;
 }
 
 /** `['keys', 0, 'name']` as `keys[0].name`; `from` is what the path begins at. */
@@ -155,38 +165,36 @@ export function quoted(text: string, most: number = LONGEST_PARAMETER_SHOWN): st
 }
 
 /**
- * The values of each query parameter: none or one, except for those that are `repeatable`. `allowed` says for messages
- * what each may hold. Throws AdminError 400 for an unknown parameter, and for one that is given too often.
+ * The values of each query parameter of the route: none or one, except for repeatable ones. Throws AdminError 400 for an
+ * unknown parameter, and for one that is missing or given too often.
  */
-export function queryOf<N extends string>(
+export function queryOf<R extends AdminRoute>(
   ctx: AdminContext,
-  allowed: Readonly<Record<N, string>>,
-  repeatable: readonly NoInfer<N>[] = [],
-): (name: N) => readonly string[] {
+  { query: parameters = {} }: R,
+): (name: keyof R['query'] & string) => readonly string[] {
   const query = new URLSearchParams(`?${ctx.querystring}`);
-  const known: readonly string[] = Object.keys(allowed);
-  const mayRepeat: readonly string[] = repeatable;
   for (const name of new Set(query.keys())) {
-    if (!known.includes(name)) {
-      throw badQuery(`Unknown query parameter ${quoted(name)}. Known here: ${known.join(', ')}.`);
+    if (!Object.hasOwn(parameters, name)) {
+      throw badQuery(`Unknown query parameter ${quoted(name)}. Known here: ${Object.keys(parameters).join(', ')}.`);
     }
-    if (!mayRepeat.includes(name) && query.getAll(name).length > 1) {
+    if (parameters[name]?.repeatable !== true && query.getAll(name).length > 1) {
       throw badQuery(`The query parameter ${name} may be given only once.`);
+    }
+  }
+  for (const [name, { required, description }] of Object.entries(parameters)) {
+    if (required === true && !query.has(name)) {
+      throw badQuery(`The query parameter ${name} is missing; allowed: ${description}.`);
     }
   }
   return (name) => query.getAll(name);
 }
 
-/** A page's size: what `limit` may hold, for messages, and its value. */
-export function limitParameter(most: number, otherwise: number) {
-  const allowed = `an integer from 1 to ${most}; ${otherwise} if it is left out`;
-  const read = (text: string | undefined): number => {
-    if (text === undefined) return otherwise;
-    const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
-    if (limit < 1 || limit > most) throw badParameter('limit', text, allowed);
-    return limit;
-  };
-  return { allowed, read };
+/** The size of a page that `limit` asks for. Throws AdminError 400. */
+export function limitOf(text: string | undefined, most: number, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= most) return limit;
+  throw badParameter('limit', text, `an integer from 1 to ${most}; ${otherwise} if it is left out`);
 }
 
 /** The refusal of a parameter's value. */

@@ -1,7 +1,8 @@
 /** Keys as the interface shows them, and their changes as the audit has them; for the admin listener and the command line. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiKey, EditedKey, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
-import { iso, isoOrNull, type KeyView } from './api.ts';
+import type { KeyView } from './answers.ts';
+import { iso, isoOrNull } from './api.ts';
 import type { AuditedChange } from './audit.ts';
 
 /** An import may hold thousands; the audit is bounded. */

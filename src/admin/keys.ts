@@ -6,24 +6,29 @@ import {
   type ApiKey,
   byCreation,
   type ImportedKey,
+  type ImportedCounts,
   type IssuedKey,
   type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
+import type { Instances } from '../redis/instances.ts';
+import { type AnswerOf, iso, ROUTES } from './api.ts';
+import type { IssuedKeyView, KeyView } from './answers.ts';
+import type { Audit } from './audit.ts';
 import {
   IMPORT_LIMIT_BYTES,
-  IMPORT_RULES,
-  importedKeyRules,
-  keyEditRules,
+  importBody,
+  importedKeyBody,
+  keyEditBody,
   looksLikeToken,
-  newKeyRules,
-  ROTATE_RULES,
-} from './api.ts';
-import type { Audit } from './audit.ts';
+  newKeyBody,
+  rotateBody,
+} from './bodies.ts';
+import { countedOf } from './cache.ts';
 import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError, attempt } from './errors.ts';
-import { badParameter, check, faulty, limitParameter, queryOf, readBody } from './input.ts';
+import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
 import {
   askedEdit,
   askedImport,
@@ -35,9 +40,12 @@ import {
   keysImported,
   keyView,
 } from './key-changes.ts';
+import type { Stats } from './stats/stats.ts';
 
 export interface KeyEndpointOptions {
   readonly registry: KeyDirectory;
+  readonly stats: Pick<Stats, 'keyUse'>;
+  readonly members: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
 }
@@ -45,7 +53,7 @@ export interface KeyEndpointOptions {
 export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
 
-  async function edit(ctx: EndpointContext, wanted: KeyEdit): Promise<void> {
+  async function edit(ctx: EndpointContext, wanted: KeyEdit): Promise<{ readonly key: KeyView }> {
     const { keyId } = await existing(ctx, registry);
     const who = callerOf(ctx);
     const change = { who, action: editAction(wanted), target: keyId, asked: askedEdit(wanted) };
@@ -53,45 +61,35 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
     // DELETE and PATCH may be repeated: without a change nothing is noted.
     const noted = keyEdited(who, wanted, edited);
     if (noted !== null) await audit.record(noted);
-    ctx.body = { key: keyView(edited.after) };
+    return { key: keyView(edited.after) };
   }
 
   return [
-    endpoint('GET', '/api/keys', 'the API keys that were issued, in pages, without their secrets', async (ctx) => {
-      ctx.body = pageOf(ctx, await registry.list());
+    endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),
+    endpoint(ROUTES.createKey, (ctx) => create(ctx, options)),
+    endpoint(ROUTES.importKeys, (ctx) => importKeys(ctx, options)),
+    endpoint(ROUTES.showKey, async (ctx) => {
+      const key = keyView(await existing(ctx, registry));
+      const { keys, ...counted } = await keyUse(options);
+      const { requests, refused } = keys.find(({ keyId }) => keyId === key.keyId) ?? { requests: 0, refused: 0 };
+      return { key, lastHour: { ...counted, requests, refused } };
     }),
-    endpoint('POST', '/api/keys', 'issue a key; the answer shows it this once', (ctx) => create(ctx, options)),
-    endpoint('POST', '/api/keys/import', 'take over keys that are hashed already, all or none', (ctx) =>
-      importKeys(ctx, options),
-    ),
-    endpoint('GET', '/api/keys/:keyId', 'one key', async (ctx) => {
-      ctx.body = { key: keyView(await existing(ctx, registry)) };
-    }),
-    endpoint(
-      'PATCH',
-      '/api/keys/:keyId',
-      'change a key: its name, status, workspaces, scopes, limits or expiry',
-      async (ctx) => edit(ctx, await readBody(ctx, keyEditRules(clock.nowMs()))),
-    ),
-    endpoint('DELETE', '/api/keys/:keyId', 'revoke a key for good; its record stays', (ctx) =>
-      edit(ctx, { status: 'revoked' }),
-    ),
-    endpoint(
-      'POST',
-      '/api/keys/:keyId/rotate',
-      'issue a successor with the same rights and quota; the old key ends after the overlap',
-      (ctx) => rotate(ctx, options),
-    ),
+    endpoint(ROUTES.keyUse, () => keyUse(options)),
+    endpoint(ROUTES.editKey, async (ctx) => edit(ctx, await readBody(ctx, keyEditBody(clock.nowMs())))),
+    endpoint(ROUTES.revokeKey, (ctx) => edit(ctx, { status: 'revoked' })),
+    endpoint(ROUTES.rotateKey, (ctx) => rotate(ctx, options)),
   ];
 }
 
-const PAGE_SIZE = limitParameter(1000, 100);
-const PAGE_QUERY = { limit: PAGE_SIZE.allowed, cursor: 'the nextCursor of the page before' };
+async function keyUse({ stats, members }: KeyEndpointOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+  const { whose, sinceMs, value } = await stats.keyUse();
+  return { ...countedOf(whose, members), since: iso(sinceMs), keys: value };
+}
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
-function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): object {
-  const query = queryOf(ctx, PAGE_QUERY);
-  const limit = PAGE_SIZE.read(query('limit')[0]);
+function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): AnswerOf<typeof ROUTES.listKeys> {
+  const query = queryOf(ctx, ROUTES.listKeys);
+  const limit = limitOf(query('limit')[0], 1000, 100);
   const after = placeOf(query('cursor')[0]);
   const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
   const page = rest.slice(0, limit);
@@ -103,21 +101,21 @@ function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): object {
 function placeOf(cursor: string | undefined): PlaceInList | null {
   if (cursor === undefined) return null;
   const [, createdAtMs, keyId] = /^([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(cursor) ?? [];
-  if (keyId === undefined) throw badParameter('cursor', cursor, PAGE_QUERY.cursor);
+  if (keyId === undefined) throw badParameter('cursor', cursor, ROUTES.listKeys.query.cursor.description);
   return { createdAtMs: Number(createdAtMs), keyId };
 }
 
-async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
-  const wanted = await readBody(ctx, newKeyRules(clock.nowMs()));
+async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<IssuedKeyView> {
+  const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
   const who = callerOf(ctx);
   const change = { who, action: 'key.create', target: wanted.name, asked: askedKey(wanted) };
   const issued = await attempt(audit, change, () => registry.create(wanted));
   await audit.record(keyCreated(who, issued.key));
-  answerIssued(ctx, issued);
+  return issuedView(ctx, issued);
 }
 
-async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<void> {
-  const { overlapMs } = await readBody(ctx, ROTATE_RULES);
+async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<IssuedKeyView> {
+  const { overlapMs } = await readBody(ctx, rotateBody());
   const before = await existing(ctx, registry);
   const { keyId } = before;
   const who = callerOf(ctx);
@@ -125,33 +123,36 @@ async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOpti
   const issued = (await attempt(audit, change, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
   const after = (await registry.get(keyId)) ?? before;
   await audit.record(keyRotated(who, { before, after, successor: issued.key }));
-  answerIssued(ctx, issued);
+  return issuedView(ctx, issued);
 }
 
-function answerIssued(ctx: EndpointContext, { key, token }: IssuedKey): void {
-  ctx.status = 201;
+function issuedView(ctx: EndpointContext, { key, token }: IssuedKey): IssuedKeyView {
   ctx.set('Location', `/api/keys/${key.keyId}`);
-  ctx.body = { key: keyView(key), token };
+  return { key: keyView(key), token };
 }
 
-async function importKeys(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<void> {
-  const body = await readBody(ctx, IMPORT_RULES, IMPORT_LIMIT_BYTES);
-  const keys = importedKeys(body.keys, clock.nowMs());
+async function importKeys(
+  ctx: EndpointContext,
+  { registry, audit, clock }: KeyEndpointOptions,
+): Promise<ImportedCounts> {
+  const nowMs = clock.nowMs();
+  const body = await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES);
+  const keys = importedKeys(body.keys, nowMs);
   const who = callerOf(ctx);
   const change = { who, action: 'key.import', target: 'keys', asked: askedImport(keys) };
-  const { added, replaced } = await attempt(audit, change, () => registry.importKeys(keys));
-  await audit.record(keysImported(who, keys, { added, replaced }));
-  ctx.body = { added, replaced };
+  const counts = await attempt(audit, change, () => registry.importKeys(keys));
+  await audit.record(keysImported(who, keys, counts));
+  return counts;
 }
 
 /** All of them, or AdminError 400 with the faults of all. */
 function importedKeys(values: readonly unknown[], nowMs: number): readonly ImportedKey[] {
-  const rules = importedKeyRules(nowMs);
+  const schema = importedKeyBody(nowMs);
   const keys: ImportedKey[] = [];
   const faults: string[] = [];
   const seen = new Map<string, number>();
   for (const [index, value] of values.entries()) {
-    const checked = check(rules, value, `keys[${index}]`);
+    const checked = check(schema, value, `keys[${index}]`);
     if (checked.faults !== null) {
       faults.push(...checked.faults);
       continue;

@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os';
 import type { Audit, AuditEntry } from '../admin/audit.ts';
-import type { History } from '../admin/stats/history.ts';
+import type { Stats } from '../admin/stats/stats.ts';
 import type { MaintenanceControl, MaintenanceState } from '../cache/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
@@ -41,7 +41,8 @@ export interface Backend {
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly whatIf: WhatIf;
-  readonly history: History;
+  /** What operators are shown of the last hour. */
+  readonly stats: Stats;
   /** The gateway processes over one Redis, this one included. */
   readonly instances: Instances;
   /** How Redis is doing; null without Redis. */

@@ -1,7 +1,7 @@
 /** The backend of a gateway without Redis: everything is in the memory of this process, and ends with it. */
 import { MemoryAudit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
-import { History } from '../admin/stats/history.ts';
+import { Stats } from '../admin/stats/stats.ts';
 import { MemoryMaintenance } from '../cache/maintenance.ts';
 import { MemoryPurgeLog } from '../cache/purge-log.ts';
 import { MemoryTtlControl } from '../cache/ttl-policy.ts';
@@ -17,7 +17,6 @@ export function memoryBackend(options: BackendOptions): Backend {
   const registry = new MemoryRegistry(clock);
   const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
   const whatIf = new WhatIf({ clock, ttl });
-  const history = new History(clock, null);
   return {
     keys: registry,
     registry,
@@ -35,12 +34,9 @@ export function memoryBackend(options: BackendOptions): Backend {
     maintenance: new MemoryMaintenance(maintenance),
     audit,
     whatIf,
-    history,
+    stats: new Stats(clock, null),
     instances: singleInstance(instanceInfo(options)),
     redis: null,
-    close: async () => {
-      whatIf.close();
-      await history.close();
-    },
+    close: async () => whatIf.close(),
   };
 }

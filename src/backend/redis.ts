@@ -1,7 +1,7 @@
 /** The backend of processes over one Redis, or over two: one for state, one for the response cache. */
 import { type Audit, RedisAudit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
-import { History } from '../admin/stats/history.ts';
+import { Stats } from '../admin/stats/stats.ts';
 import { RedisCache } from '../cache/redis/redis-cache.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
@@ -51,7 +51,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   limitStoreCalls(options, state, processes);
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const whatIf = openWhatIf(options, state, instances);
-  const history = new History(clock, { link: state, store: store.identity, self: instances.id, timers });
+  const stats = new Stats(clock, { link: state, store: store.identity, self: instances.id, timers });
   const hasDemoKeys = config.upstream.url === null;
   redis.track({ links: [state, cacheLink], processes, graceMs, hasDemoKeys });
   return {
@@ -66,7 +66,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     maintenance: cache.state.maintenance,
     audit,
     whatIf,
-    history,
+    stats,
     instances,
     redis,
     close: async () => {
@@ -74,7 +74,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
       await registry.close();
       quota.close();
       whatIf.close();
-      await history.close();
+      await stats.close();
       await instances.close();
       await state.close();
       await cacheLink.close();

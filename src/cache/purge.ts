@@ -24,8 +24,10 @@ export interface PurgeResult extends Measured {
 
 export interface WidenedLists {
   readonly entries: number;
-  /** The number of workspaces that the lists are of; null for all, if no copy tells an evaluation's workspace. */
-  readonly workspaces: number | null;
+  /** The number of workspaces that the lists are of. */
+  readonly workspaces: number;
+  /** False if no copy tells the workspace of an evaluation: then the lists are those of all workspaces. */
+  readonly ownerKnown: boolean;
 }
 
 export interface PurgeDependencies {
@@ -43,6 +45,7 @@ const BATCH = 25;
 
 const WORKSPACE = 'workspace:';
 const EVALUATION = 'evaluation:';
+const LISTS_OF = 'lists-of:';
 
 /** In force here once it resolves, in every process within a second. Rejects as `PurgeLog.purge` does. */
 export async function purge(request: PurgeRequest, dependencies: PurgeDependencies): Promise<PurgeResult> {
@@ -53,18 +56,22 @@ export async function purge(request: PurgeRequest, dependencies: PurgeDependenci
   if (!request.isDryRun) await purges.purge(tags, request.mode);
 
   const [asked, all] = [new Set(request.tags), new Set(tags)];
-  let listEntries = 0;
+  const lists = { entries: 0, workspaces: new Set<Tag>() };
   const isAffected = ({ tags: own, epoch }: Tagged): boolean => {
     if (!own.some((tag) => all.has(tag)) || before.since(epoch, own) === 'hard') return false;
     // What has been stored since the purge is not of it.
     if (!request.isDryRun && purges.since(epoch, own) === null) return false;
-    if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) listEntries += 1;
+    if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
+      lists.entries += 1;
+      for (const tag of own) if (tag.startsWith(LISTS_OF)) lists.workspaces.add(tag);
+    }
     return true;
   };
   const counted = await count(isAffected, dependencies, () => {
-    listEntries = 0;
+    lists.entries = 0;
+    lists.workspaces.clear();
   });
-  return { ...counted, tags, lists: widenedLists(alongside, listEntries) };
+  return { ...counted, tags, lists: widenedLists(alongside, lists) };
 }
 
 /** Counts in the shared cache, or again in memory if that can't be asked. Bounded in time. */
@@ -99,7 +106,7 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
     const found = await Promise.all(ids.slice(i, i + BATCH).map((id) => workspacesOf(id, dependencies)));
     for (const workspaceIds of found) {
       if (workspaceIds.length === 0) alongside.add('class:list');
-      for (const id of workspaceIds) alongside.add(`lists-of:${id}`);
+      for (const id of workspaceIds) alongside.add(`${LISTS_OF}${id}`);
     }
   }
   return [...alongside];
@@ -121,8 +128,12 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
   return [...new Set(tags.map((tag) => tag.slice(WORKSPACE.length)))];
 }
 
-function widenedLists(alongside: readonly Tag[], entries: number): WidenedLists | null {
-  if (alongside.includes('class:list')) return { entries, workspaces: null };
-  const workspaces = alongside.filter((tag) => tag.startsWith('lists-of:')).length;
-  return workspaces === 0 ? null : { entries, workspaces };
+function widenedLists(
+  alongside: readonly Tag[],
+  counted: { readonly entries: number; readonly workspaces: ReadonlySet<Tag> },
+): WidenedLists | null {
+  const ownerKnown = !alongside.includes('class:list');
+  const known = alongside.filter((tag) => tag.startsWith(LISTS_OF)).length;
+  if (ownerKnown && known === 0) return null;
+  return { entries: counted.entries, workspaces: ownerKnown ? known : counted.workspaces.size, ownerKnown };
 }

@@ -1,18 +1,25 @@
 /** Calls the admin listener of a running gateway. */
-import { type Command, InvalidArgumentError } from 'commander';
-import { z } from 'zod';
+import type { Command } from 'commander';
+import type { z } from 'zod';
+import { errorSchema, type ReadonlyDeep } from '../admin/answers.ts';
+import type { AdminRoute } from '../admin/api.ts';
 import { parseAdminTokens } from '../config/formats.ts';
-import { CliError, parseJson, print, secretFrom } from './command.ts';
+import { CliError, type CommandTexts, makeCommand, parseJson, parser, print, secretFrom } from './command.ts';
 
 const TIMEOUT_MS = 15_000;
-const errorSchema = z.object({ error: z.object({ message: z.string() }) });
 
-export interface AdminRequest<T> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  readonly body?: unknown;
-  /** The schema of a success. */
+/** A route that answers with JSON. T: its answer; B: its body, as it is sent. */
+interface JsonRoute<T, B> extends AdminRoute {
+  readonly body?: (nowMs: number | null) => z.ZodType<unknown, B>;
   readonly answer: z.ZodType<T>;
+}
+
+/** What a call fills in of its route. */
+interface CallParts<B> {
+  /** The values of the parameters in the path. */
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: URLSearchParams;
+  readonly body?: ReadonlyDeep<NoInfer<B>>;
 }
 
 /** A call that failed: the finding, and what to do about it if that is known. */
@@ -33,20 +40,20 @@ export class AdminCallError extends CliError {
 /** What to do if something else answers at the address. */
 export const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
 
-/** Adds `--admin URL`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
-export function withAdminOption(command: Command): Command {
+const parseBase = parser(
+  (text) => (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text.replace(/\/+$/, '') : null),
+  'an http:// or https:// address, such as http://127.0.0.1:8081',
+);
+
+/** A command with `--admin URL`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
+export function adminCommand(texts: CommandTexts): Command {
   const port = /^[1-9]\d{0,4}$/.test(process.env['ADMIN_PORT'] ?? '') ? process.env['ADMIN_PORT'] : '8081';
-  return command
+  return makeCommand(texts)
     .option('--admin <url>', 'address of the admin listener', parseBase, `http://127.0.0.1:${port}`)
     .addHelpText(
       'after',
       '\nThe admin listener takes its token from ADMIN_TOKEN or the file named by ADMIN_TOKEN_FILE.',
     );
-}
-
-function parseBase(text: string): string {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, '');
-  throw new InvalidArgumentError('Allowed: an http:// or https:// address, such as http://127.0.0.1:8081.');
 }
 
 /** The address of the admin listener, and whether `--admin` gave it. */
@@ -56,13 +63,34 @@ export function adminAddress(command: Command): { readonly base: string; readonl
 }
 
 /**
- * Calls the listener of the command's `--admin`, with the first token of ADMIN_TOKEN: the audit records its name. Throws
- * CliError, which says what to do.
+ * Calls the route of the listener that `--admin` names, with the first token of ADMIN_TOKEN: the audit records its name.
+ * Rejects with CliError, which says what to do.
  */
-export async function callAdmin<T>(command: Command, { method, path, body, answer }: AdminRequest<T>): Promise<T> {
+export async function callAdmin<T, B>(command: Command, route: JsonRoute<T, B>, parts: CallParts<B> = {}): Promise<T> {
+  return (await exchange(command, route, parts)).answer;
+}
+
+/** Calls the listener and prints the answer: as it came with `--json`, else as text. */
+export async function callAndPrint<T, B>(
+  command: Command,
+  route: JsonRoute<T, B>,
+  text: (answer: NoInfer<T>) => string,
+  parts: CallParts<B> = {},
+): Promise<void> {
+  const { answer, document } = await exchange(command, route, parts);
+  print(command, document, text(answer));
+}
+
+/** `document` has everything that came, also what only a newer listener knows. */
+async function exchange<T, B>(
+  command: Command,
+  { method, path, answer }: JsonRoute<T, B>,
+  { params = {}, query, body }: CallParts<B>,
+): Promise<{ readonly document: unknown; readonly answer: T }> {
   const { base } = adminAddress(command);
   const token = secretFrom('ADMIN_TOKEN', (written) => parseAdminTokens(written)?.[0]?.token ?? null);
-  const response = await send(base + path, {
+  const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+  const response = await send(`${base}${place}${query === undefined ? '' : `?${query.toString()}`}`, {
     method,
     headers: {
       accept: 'application/json',
@@ -79,24 +107,14 @@ export async function callAdmin<T>(command: Command, { method, path, body, answe
       'Start the gateway with `npm start`, or give the address with --admin URL.',
     );
   });
-  const content = parseJson(response.text);
-  if (!response.ok) throw refusal(response.status, content, base);
-  const parsed = answer.safeParse(content);
-  if (parsed.success) return parsed.data;
+  const document = parseJson(response.text);
+  if (!response.ok) throw refusal(response.status, document, base);
+  const parsed = answer.safeParse(document);
+  if (parsed.success) return { document, answer: parsed.data };
   throw new AdminCallError(
     `What answers at ${base} is not an admin listener of evalgate, or of another version.`,
     ADDRESS_ADVICE,
   );
-}
-
-/** Calls the listener and prints the answer: as it is with `--json`, else as text. */
-export async function callAndPrint<T>(
-  command: Command,
-  request: AdminRequest<T>,
-  text: (answer: T) => string,
-): Promise<void> {
-  const document = await callAdmin(command, request);
-  print(command, document, text(document));
 }
 
 async function send(

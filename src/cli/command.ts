@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { readSecret } from '../config/environment.ts';
+import { ID_PATTERN } from '../domain/records.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
 
 /** 0: done. 1: it failed. 2: it was called wrongly. */
@@ -16,6 +17,11 @@ export class CliError extends Error {
     super(message);
     this.exitCode = exitCode;
   }
+}
+
+/** A wrong call: what is wrong, and what to do instead. */
+export function wrongCall(message: string): CliError {
+  return new CliError(message, EXIT_CODES.usage);
 }
 
 /** The status to exit with after the error. */
@@ -57,7 +63,7 @@ export function makeRemoved(name: string, explanation: string): Command {
     .allowUnknownOption()
     .argument('[anything...]')
     .action(() => {
-      throw new CliError(explanation, EXIT_CODES.usage);
+      throw wrongCall(explanation);
     });
 }
 
@@ -67,32 +73,46 @@ export function print(command: Command, document: unknown, text: string): void {
   process.stdout.write(json === true ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
 }
 
-/** A parser of an option that is an integer. */
+/** A parser of an option or argument. `parse` returns null for what is not allowed; `allowed` says what is. */
+export function parser<T>(parse: (text: string) => T | null, allowed: string): (text: string) => T {
+  return (text) => {
+    const value = parse(text);
+    if (value === null) throw new InvalidArgumentError(`Allowed: ${allowed}.`);
+    return value;
+  };
+}
+
 export function integerBetween(min: number, max: number): (text: string) => number {
-  return (text) => {
+  return parser((text) => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Allowed: an integer from ${min} to ${max}.`);
-  };
+    return value >= min && value <= max ? value : null;
+  }, `an integer from ${min} to ${max}`);
 }
 
-/** A parser of an option that is a duration. It returns milliseconds. */
+/** A parser of a duration. It returns milliseconds. */
 export function durationBetween(minMs: number, maxMs: number): (text: string) => number {
-  return (text) => {
-    const value = parseDuration(text) ?? Number.NaN;
-    if (value >= minMs && value <= maxMs) return value;
-    throw new InvalidArgumentError(
-      `Allowed: ${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}.`,
-    );
-  };
+  return parser(
+    (text) => {
+      const value = parseDuration(text) ?? Number.NaN;
+      return value >= minMs && value <= maxMs ? value : null;
+    },
+    `${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`,
+  );
 }
 
-/** A parser of an option or argument that matches a pattern; `allowed` describes the pattern in words. */
+/** A parser of what matches a pattern. */
 export function matching(pattern: RegExp, allowed: string): (text: string) => string {
-  return (text) => {
-    if (pattern.test(text)) return text;
-    throw new InvalidArgumentError(`Allowed: ${allowed}.`);
-  };
+  return parser((text) => (pattern.test(text) ? text : null), allowed);
+}
+
+const keyId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
+
+/** Parses the id of a key. An id is shown and logged, so a key in its place is refused and not repeated. */
+export function parseKeyId(text: string): string {
+  if (text.startsWith('evg_')) {
+    throw wrongCall('Give the id of the key, not the key itself: `evalgate keys list` shows the ids.');
+  }
+  return keyId(text);
 }
 
 /** Makes a parser of one value a parser of an option that may be repeated. */

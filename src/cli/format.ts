@@ -1,4 +1,5 @@
-/** Plain text for people: tables, amounts, durations and bars. */
+/** What people at a terminal read and answer: tables, amounts, durations, bars and questions. */
+import { createInterface } from 'node:readline/promises';
 
 /**
  * Replaces control and format characters: names come from others, and could hold sequences that move the cursor or
@@ -31,8 +32,13 @@ export function bytesText(bytes: number): string {
   return `${amount.toFixed(digits)} ${BYTE_UNITS[thousands] ?? 'B'}`;
 }
 
+/** `1 entry`, `2 entries`. */
+export function countText(count: number, one: string, more: string = `${one}s`): string {
+  return `${count} ${count === 1 ? one : more}`;
+}
+
 export function entriesText(count: number): string {
-  return count === 1 ? '1 entry' : `${count} entries`;
+  return countText(count, 'entry', 'entries');
 }
 
 /** A ratio from 0 to 1. */
@@ -81,4 +87,25 @@ const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 export function bar(ratio: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, ratio)) * BAR_CELLS * EIGHTHS.length);
   return '█'.repeat(Math.floor(eighths / EIGHTHS.length)) + (EIGHTHS[eighths % EIGHTHS.length] ?? '');
+}
+
+/** Whether somebody is there to answer a question. */
+export function isAtTerminal(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
+}
+
+/** Asks on standard error: standard output holds only the answer of the command. Anything but a yes counts as no. */
+export async function askYesOrNo(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const { promise: closed, resolve } = Promise.withResolvers<string>();
+  // At the end of the input question() stays pending; Ctrl-C rejects it.
+  terminal.once('close', () => resolve(''));
+  try {
+    const reply = await Promise.race([terminal.question(`${question} [y/N] `), closed]);
+    return /^y(?:es)?$/i.test(reply.trim());
+  } catch {
+    return false;
+  } finally {
+    terminal.close();
+  }
 }

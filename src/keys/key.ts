@@ -55,6 +55,13 @@ export interface IssuedKey {
 /** A key from elsewhere, already hashed. */
 export type ImportedKey = Omit<ApiKey, 'lastUsedAtMs' | 'quotaId'> & { readonly quotaId?: string };
 
+/** The keys of an import: new ones, those that it changed, and those that were stored just so. */
+export interface ImportedCounts {
+  readonly added: number;
+  readonly replaced: number;
+  readonly unchanged: number;
+}
+
 /** The registry does not answer, so a key can be neither accepted nor refused. The message is private. */
 export class RegistryUnavailableError extends Error {
   override readonly name = 'RegistryUnavailableError';
@@ -103,12 +110,12 @@ export const keyMembers = {
   id: z.string().regex(ID_PATTERN, 'must be 1 to 64 of the characters A-Z a-z 0-9 _ -'),
   name: z.string().regex(NAME, 'must be 1 to 100 characters, without control characters, and not blank'),
   workspaceIds: z
-    .array(z.string().regex(UUID_PATTERN, 'must be a UUID'))
+    .array(z.string().regex(UUID_PATTERN, 'must be a UUID').describe('a UUID'))
     .min(1)
     .max(50)
     .transform((ids) => distinct(ids.map((id) => id.toLowerCase()))),
   scopes: z
-    .array(z.enum(SCOPES))
+    .array(z.enum(SCOPES).describe(`one of ${SCOPES.join(', ')}`))
     .min(1)
     .transform(distinct<Scope>),
   limit: z.int().min(1).max(1_000_000_000).nullable(),

@@ -1,14 +1,17 @@
 /** How the gateway finds keys for requests, and how operators show and change them, wherever keys are stored. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
   byCreation,
+  type ImportedCounts,
   type EditedKey,
   type ImportedKey,
   InvalidKeyError,
   type IssuedKey,
   type KeyEdit,
   type KeyHash,
+  KeyStateError,
   type NewKey,
   RegistryUnavailableError,
 } from './key.ts';
@@ -64,11 +67,6 @@ interface Plan<T> {
   readonly changes: readonly KeyChange[];
 }
 
-interface ImportCounts {
-  readonly added: number;
-  readonly replaced: number;
-}
-
 /** The keys of a table, for operators. Every method may reject with RegistryUnavailableError. */
 export class KeyDirectory {
   readonly #table: KeyTable;
@@ -120,7 +118,7 @@ export class KeyDirectory {
    * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
    * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
    */
-  async importKeys(imported: readonly ImportedKey[]): Promise<ImportCounts> {
+  async importKeys(imported: readonly ImportedKey[]): Promise<ImportedCounts> {
     if (imported.length > MAX_IMPORTED) {
       throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
@@ -150,20 +148,36 @@ export class KeyDirectory {
   }
 }
 
-/** Throws KeyStateError if a key contradicts a stored one or an earlier one of the same import. */
-function planImport(imported: readonly ImportedKey[], stored: ReadonlyMap<KeyHash, StoredKey>): Plan<ImportCounts> {
+/** Throws KeyStateError with every key that contradicts a stored one or an earlier one of the same import, by its place. */
+function planImport(imported: readonly ImportedKey[], stored: ReadonlyMap<KeyHash, StoredKey>): Plan<ImportedCounts> {
   const byHash = new Map<KeyHash, ApiKey>([...stored].map(([hash, { key }]) => [hash, key]));
   const byId = new Map<string, ApiKey>([...byHash.values()].map((key) => [key.keyId, key]));
   const adopted = new Map<KeyHash, ApiKey>();
-  let replaced = 0;
-  for (const one of imported) {
+  const counts = { added: 0, replaced: 0, unchanged: 0 };
+  const refusals: string[] = [];
+  for (const [index, one] of imported.entries()) {
     const existing = byId.get(one.keyId) ?? byHash.get(one.hash);
-    if (existing !== undefined) replaced += 1;
-    const key = adoptKey(one, existing);
+    let key: ApiKey;
+    try {
+      key = adoptKey(one, existing);
+    } catch (error) {
+      if (!(error instanceof KeyStateError)) throw error;
+      refusals.push(`keys[${index}]: ${error.message}`);
+      continue;
+    }
+    if (isDeepStrictEqual(key, existing)) {
+      counts.unchanged += 1;
+      continue;
+    }
+    counts[existing === undefined ? 'added' : 'replaced'] += 1;
     byHash.set(key.hash, key);
     byId.set(key.keyId, key);
     adopted.set(key.hash, key);
   }
+  if (refusals.length > 0) {
+    const count = refusals.length === 1 ? '1 key is' : `${refusals.length} keys are`;
+    throw new KeyStateError([`Nothing was imported: ${count} refused.`, ...refusals].join('\n- '));
+  }
   const changes = [...adopted.values()].map((key) => ({ key, replaces: stored.get(key.hash)?.record ?? null }));
-  return { result: { added: imported.length - replaced, replaced }, changes };
+  return { result: counts, changes };
 }

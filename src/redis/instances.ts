@@ -10,7 +10,7 @@ import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
 /** Several beats, so that a process does not count as gone for one lost beat. */
-const ALIVE_FOR_MS = 10_000;
+export const ALIVE_FOR_MS = 10_000;
 /** Where a process announces that it is new, has changed, or stops: the others then look at once. */
 const CHANNEL = channelName('members');
 /** The largest count of that many beats holds: a Redis that has just restarted has not heard of all processes. */
@@ -32,12 +32,14 @@ export type InstanceInfo = Readonly<z.output<typeof infoSchema>>;
 
 export interface Instance extends InstanceInfo {
   readonly id: string;
+  /** The time since its last heartbeat; 0 for this process. */
+  readonly heardMsAgo: number;
 }
 
 /** Null for what another release reports in another form: such a process counts, and no more is known of it. */
-function infoOf(text: string | undefined): InstanceInfo | null {
+function infoOf(text: string): InstanceInfo | null {
   try {
-    return infoSchema.parse(JSON.parse(text ?? ''));
+    return infoSchema.parse(JSON.parse(text));
   } catch {
     return null;
   }
@@ -45,7 +47,7 @@ function infoOf(text: string | undefined): InstanceInfo | null {
 
 /**
  * KEYS: the times of the beats, what each instance reports. ARGV: this instance, its report, how long one counts in
- * milliseconds. Returns all instances and their reports, in turn.
+ * milliseconds. Returns all instances, their reports, and the time since their last beat in milliseconds, in turn.
  */
 const BEAT = defineScript(
   'instanceBeat',
@@ -61,9 +63,17 @@ for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return redis.call('HGETALL', KEYS[2])
+local instances = {}
+local reports = redis.call('HGETALL', KEYS[2])
+for index = 1, #reports, 2 do
+  local beat = redis.call('ZSCORE', KEYS[1], reports[index]) or now
+  table.insert(instances, {reports[index], reports[index + 1], string.format('%.0f', now - beat)})
+end
+return instances
 `,
 );
+
+const replySchema = z.array(z.tuple([z.string(), z.string(), z.coerce.number()]));
 
 export interface Instances {
   /** This process's own. */
@@ -72,6 +82,8 @@ export interface Instances {
   count(): number;
   /** All of them by id, as last known; this one as it is now. */
   list(): readonly Instance[];
+  /** False while this process does not hear of the others, because Redis does not answer. */
+  isConnected(): boolean;
   /** The ids of those with the same store, this one's among them, in order. */
   peers(): readonly string[];
   /** Announces the status of this process. */
@@ -97,6 +109,8 @@ export class RedisInstances implements Instances {
   readonly #endings: readonly (() => void)[];
   #about: InstanceInfo;
   #others: readonly Instance[] = [];
+  /** When the others were read, by `performance.now`. */
+  #readAtMs = 0;
   /** The last beats' counts, with their times by `performance.now`. */
   #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
   #isAnnounced = false;
@@ -118,7 +132,13 @@ export class RedisInstances implements Instances {
   }
 
   list(): readonly Instance[] {
-    return [{ id: this.id, ...this.#about }, ...this.#others].toSorted(byId);
+    const sinceMs = performance.now() - this.#readAtMs;
+    const others = this.#others.map((other) => ({ ...other, heardMsAgo: Math.round(other.heardMsAgo + sinceMs) }));
+    return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted(byId);
+  }
+
+  isConnected(): boolean {
+    return this.#link.isUp();
   }
 
   peers(): readonly string[] {
@@ -155,7 +175,7 @@ export class RedisInstances implements Instances {
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
     const call = { keys: [heartbeatsKey(), instancesKey()], args };
     try {
-      this.#adopt(z.array(z.string()).parse(await runScript(this.#link, BEAT, call)));
+      this.#adopt(replySchema.parse(await runScript(this.#link, BEAT, call)));
       if (!isAnnounced) await this.#link.run((client) => client.publish(CHANNEL, ''));
     } catch {
       // Announced at the next beat.
@@ -163,13 +183,14 @@ export class RedisInstances implements Instances {
     }
   }
 
-  #adopt(reply: readonly string[]): void {
+  #adopt(reply: z.output<typeof replySchema>): void {
     const nowMs = performance.now();
     const held = this.#counts.filter(({ atMs }) => nowMs - atMs < this.#countsHoldForMs);
-    this.#counts = [...held, { count: reply.length / 2, atMs: nowMs }];
-    this.#others = reply.flatMap((id, index) => {
-      const about = index % 2 === 0 && id !== this.id ? infoOf(reply[index + 1]) : null;
-      return about === null ? [] : [{ id, ...about }];
+    this.#counts = [...held, { count: reply.length, atMs: nowMs }];
+    this.#readAtMs = nowMs;
+    this.#others = reply.flatMap(([id, report, heardMsAgo]) => {
+      const about = id === this.id ? null : infoOf(report);
+      return about === null ? [] : [{ id, ...about, heardMsAgo }];
     });
   }
 }
@@ -181,7 +202,8 @@ export function singleInstance(about: InstanceInfo): Instances {
   return {
     id,
     count: () => 1,
-    list: () => [{ id, ...now }],
+    list: () => [{ id, ...now, heardMsAgo: 0 }],
+    isConnected: () => true,
     peers: () => [id],
     setStatus: (status) => {
       now = { ...now, status };

@@ -113,9 +113,9 @@ export function whatIfChannel(store: string, instance: string): string {
   return channelName('what-if', store, instance);
 }
 
-/** What was read, and how often the store was called, in one step of time: a hash, by process. */
-export function historyKey(store: string, stepAtMs: number): string {
-  return taggedKey(`history-${store}`, String(stepAtMs));
+/** What was counted in one step of time: a hash, by process. The steps of one name share a slot. */
+export function stepKey(name: string, stepAtMs: number): string {
+  return taggedKey(`steps-${name}`, String(stepAtMs));
 }
 
 /** When all calls to the store that all processes sent would have gone, one by one at the rate that is allowed. */

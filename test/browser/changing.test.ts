@@ -141,6 +141,7 @@ describe('purging', () => {
     const page = await openDashboard(gateway, 'cache');
     const purge = region(page, 'Purge');
     await purge.getByRole('textbox', { name: 'Tags' }).fill('class:evaluation');
+    await purge.getByRole('combobox', { name: 'Mode' }).selectOption('soft');
     await purge.getByRole('button', { name: 'Dry run' }).click();
     await purge.getByRole('button', { name: 'Purge 12 entries …' }).click();
     const dialog = page.getByRole('dialog');
@@ -175,7 +176,7 @@ test('maintenance is begun, shown at the top of each view, moved, and ended', as
   expect((await gateway.get('/v2/calls/ev_never_read', { key })).status).toBe(404);
 });
 
-test('a key is created with what was chosen, works, is rotated and revoked; its secret does not stay', async () => {
+test('a key is created with what was chosen, used, edited, rotated and revoked; its secret does not stay', async () => {
   const page = await openDashboard(gateway, 'keys');
   await filled(page);
   const keys = region(page, 'Keys');
@@ -190,9 +191,6 @@ test('a key is created with what was chosen, works, is rotated and revoked; its 
   const secret = await dialog.getByRole('textbox', { name: 'Key' }).inputValue();
   await expect.poll(() => page.evaluate(() => getSelection()?.toString())).toBe(secret);
   expect(secret).toMatch(/^evg_[A-Za-z0-9]{38}$/);
-  expect(await dialog.getByRole('textbox', { name: 'To try it' }).inputValue()).toContain(
-    `curl -H 'Authorization: Bearer ${secret}'`,
-  );
   expect((await gateway.get('/v2/calls/ev_1', { key: secret })).status).toBe(200);
   await dialog.getByRole('button', { name: 'I have kept it' }).click();
   const row = keys.locator('tbody tr', { hasText: 'Night shift' });
@@ -202,6 +200,14 @@ test('a key is created with what was chosen, works, is rotated and revoked; its 
     JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)]),
   );
   expect((await page.content()) + kept).not.toContain(secret);
+
+  await expect.poll(() => row.locator('[data-label="Requests"]').textContent(), { timeout: 15_000 }).toBe('1');
+  await row.getByRole('button', { name: 'Edit Night shift' }).click();
+  await expect.poll(() => dialog.getByRole('checkbox', { checked: true }).count()).toBe(1);
+  await dialog.getByRole('textbox', { name: 'Per minute' }).fill('');
+  await dialog.getByRole('textbox', { name: 'Per hour' }).fill('90');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await row.getByText('90/h', { exact: true }).waitFor();
 
   await row.getByRole('button', { name: 'Rotate Night shift' }).click();
   await dialog.getByRole('button', { name: 'Rotate' }).click();

@@ -15,7 +15,7 @@ afterAll(async () => {
 
 const VIEWS = ['health', 'cache', 'keys'] as const;
 const PANELS = {
-  health: ['Now', 'Last hour by class', 'Readiness', 'Requests by status', 'Instances'],
+  health: ['Now', 'Last hour by class', 'Readiness', 'Requests by status', 'Processes'],
   cache: ['TTLs', 'What if', 'Why reads miss', 'Top by store load', 'Purge', 'Maintenance', 'Explain a path'],
   keys: ['Keys', 'Audit'],
 };
@@ -90,7 +90,7 @@ test('the numbers of Health are those of the gateway', async () => {
   expect(await cells.nth(1).textContent()).toMatch(/%$/);
   // The latency comes with a call of its own.
   await expect.poll(() => cells.last().textContent()).toMatch(/s$/);
-  expect(await page.getByRole('table', { name: 'Instances' }).locator('tbody tr').count()).toBe(1);
+  expect(await page.getByRole('table', { name: 'Processes' }).locator('tbody tr').count()).toBe(1);
 });
 
 test('there is one row for each distinct prediction', async () => {
@@ -127,7 +127,7 @@ test('while the gateway is away the last numbers stay, greyed and dated; once it
   await gateway.close();
   await page.getByText('No answer', { exact: true }).waitFor();
   await page.locator('.status').getByText('The gateway can’t be reached. What is shown is from').waitFor();
-  const instances = page.getByRole('region', { name: 'Instances' });
+  const instances = page.getByRole('region', { name: 'Processes' });
   await instances.getByText('As of').waitFor();
   await instances.getByRole('button', { name: 'Try again' }).waitFor();
   expect(await instances.getAttribute('data-state')).toBe('old');
@@ -143,7 +143,7 @@ test('while the gateway is away the last numbers stay, greyed and dated; once it
 
 function keyOf(name: string): object {
   const rights = { workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], limits: { perMinute: null, perHour: null } };
-  const times = { createdAt: '2026-01-15T12:00:00.000Z', expiresAt: null };
+  const times = { createdAt: '2026-01-15T12:00:00.000Z', expiresAt: null, lastUsedAt: null };
   return { keyId: `key_${name}`, name, status: 'active', ...rights, ...times };
 }
 
@@ -153,7 +153,7 @@ describe('answers of newer gateways', () => {
     await page.route(/\/api\/keys\?limit=1000$/, (route) =>
       route.fulfill({ json: { keys: [keyOf('one')], nextCursor: 'next page' } }),
     );
-    await page.route(/\/api\/keys\?limit=1000&cursor=next%20page$/, (route) =>
+    await page.route(/\/api\/keys\?limit=1000&cursor=next\+page$/, (route) =>
       route.fulfill({ json: { keys: [keyOf('two')], nextCursor: null } }),
     );
     await page.reload();
@@ -191,7 +191,7 @@ describe('answers of newer gateways', () => {
     await page.route('**/api/audit', (route) => route.fulfill({ json: { entries: [{ at: 'yesterday' }] } }));
     await page.reload();
     const audit = page.getByRole('region', { name: 'Audit' });
-    await audit.getByText('The answer is not as this page expects at api/audit.entries[0].at.').waitFor();
+    await audit.getByText('The answer is not as this page expects. Reload the page.').waitFor();
     expect(await page.locator('.trouble').count()).toBe(1);
   });
 });

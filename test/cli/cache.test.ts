@@ -1,9 +1,9 @@
 /** `evalgate cache` on a real gateway in front of a scripted store. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { cellsOf, runCli, runJson } from '../support/cli.ts';
+import { cellsOf, type CliOptions, runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 
 const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const NOW = '2026-01-15T12:00:00.000Z';
@@ -33,7 +33,7 @@ describe('purge', () => {
     expect([status, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
       new RegExp(
-        `^Purged, soft: 2 entries, \\d+\\.\\d kB\\.\n {2}of these, taken along: 1 list of 1 workspace\n {2}evaluation:ev_1\n {2}lists-of:${WORKSPACE_A}\n$`,
+        `^Purged, soft: 2 entries, \\d+\\.\\d kB\\.\n {2}1 by their tags\n {2}\\+ 1 list of 1 workspace\n {2}evaluation:ev_1\n {2}lists-of:${WORKSPACE_A}\n$`,
       ),
     );
     expect(await read()).toBe('evalgate; hit; ttl=0; detail=stale-while-revalidate');
@@ -82,6 +82,27 @@ describe('purge', () => {
     expect(done.stderr).toContain('Purge this? [y/N]');
     expect(done.stderr.endsWith('Nothing was purged.\n')).toBe(status === 1);
     expect((await read()).replace(/ttl=\d+/, 'ttl=30')).toBe(next);
+  });
+
+  test('of an evaluation that takes along more than 100 lists is shown first at a terminal; scripts are not asked', async () => {
+    const other = await gateway.issueKey({ workspaceIds: [WORKSPACE_B] });
+    for (let page = 1; page <= 101; page += 1) await read(`/v2/calls?page=${page}&pageSize=1`);
+    await gateway.get('/v2/calls', { key: other });
+    const purge = (options: CliOptions, ...more: readonly string[]) =>
+      runCli(['cache', 'purge', '--tag', 'evaluation:ev_none', ...more, '--admin', gateway.adminUrl], options);
+    const listsTaken = '\n  0 by their tags\n  + 102 lists of 2 workspaces, because no copy tells whose it is\n';
+    const declined = await purge({ typed: 'n\n' });
+    expect([declined.status, declined.stdout]).toEqual([1, '']);
+    expect(declined.stderr).toContain(listsTaken);
+    expect((await purge({}, '--dry-run')).stdout).toContain(listsTaken);
+    const exact = await purge({ typed: '' }, '--exact');
+    expect([exact.status, exact.stderr]).toEqual([0, '']);
+    expect(exact.stdout).toMatch(/^Purged, hard: 0 entries, 0 B\.\n {2}evaluation:ev_none\n$/);
+    const script = await purge({});
+    expect([script.status, script.stderr]).toEqual([0, '']);
+    expect(script.stdout).toContain(listsTaken);
+    // Now there are fewer.
+    expect(await purge({ typed: '' })).toMatchObject({ status: 0, stderr: '' });
   });
 });
 
@@ -148,15 +169,17 @@ describe('stats', () => {
     await read();
     const { stdout } = await cache('stats');
     const [first, , heading, classes, list] = cellsOf(stdout);
-    expect(first?.[0]).toMatch(/^Since 2026-01-15T12:00:00\.000Z\. In memory: 2 entries, \d+\.\d kB of 64\.0 MB\.$/);
+    expect(first?.[0]).toMatch(
+      /^Since 2026-01-15T12:00:00\.000Z, of 1 process\. In the memory of the process that answers: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
+    );
     expect([heading, classes]).toEqual([
       ['Reads by how they were answered'],
-      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED STORE_CALLS HIT_RATIO ENTRIES BYTES'
+      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS CALLS/READ ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
     ]);
-    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '1', '50.0 %', '1']);
-    expect(cellsOf(stdout)).toContainEqual(['rubric', '0', '0', '0', '0', '0', '0', '0', '0', '-', '0', '0 B']);
+    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '50.0 %', '1', '0.50', '1']);
+    expect(cellsOf(stdout)).toContainEqual(['rubric', '0', '0', '0', '0', '0', '0', '0', '-', '0', '-', '0', '0 B']);
     expect(stdout).toMatch(/^CLASS +NEVER-SEEN .*\nlist +1 /m);
     expect(stdout).toMatch(/^CLASS +AGE P50 +AGE P90 +AGE P99 +TIME P50 +TIME P90 +TIME P99\nlist +\S+ms /m);
     expect(await cacheJson('stats')).toEqual(await fromListener('/api/cache'));
@@ -165,19 +188,19 @@ describe('stats', () => {
   test('a read that failed is no hit', async () => {
     gateway.store.fail(503);
     await read();
-    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +1 +0\.0 % /m);
+    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +1\.00 /m);
   });
 });
 
 describe('top', () => {
   test('shows routes and keys with their calls and their time, or that there was no call', async () => {
-    expect((await cache('top')).stdout).toBe(`Calls to the store since ${NOW}. There were none.\n`);
+    expect((await cache('top')).stdout).toBe(`Calls to the store. Since ${NOW}, of 1 process. There were none.\n`);
     await read();
     const document = z
       .looseObject({ keys: z.array(z.looseObject({ key: z.string() })) })
       .parse(await cacheJson('top', '--limit', '5'));
     expect(cellsOf((await cache('top')).stdout)).toEqual([
-      [`Calls to the store since ${NOW}.`],
+      [`Calls to the store. Since ${NOW}, of 1 process.`],
       [''],
       ['ROUTE', 'STORE CALLS', 'STORE MS'],
       ['/v1/workspaces/{workspaceId}/reports', '1', expect.stringMatching(/^\d+$/)],

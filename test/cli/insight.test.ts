@@ -153,15 +153,15 @@ function timeText(ms: number): string {
 describe('fleet', () => {
   test('is a line a process, and says which one was asked', async () => {
     const document = z
-      .object({ members: z.array(z.looseObject({ id: z.string(), host: z.string(), version: z.string() })) })
+      .looseObject({ members: z.array(z.looseObject({ id: z.string(), host: z.string(), version: z.string() })) })
       .parse(await runJson(['fleet', '--admin', gateway.adminUrl]));
     const [self] = document.members;
     const { status, stdout } = await run('fleet');
     expect([status, cellsOf(stdout)]).toEqual([
       0,
       [
-        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'ID'],
-        [self?.host, String(process.pid), self?.version, 'ready', '2026-01-15T12:00:00.000Z', self?.id, 'asked'],
+        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'HEARD', 'ID'],
+        [self?.host, String(process.pid), self?.version, 'ready', '2026-01-15T12:00:00.000Z', 'now', self?.id, 'asked'],
       ],
     ]);
     expect(document).toEqual((await gateway.admin('GET', '/api/fleet')).json);

@@ -115,8 +115,12 @@ test('a name can neither move the cursor nor turn the text around', async () => 
 
 test('show, deprecate and revoke act on one key, and its holder notices', async () => {
   const { key, ...shown } = await create();
-  expect(await document(['show', shown.keyId])).toEqual(shown);
+  expect(await document(['show', shown.keyId])).toMatchObject({ ...shown, lastHour: { requests: 0, refused: 0 } });
   expect(await statusOf(key)).toBe(200);
+  expect(await document(['show', shown.keyId])).toMatchObject({ lastHour: { requests: 1, refused: 0 } });
+  expect((await keys(['show', shown.keyId])).stdout).toMatch(
+    /^requests +1 in the last hour, 0 of them refused with 429$/m,
+  );
   expect(await document(['deprecate', shown.keyId])).toMatchObject({ keyId: shown.keyId, status: 'deprecated' });
   expect(await statusOf(key)).toBe(403);
   const revoked = await keys(['revoke', shown.keyId]);
@@ -152,8 +156,8 @@ describe('import', () => {
     // A byte order mark, as some editors write it, other line ends, and an empty line.
     const text = `\u{FEFF}${JSON.stringify(lines[0])}\r\n\n${JSON.stringify(lines[1])}\n`;
     await writeFile(file, text);
-    expect((await keys(['import', file])).stdout).toBe('Imported: 2 new, 0 replaced.\n');
-    expect(await document(['import', '-'], { stdin: text })).toEqual({ added: 0, replaced: 2 });
+    expect((await keys(['import', file])).stdout).toBe('Imported: 2 new, 0 replaced, 0 unchanged.\n');
+    expect(await document(['import', '-'], { stdin: text })).toEqual({ added: 0, replaced: 0, unchanged: 2 });
     expect([await statusOf('nine'), await statusOf('eight')]).toEqual([200, 403]);
   });
 
@@ -169,7 +173,7 @@ describe('import', () => {
     const { status, stdout, stderr } = await keys(['import', file]);
     expect([status, stdout]).toEqual([1, '']);
     const [heading, ...faults] = stderr.trimEnd().split('\n');
-    expect(heading).toBe('Nothing was imported:');
+    expect(heading).toBe('Nothing was imported: 4 of 5 keys refused:');
     expect(faults.map((fault) => fault.trim().split(':').slice(0, 2).join(':'))).toEqual([
       'line 2: scopes[0]',
       'line 3: keyId',
@@ -182,6 +186,19 @@ describe('import', () => {
     expect(faults[1]).toBe('  line 3: keyId: the same as on line 1; allowed: each keyId once');
     expect(stderr).not.toContain('hunter2');
     expect(await document(['list'])).toEqual({ keys: [] });
+  });
+
+  test('names the line of a key that contradicts one that is there already', async () => {
+    await keys(['import', '-'], { stdin: JSON.stringify(lineOf('k_9', 'nine')) });
+    const lines = [lineOf('k_8', 'eight'), lineOf('k_7', 'nine'), lineOf('k_9', 'other')];
+    const { status, stderr } = await keys(['import', '-'], {
+      stdin: `\n${lines.map((line) => JSON.stringify(line)).join('\n')}`,
+    });
+    expect([status, stderr]).toEqual([
+      1,
+      'Nothing was imported: 2 keys are refused.\n- line 3: The hash of key k_7 is already that of key k_9.\n- line 4: There is already a key k_9 with another hash. Import it under another keyId.\n',
+    ]);
+    expect(await document(['list'])).toMatchObject({ keys: [{ keyId: 'k_9' }] });
   });
 
   test.each([
@@ -208,13 +225,25 @@ test.each([
   [['rotate', 'k_1', '--overlap', '366d'], 'from 0s to 365d.'],
   [['show'], "missing required argument 'id'"],
   [['show', '../x'], 'Allowed: the id of a key'],
-  [['show', `evg_${'x'.repeat(38)}`], 'not the key itself'],
   [['creat'], '(Did you mean create?)'],
   [['list', 'extra'], 'too many arguments'],
 ])('a wrong call ends with 2 and says what is allowed: %j', async (args, message) => {
   const { status, stdout, stderr } = await runCli(['keys', ...args]);
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toContain(message);
+});
+
+test('a key in place of its id is refused and not repeated', async () => {
+  const token = `evg_${'x'.repeat(38)}`;
+  for (const args of [
+    ['keys', 'show', token],
+    ['keys', 'edit', token, '--name', 'a'],
+    ['cache', 'explain', '/v2/calls', '--key-id', token],
+  ]) {
+    const { status, stdout, stderr } = await runCli([...args, '--json']);
+    expect([status, stderr]).toEqual([2, expect.stringContaining('not the key itself')]);
+    expect(stdout + stderr).not.toContain(token);
+  }
 });
 
 describe('the way to the admin listener', () => {

@@ -175,10 +175,10 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
 
   test('K1: an imported key lets its holder in, and again replaces itself but keeps its quota', async () => {
     const { token, key } = foreign();
-    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0 });
+    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0, unchanged: 0 });
     expect(await use(token)).toBe(200);
     const renamed = { ...key, name: 'renamed', status: 'deprecated' };
-    expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1 });
+    expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1, unchanged: 0 });
     expect(await show(key.keyId)).toMatchObject({ name: 'renamed', status: 'deprecated', quotaId: 'common' });
     expect(await use(token)).toBe(403);
   });

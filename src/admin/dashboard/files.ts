@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { endpoint, type Endpoint, type EndpointContext } from '../endpoint.ts';
+import type { AdminRoute } from '../api.ts';
+import type { Endpoint, EndpointContext } from '../endpoint.ts';
 import { renderPage } from './page.ts';
 
 const compress = promisify(gzip);
@@ -46,7 +47,7 @@ interface File {
 }
 
 /** `/`, and the files below `/dashboard/` that it loads. The page lists `listed` at its end. Throws if a file is missing. */
-export function dashboardEndpoints(listed: readonly Endpoint[]): readonly Endpoint[] {
+export function dashboardEndpoints(listed: readonly AdminRoute[]): readonly Endpoint[] {
   const folder = new URL('page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => name.endsWith('.js') || name.endsWith('.css'));
   const files = [
@@ -87,5 +88,5 @@ function endpointOf(path: string, { name, type, bytes }: File): Endpoint {
       ctx.body = bytes;
     }
   };
-  return endpoint('GET', path, name, handle);
+  return { route: { method: 'GET', path, summary: name, answer: null }, handle };
 }

@@ -1,14 +1,12 @@
 /** The dashboard's document: what it loads, and the list of endpoints. Its scripts make everything else. */
-import type { Endpoint } from '../endpoint.ts';
-
-type Listed = Pick<Endpoint, 'method' | 'path' | 'summary'>;
+import type { AdminRoute } from '../api.ts';
 
 export interface PageParts {
   /** Names of files below `/dashboard/`. They are loaded ahead, not one import after the other. */
   readonly modules: readonly string[];
   /** The text of the import map, which resolves the libraries' names. */
   readonly importMap: string;
-  readonly endpoints: readonly Listed[];
+  readonly endpoints: readonly AdminRoute[];
 }
 
 const ICON =
@@ -49,9 +47,8 @@ ${endpoints.map(row).join('\n')}
 `;
 }
 
-function row({ method, path, summary }: Listed): string {
-  const template = path.replace(/:([A-Za-z]+)/g, '{$1}');
-  return `<tr><td>${method}</td><td><code>${escaped(template)}</code></td><td>${escaped(summary)}</td></tr>`;
+function row({ method, path, summary }: AdminRoute): string {
+  return `<tr><td>${method}</td><td><code>${escaped(path)}</code></td><td>${escaped(summary)}</td></tr>`;
 }
 
 const REFERENCES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };

@@ -1,6 +1,6 @@
-/** Which keys and routes cost the store most of late: what this process requested, in bounded memory. */
-import type { CacheClass } from '../../cache/ttl-policy.ts';
-import type { Clock } from '../../clock.ts';
+/** Which keys and routes cost the store most in one step of time, in bounded memory. */
+import { z } from 'zod';
+import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { StoreCallReport } from '../../telemetry/events.ts';
 
 export interface Load {
@@ -10,92 +10,70 @@ export interface Load {
 }
 
 export interface TopView {
-  /** Calls since then are counted, Unix milliseconds: at most an hour ago. */
-  readonly sinceMs: number;
   /** The costliest first. */
   readonly keys: readonly (Load & { readonly key: string; readonly class: CacheClass })[];
   /** By the path's template; null for calls that no request is known for. */
   readonly routes: readonly (Load & { readonly route: string | null })[];
 }
 
-/** The last whole period and the current one are shown: the last 30 to 60 minutes. */
-const PERIOD_MS = 1_800_000;
 const MOST_KEYS = 512;
 const MOST_ROUTES = 64;
+/** So many of each are written for other processes: more would be much to send, and are no load to speak of. */
+const MOST_WRITTEN = 200;
 
-interface Period {
-  readonly startedAtMs: number;
-  readonly keys: HeavyHitters<CacheClass>;
-  readonly routes: HeavyHitters<string | null>;
-}
+const count = z.number().min(0);
+/** Calls and milliseconds of a key with its class, or of a route. */
+export const writtenLoadsSchema = z.object({
+  keys: z.array(z.tuple([z.string(), z.enum(CACHE_CLASSES), count, count])),
+  routes: z.array(z.tuple([z.string().nullable(), z.null(), count, count])),
+});
+type WrittenLoads = z.output<typeof writtenLoadsSchema>;
 
+/** What one process has asked the store for in one step. */
 export class TopLoads {
-  readonly #clock: Clock;
-  #current: Period;
-  #last: Period | null = null;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#current = periodFrom(clock.nowMs());
-  }
+  readonly #keys = new HeavyHitters<string, CacheClass>(MOST_KEYS);
+  readonly #routes = new HeavyHitters<string | null, null>(MOST_ROUTES);
 
   add({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
-    this.#advance();
-    this.#current.keys.add(key, cacheClass, durationMs);
-    this.#current.routes.add(route ?? '', route, durationMs);
+    this.#keys.add(key, cacheClass, durationMs);
+    this.#routes.add(route, null, durationMs);
   }
 
-  /** At most so many keys, and as many routes. The counts of a key that was first seen lately may lack calls. */
-  view(limit: number): TopView {
-    this.#advance();
-    const periods = this.#last === null ? [this.#current] : [this.#last, this.#current];
-    const keys = costliest(periods.map((period) => period.keys)).slice(0, limit);
-    const routes = costliest(periods.map((period) => period.routes)).slice(0, limit);
-    return {
-      sinceMs: (this.#last ?? this.#current).startedAtMs,
-      keys: keys.map(({ name, about, ...load }) => ({ key: name, class: about, ...load })),
-      routes: routes.map(({ about, storeCalls, storeMs }) => ({ route: about, storeCalls, storeMs })),
-    };
-  }
-
-  #advance(): void {
-    const nowMs = this.#clock.nowMs();
-    const sinceMs = nowMs - this.#current.startedAtMs;
-    if (sinceMs < PERIOD_MS) return;
-    this.#last = sinceMs < 2 * PERIOD_MS ? this.#current : null;
-    this.#current = periodFrom(nowMs);
+  toJSON(): WrittenLoads {
+    return { keys: this.#keys.heaviest(), routes: this.#routes.heaviest() };
   }
 }
 
-function periodFrom(startedAtMs: number): Period {
-  return { startedAtMs, keys: new HeavyHitters(MOST_KEYS), routes: new HeavyHitters(MOST_ROUTES) };
+/** At most so many keys, and as many routes. The counts of a key that has become heavy only lately may lack calls. */
+export function topOf(all: readonly WrittenLoads[], limit: number): TopView {
+  const keys = costliest(all.flatMap((one) => one.keys)).slice(0, limit);
+  const routes = costliest(all.flatMap((one) => one.routes)).slice(0, limit);
+  return {
+    keys: keys.map(({ name, about, ...load }) => ({ key: name, class: about, ...load })),
+    routes: routes.map(({ name, storeCalls, storeMs }) => ({ route: name, storeCalls, storeMs })),
+  };
 }
 
-/** Adds up what several periods have counted. */
-function costliest<A>(periods: readonly HeavyHitters<A>[]): readonly Hitter<A>[] {
-  const sums = new Map<string, Hitter<A>>();
-  for (const hitter of periods.flatMap((period) => period.counted())) {
-    const { storeCalls, storeMs } = sums.get(hitter.name) ?? { storeCalls: 0, storeMs: 0 };
-    sums.set(hitter.name, {
-      name: hitter.name,
-      about: hitter.about,
-      storeCalls: hitter.storeCalls + storeCalls,
-      storeMs: hitter.storeMs + storeMs,
-    });
+type Hitter<N, A> = [name: N, about: A, storeCalls: number, storeMs: number];
+
+/** Adds up what several processes and steps have counted. */
+function costliest<N, A>(
+  hitters: readonly Hitter<N, A>[],
+): readonly (Load & { readonly name: N; readonly about: A })[] {
+  const sums = new Map<N, Load & { readonly name: N; readonly about: A }>();
+  for (const [name, about, storeCalls, storeMs] of hitters) {
+    const sum = sums.get(name) ?? { storeCalls: 0, storeMs: 0 };
+    sums.set(name, { name, about, storeCalls: sum.storeCalls + storeCalls, storeMs: sum.storeMs + storeMs });
   }
   return [...sums.values()].toSorted((a, b) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls);
 }
 
-/** A name and its load since it has its place: never more than its own. */
-interface Hitter<A> extends Load {
-  readonly name: string;
+/** A name's calls since it has its place, never more than its own, and the weight of the place. */
+interface Counter<A> {
   readonly about: A;
-}
-
-interface Counter<A> extends Hitter<A> {
   storeCalls: number;
   storeMs: number;
-  /** The load of its place: its own, and that of the names that had the place before. */
+  /** The load of the name, and of those that had the place before. */
   weight: number;
 }
 
@@ -103,15 +81,15 @@ interface Counter<A> extends Hitter<A> {
  * Space-Saving (Metwally, Agrawal and El Abbadi, 2005), weighted: a name that is not counted takes the place of the
  * lightest, together with its weight, so that a name with more than its share of the load is always counted.
  */
-class HeavyHitters<A> {
+class HeavyHitters<N, A> {
   readonly #most: number;
-  readonly #counters = new Map<string, Counter<A>>();
+  readonly #counters = new Map<N, Counter<A>>();
 
   constructor(most: number) {
     this.#most = most;
   }
 
-  add(name: string, about: A, ms: number): void {
+  add(name: N, about: A, ms: number): void {
     const counter = this.#counters.get(name) ?? this.#begin(name, about);
     counter.storeCalls += 1;
     counter.storeMs += ms;
@@ -119,25 +97,28 @@ class HeavyHitters<A> {
     counter.weight += 1 + ms;
   }
 
-  counted(): readonly Hitter<A>[] {
-    return [...this.#counters.values()];
+  heaviest(): Hitter<N, A>[] {
+    return [...this.#counters]
+      .toSorted(([, a], [, b]) => b.weight - a.weight)
+      .slice(0, MOST_WRITTEN)
+      .map(([name, { about, storeCalls, storeMs }]) => [name, about, storeCalls, storeMs]);
   }
 
-  #begin(name: string, about: A): Counter<A> {
+  #begin(name: N, about: A): Counter<A> {
     const weight = this.#counters.size < this.#most ? 0 : this.#dropLightest();
-    const counter = { name, about, storeCalls: 0, storeMs: 0, weight };
+    const counter = { about, storeCalls: 0, storeMs: 0, weight };
     this.#counters.set(name, counter);
     return counter;
   }
 
   /** Looks at all of them: some microseconds, once per call to the store at most. Returns the weight. */
   #dropLightest(): number {
-    let lightest: Counter<A> | null = null;
-    for (const counter of this.#counters.values()) {
-      if (lightest === null || counter.weight < lightest.weight) lightest = counter;
+    let lightest: readonly [N, Counter<A>] | null = null;
+    for (const entry of this.#counters) {
+      if (lightest === null || entry[1].weight < lightest[1].weight) lightest = entry;
     }
     if (lightest === null) return 0;
-    this.#counters.delete(lightest.name);
-    return lightest.weight;
+    this.#counters.delete(lightest[0]);
+    return lightest[1].weight;
   }
 }

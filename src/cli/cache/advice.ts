@@ -1,36 +1,16 @@
 /** `evalgate cache advice`: what other TTLs would do, as a chart, and the line that sets the recommended one. */
 import { type Command, Option } from 'commander';
-import { z } from 'zod';
+import { type AnswerOf, ROUTES } from '../../admin/api.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
-import { adminAddress, callAdmin, withAdminOption } from '../admin-client.ts';
-import { makeCommand, print } from '../command.ts';
+import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
+import { print } from '../command.ts';
 import { bar, columns, percentText, printable, rateText, roughDuration } from '../format.ts';
 
-const pointSchema = z.looseObject({
-  freshMs: z.int().min(0),
-  hitRatio: z.number(),
-  upstreamRps: z.number(),
-  ageP90Ms: z.number(),
-  outdatedRatio: z.number().nullable(),
-  extrapolated: z.boolean(),
-});
-const classSchema = z.looseObject({
-  class: z.string(),
-  reads: z.number(),
-  since: z.string().nullable(),
-  outdatedLimit: z.number(),
-  current: pointSchema.nullable(),
-  measured: z.looseObject({ hitRatio: z.number(), upstreamRps: z.number() }).nullable(),
-  curve: z.array(pointSchema),
-  recommendation: z.looseObject({ freshMs: z.int().min(0).nullable(), why: z.string() }),
-});
-const adviceSchema = z.looseObject({ at: z.string(), processes: z.int(), classes: z.array(classSchema) });
-
-type ClassAdvice = z.output<typeof classSchema>;
+type ClassAdvice = AnswerOf<typeof ROUTES.advice>['classes'][number];
 
 export function adviceCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'advice',
     summary: 'show what other cache times would do to hit ratio and store load, and which to set',
     details: [
@@ -41,11 +21,11 @@ export function adviceCommand(): Command {
     ].join(' '),
     examples: ['evalgate cache advice --class list', "evalgate cache advice --json | jq '.classes[].recommendation'"],
   });
-  return withAdminOption(command)
+  return command
     .addOption(new Option('--class <class>', 'only this class of answers').choices(CACHE_CLASSES))
     .action(async () => {
       const { class: wanted } = command.opts<{ class?: CacheClass }>();
-      const advice = await callAdmin(command, { method: 'GET', path: '/api/cache/advice', answer: adviceSchema });
+      const advice = await callAdmin(command, ROUTES.advice);
       const classes = advice.classes.filter((one) => wanted === undefined || one.class === wanted);
       const { base, isGiven } = adminAddress(command);
       const text = adviceText(advice.processes, classes, isGiven ? ` --admin ${base}` : '');

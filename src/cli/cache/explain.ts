@@ -1,51 +1,14 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
 import { Argument, type Command } from 'commander';
-import { z } from 'zod';
-import { UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
+import type { CopyView, ExplanationView } from '../../admin/answers.ts';
+import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { callAndPrint, withAdminOption } from '../admin-client.ts';
-import { CliError, EXIT_CODES, makeCommand, matching, repeated } from '../command.ts';
+import { adminCommand, callAndPrint } from '../admin-client.ts';
+import { CliError, matching, parseKeyId, repeated, wrongCall } from '../command.ts';
 import { bytesText, columns, durationText, printable } from '../format.ts';
 
-const entrySchema = z.looseObject({
-  state: z.string(),
-  answer: z.enum(['found', 'absent']),
-  visible: z.boolean().nullable(),
-  ageMs: z.number(),
-  freshUntil: z.string().nullable(),
-  staleUntil: z.string().nullable(),
-  errorUntil: z.string().nullable(),
-  jitterMs: z.number(),
-  softPurged: z.boolean(),
-  tags: z.array(z.string()),
-  bytes: z.number(),
-});
-const explanationSchema = z.looseObject({
-  path: z.string(),
-  route: z.string(),
-  key: z.string(),
-  class: z.string(),
-  workspaces: z.array(z.string()).nullable(),
-  next: z.looseObject({ text: z.string() }),
-  memory: entrySchema.nullable(),
-  redis: z.looseObject({ state: z.string(), entry: entrySchema.nullable() }),
-  flight: z.looseObject({ since: z.string().nullable(), leaseLeftMs: z.number().nullable(), justFailed: z.boolean() }),
-  lastMiss: z.looseObject({ reason: z.string(), at: z.string() }).nullable(),
-  times: z.looseObject({
-    fresh: z.string(),
-    stale: z.string(),
-    error: z.string(),
-    source: z.looseObject({ fresh: z.string(), stale: z.string(), error: z.string() }),
-    setBy: z.string().nullable(),
-  }),
-  maintenance: z.looseObject({ until: z.string(), by: z.string() }).nullable(),
-});
-
-type Explanation = z.output<typeof explanationSchema>;
-type Entry = z.output<typeof entrySchema>;
-
 export function explainCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'explain',
     summary: 'show which cached entry answers a path of the API, and what the next read of it would do',
     details: [
@@ -61,9 +24,9 @@ export function explainCommand(): Command {
   const pathArgument = new Argument('<path>', 'the path with its query, as a client of the API sends it').argParser(
     matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"'),
   );
-  return withAdminOption(command)
+  return command
     .addArgument(pathArgument)
-    .option('--key-id <id>', 'explain what this key of the registry sees')
+    .option('--key-id <id>', 'explain what this key of the registry sees', parseKeyId)
     .option(
       '--workspace <uuid...>',
       'explain what a key of these workspaces sees; repeat it for more',
@@ -72,17 +35,14 @@ export function explainCommand(): Command {
     .action(async (apiPath: string) => {
       const { keyId, workspace = [] } = command.opts<{ keyId?: string; workspace?: readonly string[] }>();
       if (keyId !== undefined && workspace.length > 0) {
-        throw new CliError('Give --key-id or --workspace, not both.', EXIT_CODES.usage);
+        throw wrongCall('Give --key-id or --workspace, not both.');
       }
       const query = new URLSearchParams({ path: apiPath });
       if (keyId !== undefined) query.append('keyId', keyId);
       for (const id of workspace) query.append('workspace', id);
-      const path = `/api/cache/explain?${query.toString()}`;
-      await callAndPrint(command, { method: 'GET', path, answer: explanationSchema }, explanationText).catch(
-        (error: unknown) => {
-          throw withOptionNames(error);
-        },
-      );
+      await callAndPrint(command, ROUTES.explain, explanationText, { query }).catch((error: unknown) => {
+        throw withOptionNames(error);
+      });
     });
 }
 
@@ -102,7 +62,7 @@ function withOptionNames(error: unknown): unknown {
   return error;
 }
 
-function explanationText(explanation: Explanation): string {
+function explanationText(explanation: ExplanationView): string {
   const { path, route, key, memory, redis, lastMiss, maintenance, next } = explanation;
   const facts = [
     ['Path', path],
@@ -131,7 +91,7 @@ const REDIS_STATES: Readonly<Record<string, string>> = {
   asked: 'nothing held',
 };
 
-function ttlText({ class: cacheClass, times }: Explanation): string {
+function ttlText({ class: cacheClass, times }: ExplanationView): string {
   const each = (['fresh', 'stale', 'error'] as const).map((name) => {
     const source = times.source[name];
     return `${name} ${times[name]}${source === 'default' ? '' : ` (${source})`}`;
@@ -139,13 +99,13 @@ function ttlText({ class: cacheClass, times }: Explanation): string {
   return `class ${cacheClass}: ${each.join(', ')}${times.setBy === null ? '' : `, set by ${times.setBy}`}`;
 }
 
-function fetchText({ flight: { since, leaseLeftMs, justFailed } }: Explanation): string {
+function fetchText({ flight: { since, leaseLeftMs, justFailed } }: ExplanationView): string {
   if (since !== null) return `a call to the store since ${since}`;
   if (leaseLeftMs !== null) return 'a call to the store by another process';
   return justFailed ? 'nothing; the last call has just failed' : 'nothing';
 }
 
-function entryCells(entry: Entry): string[] {
+function entryCells(entry: CopyView): string[] {
   const state = entry.softPurged ? `${entry.state}, softly purged` : entry.state;
   return [
     entry.visible === false ? `${state}, of another workspace` : state,
@@ -158,7 +118,7 @@ function entryCells(entry: Entry): string[] {
   ];
 }
 
-function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: Entry): string {
+function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: CopyView): string {
   const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a refresh behind';
   return [
     `The first read after FRESH UNTIL ${refreshes}; jitter makes that ${durationText(jitterMs)} earlier.`,

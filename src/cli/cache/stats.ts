@@ -1,58 +1,38 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
-import { z } from 'zod';
-import { callAndPrint, withAdminOption } from '../admin-client.ts';
-import { integerBetween, makeCommand } from '../command.ts';
+import type { Counted } from '../../admin/answers.ts';
+import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { adminCommand, callAndPrint } from '../admin-client.ts';
+import { integerBetween } from '../command.ts';
 import { bytesText, columns, durationText, entriesText, percentText, printable } from '../format.ts';
 
-const count = z.number();
-/** Null if nothing was read. */
-const percentilesSchema = z.looseObject({ p50: count, p90: count, p99: count }).nullable();
-const classSchema = z.looseObject({
-  class: z.string(),
-  reads: count,
-  outcomes: z.looseObject({
-    hit: count,
-    'stale-while-revalidate': count,
-    'stale-if-error': count,
-    collapsed: count,
-    miss: count,
-    failed: count,
-  }),
-  misses: z.record(z.string(), count),
-  storeCalls: count,
-  ageMs: percentilesSchema,
-  latencyMs: percentilesSchema,
-  memory: z.looseObject({ entries: count, bytes: count }),
-});
-const statsSchema = z.looseObject({
-  since: z.string(),
-  memory: z.looseObject({ entries: count, bytes: count, maxBytes: count }),
-  classes: z.array(classSchema),
-});
+type Stats = AnswerOf<typeof ROUTES.cacheStats>;
+type ClassStats = Stats['classes'][number];
 
-type Stats = z.output<typeof statsSchema>;
-type ClassStats = z.output<typeof classSchema>;
+/** Whose counts they are, in a sentence. */
+function countedText({ since, processes, problem }: Counted): string {
+  if (problem !== null) return printable(`Since ${since}, of ONE PROCESS ONLY: ${problem}.`);
+  return printable(`Since ${since}, of ${processes === 1 ? '1 process' : `${processes} processes`}.`);
+}
 
 export function statsCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'stats',
-    summary: 'show what the cache holds and what it has done since the gateway began',
+    summary: 'show what the caches of all gateway processes did in the last hour',
     details: [
-      'HIT RATIO is 1 less the calls to the store for each read. A read that failed counts like a call.',
+      'HIT RATIO is the share of reads that were served without waiting for the store; CALLS/READ are store calls per read.',
       "Misses are all reads that the cache could not answer at once; some of them waited for another's call, or got an older copy because the store failed.",
     ].join('\n'),
     examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
   });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/cache', answer: statsSchema }, statsText),
-  );
+  return command.action(() => callAndPrint(command, ROUTES.cacheStats, statsText));
 }
 
-function statsText({ since, memory, classes }: Stats): string {
+function statsText(stats: Stats): string {
+  const { memory, classes } = stats;
   const held = `${entriesText(memory.entries)}, ${bytesText(memory.bytes)} of ${bytesText(memory.maxBytes)}`;
   return [
-    `Since ${since}. In memory: ${held}.`,
+    `${countedText(stats)} In the memory of the process that answers: ${held}.`,
     `Reads by how they were answered\n${readTable(classes)}`,
     `Misses by why\n${missTable(classes)}`,
     `Age when served, and time of a read: half, nine in ten and all but one in a hundred are within it\n${percentileTable(classes)}`,
@@ -62,27 +42,19 @@ function statsText({ since, memory, classes }: Stats): string {
 function readTable(classes: readonly ClassStats[]): string {
   const outcomes = ['HIT', 'STALE', 'ON ERROR', 'COLLAPSED', 'MISS', 'FAILED'];
   return columns([
-    ['CLASS', 'READS', ...outcomes, 'STORE CALLS', 'HIT RATIO', 'ENTRIES', 'BYTES'],
-    ...classes.map(({ class: cacheClass, reads, outcomes: of, storeCalls, memory }) => [
-      cacheClass,
+    ['CLASS', 'READS', ...outcomes, 'HIT RATIO', 'STORE CALLS', 'CALLS/READ', 'ENTRIES', 'BYTES'],
+    ...classes.map(({ class: name, reads, outcomes: of, hitRatio, storeCalls, storeCallsPerRead, memory }) => [
+      name,
       ...[reads, of.hit, of['stale-while-revalidate'], of['stale-if-error'], of.collapsed, of.miss, of.failed].map(
         String,
       ),
+      hitRatio === null ? '-' : percentText(hitRatio),
       String(storeCalls),
-      hitRatio(reads, storeCalls, of),
+      storeCallsPerRead?.toFixed(2) ?? '-',
       String(memory.entries),
       bytesText(memory.bytes),
     ]),
   ]);
-}
-
-/**
- * A failed read is no hit, although it may have cost the store nothing. More calls than reads are possible: a read that
- * a purge overtakes fetches again.
- */
-function hitRatio(reads: number, storeCalls: number, { miss, failed }: ClassStats['outcomes']): string {
-  if (reads === 0) return '-';
-  return percentText(1 - Math.min(reads, Math.max(storeCalls, miss + failed)) / reads);
 }
 
 /** One column per reason that the listener knows. */
@@ -106,34 +78,28 @@ function percentileTable(classes: readonly ClassStats[]): string {
   ]);
 }
 
-const load = { storeCalls: count, storeMs: count };
-const topSchema = z.looseObject({
-  since: z.string(),
-  keys: z.array(z.looseObject({ key: z.string(), class: z.string(), ...load })),
-  routes: z.array(z.looseObject({ route: z.string().nullable(), ...load })),
-});
-
 export function topCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'top',
     summary: 'show the keys and routes for which the store had to work most',
     details: [
-      'It covers one gateway process and the last 30 to 60 minutes. STORE MS is the time that its calls to the store took,',
+      'It covers all gateway processes and the last hour. STORE MS is the time that calls to the store took,',
       'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
       'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
     ].join(' '),
     examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
   });
-  return withAdminOption(command)
+  return command
     .option('--limit <number>', 'how many keys, and how many routes', integerBetween(1, 100), 20)
     .action(() => {
-      const path = `/api/cache/top?limit=${command.opts<{ limit: number }>().limit}`;
-      return callAndPrint(command, { method: 'GET', path, answer: topSchema }, topText);
+      const query = new URLSearchParams({ limit: String(command.opts<{ limit: number }>().limit) });
+      return callAndPrint(command, ROUTES.cacheTop, topText, { query });
     });
 }
 
-function topText({ since, keys, routes }: z.output<typeof topSchema>): string {
-  const heading = `Calls to the store since ${printable(since)}.`;
+function topText(top: AnswerOf<typeof ROUTES.cacheTop>): string {
+  const { keys, routes } = top;
+  const heading = `Calls to the store. ${countedText(top)}`;
   if (keys.length === 0) return `${heading} There were none.`;
   const routeRows = routes.map(({ route, storeCalls, storeMs }) => [
     route ?? '(no request)',
@@ -148,38 +114,29 @@ function topText({ since, keys, routes }: z.output<typeof topSchema>): string {
   ].join('\n\n');
 }
 
-const instanceSchema = z.looseObject({
-  id: z.string(),
-  host: z.string(),
-  pid: z.int(),
-  version: z.string(),
-  startedAt: z.string(),
-  status: z.string(),
-  self: z.boolean(),
-});
-
 export function fleetCommand(): Command {
-  const command = makeCommand({
+  const command = adminCommand({
     name: 'fleet',
     summary: 'list the gateway processes that serve together',
-    details: 'They share a Redis. A process that was killed is listed for ten seconds more.',
+    details: 'They share a Redis, and each reports every two seconds. One that is silent for ten seconds is left out.',
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   });
-  const answer = z.looseObject({ members: z.array(instanceSchema) });
-  return withAdminOption(command).action(() =>
-    callAndPrint(command, { method: 'GET', path: '/api/fleet', answer }, ({ members }) =>
-      columns([
-        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'ID', ''],
-        ...members.map(({ id, host, pid, version, startedAt, status, self }) => [
-          host,
-          String(pid),
-          version,
-          status,
-          startedAt,
-          id,
-          self ? 'asked' : '',
-        ]),
-      ]),
-    ),
-  );
+  return command.action(() => callAndPrint(command, ROUTES.fleet, fleetText));
+}
+
+function fleetText({ problem, members }: AnswerOf<typeof ROUTES.fleet>): string {
+  const table = columns([
+    ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'HEARD', 'ID', ''],
+    ...members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, self }) => [
+      host,
+      String(pid),
+      version,
+      status,
+      startedAt,
+      self ? 'now' : `${(heardMsAgo / 1000).toFixed(1)}s ago`,
+      id,
+      self ? 'asked' : '',
+    ]),
+  ]);
+  return problem === null ? table : `${printable(problem)}.\n\n${table}`;
 }

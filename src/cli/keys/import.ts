@@ -2,14 +2,15 @@
 import { readFile } from 'node:fs/promises';
 import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { importedKeyRules } from '../../admin/api.ts';
+import { importedKeyBody } from '../../admin/bodies.ts';
 import { check } from '../../admin/input.ts';
 import { reasonOf } from '../../config/errors.ts';
-import { CliError, makeCommand, parseJson, print } from '../command.ts';
-import { type ImportLine, useKeyAdmin, withKeyAdminOption } from './key-admin.ts';
+import { CliError, parseJson, print } from '../command.ts';
+import { countText } from '../format.ts';
+import { type ImportLine, keyCommand, useKeyAdmin } from './key-admin.ts';
 
 export function importKeysCommand(): Command {
-  const command = makeCommand({
+  const command = keyCommand({
     name: 'import',
     summary: 'take over hashed keys from a file of JSON lines, all or none',
     details: [
@@ -19,13 +20,23 @@ export function importKeysCommand(): Command {
     ].join(' '),
     examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
   });
-  return withKeyAdminOption(command)
-    .argument('<file>', 'the file, or - for standard input')
-    .action(async (file: string) => {
-      const lines = parseKeys(await readText(file), Date.now());
-      const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines));
-      print(command, result, `Imported: ${result.added} new, ${result.replaced} replaced.`);
+  return command.argument('<file>', 'the file, or - for standard input').action(async (file: string) => {
+    const lines = parseKeys(await readText(file), Date.now());
+    const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines)).catch((error: unknown) => {
+      throw error instanceof CliError ? withLineNumbers(error, lines) : error;
     });
+    const { added, replaced, unchanged } = result;
+    print(command, result, `Imported: ${added} new, ${replaced} replaced, ${unchanged} unchanged.`);
+  });
+}
+
+/** A registry names a refused key by its place in the import. */
+function withLineNumbers(error: CliError, lines: readonly ImportLine[]): CliError {
+  const message = error.message.replaceAll(
+    /keys\[(\d+)\]/g,
+    (_, index) => `line ${lines[Number(index)]?.number ?? '?'}`,
+  );
+  return new CliError(message, error.exitCode);
 }
 
 async function readText(file: string): Promise<string> {
@@ -43,21 +54,28 @@ const BYTE_ORDER_MARK = /^\u{FEFF}/u;
 
 /** The keys of all lines; blank lines are ignored. Throws CliError with every fault of every line. */
 function parseKeys(text: string, nowMs: number): readonly ImportLine[] {
-  const rules = importedKeyRules(nowMs);
+  const schema = importedKeyBody(nowMs);
   const lineOf = new Map<string, number>();
   const faults: string[] = [];
+  const refused = new Set<number>();
   const keys: ImportLine[] = [];
+  let lines = 0;
   for (const [index, line] of text.replace(BYTE_ORDER_MARK, '').split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const number = index + 1;
+    lines += 1;
     const written = parseJson(line);
     const checked =
-      written === undefined ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(rules, written);
-    if (checked.faults === null) keys.push({ written, key: checked.value });
+      written === undefined ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(schema, written);
+    if (checked.faults === null) keys.push({ number, written, key: checked.value });
     const found = checked.faults ?? repeats(checked.value, number, lineOf);
+    if (found.length > 0) refused.add(number);
     faults.push(...found.map((fault) => `  line ${number}: ${fault}`));
   }
-  if (faults.length > 0) throw new CliError(['Nothing was imported:', ...faults].join('\n'));
+  if (faults.length > 0)
+    throw new CliError(
+      [`Nothing was imported: ${refused.size} of ${countText(lines, 'key')} refused:`, ...faults].join('\n'),
+    );
   if (keys.length === 0) throw new CliError('Nothing was imported: the file holds no keys, only blank lines.');
   return keys;
 }

@@ -1,98 +1,97 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
+import type { IssuedKeyView, KeyView } from '../../admin/answers.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { SCOPES } from '../../keys/key.ts';
+import { type Scope, SCOPES } from '../../keys/key.ts';
 import {
-  CliError,
   type CommandTexts,
   durationBetween,
-  EXIT_CODES,
   integerBetween,
-  makeCommand,
   makeGroup,
   matching,
+  parseKeyId,
   print,
   repeated,
+  wrongCall,
 } from '../command.ts';
 import { columns, printable } from '../format.ts';
 import { importKeysCommand } from './import.ts';
-import {
-  type IssuedKeyView,
-  type KeyAdmin,
-  type KeyView,
-  useKeyAdmin,
-  withKeyAdminOption,
-  withKeyId,
-} from './key-admin.ts';
+import { type KeyAdmin, keyCommand, type ShownKey, useKeyAdmin } from './key-admin.ts';
 
 const DAY_MS = 86_400_000;
 
+/** Verbs that act on one key and print it. */
+const ONE_KEY: readonly (CommandTexts & {
+  readonly act: (admin: KeyAdmin, id: string) => Promise<KeyView>;
+})[] = [
+  {
+    name: 'deprecate',
+    summary: 'end the use of a key: its holder gets 403',
+    details: '`activate` makes it active again; `revoke` is for good.',
+    examples: ['evalgate keys deprecate k_7Hq2'],
+    act: (admin, id) => admin.edit(id, { status: 'deprecated' }),
+  },
+  {
+    name: 'activate',
+    summary: 'make a deprecated key active again',
+    examples: ['evalgate keys activate k_7Hq2'],
+    act: (admin, id) => admin.edit(id, { status: 'active' }),
+  },
+  {
+    name: 'revoke',
+    summary: 'end a key for good: its holder gets 403, its record stays',
+    examples: ['evalgate keys revoke k_7Hq2'],
+    act: (admin, id) => admin.revoke(id),
+  },
+];
+
 export function keysCommand(): Command {
-  return makeGroup({
+  const group = makeGroup({
     name: 'keys',
     summary: 'create, list and end API keys',
     details:
       'With REDIS_URL the commands act on Redis directly: no gateway needs to run, and running ones notice at once.\n' +
       'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
-  })
-    .addCommand(createCommand())
-    .addCommand(listCommand())
-    .addCommand(
-      oneKeyCommand({ name: 'show', summary: 'show one key', examples: ['evalgate keys show k_7Hq2'] }, (admin, id) =>
-        admin.show(id),
-      ),
-    )
-    .addCommand(
-      oneKeyCommand(
-        {
-          name: 'deprecate',
-          summary: 'end the use of a key: its holder gets 403',
-          details: '`activate` makes it active again; `revoke` is for good.',
-          examples: ['evalgate keys deprecate k_7Hq2'],
-        },
-        (admin, id) => admin.edit(id, { status: 'deprecated' }),
-      ),
-    )
-    .addCommand(
-      oneKeyCommand(
-        {
-          name: 'activate',
-          summary: 'make a deprecated key active again',
-          examples: ['evalgate keys activate k_7Hq2'],
-        },
-        (admin, id) => admin.edit(id, { status: 'active' }),
-      ),
-    )
-    .addCommand(
-      oneKeyCommand(
-        {
-          name: 'revoke',
-          summary: 'end a key for good: its holder gets 403, its record stays',
-          examples: ['evalgate keys revoke k_7Hq2'],
-        },
-        (admin, id) => admin.revoke(id),
-      ),
-    )
+  });
+  group.addCommand(createCommand()).addCommand(listCommand()).addCommand(showCommand());
+  for (const { act, ...texts } of ONE_KEY) {
+    const command = withKeyId(keyCommand(texts));
+    command.action(async (id: string) => {
+      const key = await useKeyAdmin(command, (admin) => act(admin, id));
+      print(command, key, keyDetails(key));
+    });
+    group.addCommand(command);
+  }
+  return group
     .addCommand(editCommand())
     .addCommand(rotateCommand())
     .addCommand(exportCommand())
     .addCommand(importKeysCommand());
 }
 
-/** A command on one key that prints the key. */
-function oneKeyCommand(texts: CommandTexts, act: (admin: KeyAdmin, id: string) => Promise<KeyView>): Command {
-  const command = withKeyAdminOption(withKeyId(makeCommand(texts)));
+function withKeyId(command: Command): Command {
+  return command.argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+}
+
+function showCommand(): Command {
+  const summary = 'show one key, and its requests of the last hour';
+  const command = withKeyId(keyCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] }));
   return command.action(async (id: string) => {
-    const key = await useKeyAdmin(command, (admin) => act(admin, id));
-    print(command, key, keyDetails(key));
+    const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
+    print(command, { ...key, lastHour }, `${keyDetails(key)}\n${useText(lastHour)}`);
   });
+}
+
+function useText({ requests, refused, problem }: ShownKey['lastHour']): string {
+  const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
+  return printable(`requests    ${requests} in the last hour, ${refused} of them refused with 429${doubt}`);
 }
 
 function listCommand(): Command {
   const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
-  const command = makeCommand({ name: 'list', summary: 'list all keys, whatever their status', examples });
-  return withKeyAdminOption(command).action(async () => {
+  const command = keyCommand({ name: 'list', summary: 'list all keys, whatever their status', examples });
+  return command.action(async () => {
     const keys = await useKeyAdmin(command, (admin) => admin.list());
     print(command, { keys }, keyTable(keys));
   });
@@ -119,7 +118,7 @@ function expiryAfter(lifetimeMs: number): string {
 
 interface CreateOptions {
   readonly workspace: readonly string[];
-  readonly scope: readonly string[];
+  readonly scope: readonly Scope[];
   readonly name: string;
   readonly perMinute?: number;
   readonly perHour?: number;
@@ -127,7 +126,7 @@ interface CreateOptions {
 }
 
 function createCommand(): Command {
-  const command = makeCommand({
+  const command = keyCommand({
     name: 'create',
     summary: 'issue a key and print it, once',
     details: 'Only the hash of the key is stored: a lost key has to be replaced.',
@@ -136,7 +135,7 @@ function createCommand(): Command {
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
     ],
   });
-  return withKeyAdminOption(command)
+  return command
     .requiredOption('--name <text>', 'what the key is for', parseName)
     .addOption(workspaceOption().makeOptionMandatory())
     .addOption(scopeOption().makeOptionMandatory())
@@ -160,14 +159,14 @@ function createCommand(): Command {
 interface EditOptions {
   readonly name?: string;
   readonly workspace?: readonly string[];
-  readonly scope?: readonly string[];
+  readonly scope?: readonly Scope[];
   readonly perMinute?: number | 'default';
   readonly perHour?: number | 'default';
   readonly expires?: number | 'never';
 }
 
 function editCommand(): Command {
-  const command = makeCommand({
+  const command = keyCommand({
     name: 'edit',
     summary: 'change the name, workspaces, scopes, limits or expiry of a key',
     details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
@@ -177,7 +176,7 @@ function editCommand(): Command {
     ],
   });
   const limit = orWord('default', parseLimit);
-  return withKeyAdminOption(withKeyId(command))
+  return withKeyId(command)
     .option('--name <text>', 'what the key is for', parseName)
     .addOption(workspaceOption())
     .addOption(scopeOption())
@@ -195,10 +194,7 @@ function editCommand(): Command {
         ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : expiryAfter(expires) }),
       };
       if (Object.keys(edit).length === 0) {
-        throw new CliError(
-          'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.',
-          EXIT_CODES.usage,
-        );
+        throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
       }
       const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
       print(command, key, keyDetails(key));
@@ -211,7 +207,7 @@ function orWord<W extends string>(word: W, parse: (text: string) => number): (te
 }
 
 function rotateCommand(): Command {
-  const command = makeCommand({
+  const command = keyCommand({
     name: 'rotate',
     summary: 'issue a successor of a key and print it, once',
     details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
@@ -220,7 +216,7 @@ function rotateCommand(): Command {
   const overlapOption = new Option('--overlap <duration>', 'how long both keys are good')
     .argParser(durationBetween(0, 365 * DAY_MS))
     .default(DAY_MS, '24h');
-  return withKeyAdminOption(withKeyId(command))
+  return withKeyId(command)
     .addOption(overlapOption)
     .action(async (id: string) => {
       const { overlap } = command.opts<{ overlap: number }>();
@@ -229,13 +225,13 @@ function rotateCommand(): Command {
 }
 
 function exportCommand(): Command {
-  const command = makeCommand({
+  const command = keyCommand({
     name: 'export',
     summary: 'print all keys as JSON lines of hashed keys, as `import` takes them',
     details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
     examples: ['evalgate keys export > keys.jsonl'],
   });
-  return withKeyAdminOption(command).action(async () => {
+  return command.action(async () => {
     const keys = await useKeyAdmin(command, (admin) => admin.exportKeys());
     if (command.opts<{ json?: boolean }>().json === true) return print(command, { keys }, '');
     for (const key of keys) process.stdout.write(`${JSON.stringify(key)}\n`);

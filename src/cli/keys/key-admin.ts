@@ -1,87 +1,54 @@
 /** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
-import { z } from 'zod';
-import type { KeyView as ShownKey } from '../../admin/api.ts';
+import type { z } from 'zod';
+import type { IssuedKeyView, KeyView, ReadonlyDeep, ShownKeyView } from '../../admin/answers.ts';
+import { ROUTES } from '../../admin/api.ts';
+import type { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { loadConfig } from '../../config/load.ts';
-import { ID_PATTERN } from '../../domain/records.ts';
 import { formatDuration } from '../../duration.ts';
-import { type ImportedKey, KEY_STATUSES } from '../../keys/key.ts';
-import { adminAddress, type AdminRequest, callAdmin, withAdminOption } from '../admin-client.ts';
-import { CliError, matching } from '../command.ts';
+import type { ImportedCounts, ImportedKey } from '../../keys/key.ts';
+import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
+import { CliError, type CommandTexts } from '../command.ts';
 
-const keySchema = z.looseObject({
-  keyId: z.string(),
-  name: z.string(),
-  status: z.enum(KEY_STATUSES),
-  workspaceIds: z.array(z.string()),
-  scopes: z.array(z.string()),
-  createdAt: z.string(),
-  expiresAt: z.string().nullable(),
-  limits: z.object({ perMinute: z.number().nullable(), perHour: z.number().nullable() }),
-  quotaId: z.string(),
-  lastUsedAt: z.string().nullable(),
-});
-const issuedKeySchema = z.object({ key: keySchema, token: z.string() });
-/** A gateway of 0.1 answers with all keys at once and without a cursor. */
-const pageSchema = z.object({ keys: z.array(keySchema), nextCursor: z.string().nullish() });
+/** A new key, as the admin listener takes it. */
+export type NewKeyInput = ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>;
+/** Properties that are left out stay as they are. */
+export type KeyEditInput = ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>;
 
-/** A key without its hash. A newer listener may know more scopes than this program. */
-export type KeyView = Omit<ShownKey, 'scopes'> & { readonly scopes: readonly string[] };
-
-/** A new key with its token, which is shown only this once. */
-export interface IssuedKeyView {
+/** A key with its requests of the last hour. */
+export interface ShownKey {
   readonly key: KeyView;
-  readonly token: string;
-}
-
-/** The properties of a key, in the words of the admin listener. A new key needs name, workspaces and scopes. */
-export interface KeyInput {
-  readonly name?: string;
-  readonly status?: 'active' | 'deprecated';
-  readonly workspaceIds?: readonly string[];
-  readonly scopes?: readonly string[];
-  /** Null: the gateway's limit. */
-  readonly perMinute?: number | null;
-  readonly perHour?: number | null;
-  /** ISO 8601; null: never. */
-  readonly expiresAt?: string | null;
+  readonly lastHour: Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
 }
 
 /** A checked line of an import: as it was written, and parsed. */
 export interface ImportLine {
+  /** Its place in the file, from 1. */
+  readonly number: number;
   readonly written: unknown;
   readonly key: ImportedKey;
 }
 
 /** Every method rejects with CliError, in the same words for Redis and the listener. */
 export interface KeyAdmin {
-  create(wanted: KeyInput): Promise<IssuedKeyView>;
+  create(wanted: NewKeyInput): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<KeyView>;
-  /** Properties that are left out stay as they are. */
-  edit(keyId: string, edit: KeyInput): Promise<KeyView>;
+  show(keyId: string): Promise<ShownKey>;
+  edit(keyId: string, edit: KeyEditInput): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
   /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
   exportKeys(): Promise<readonly unknown[]>;
-  /** All or none. */
-  importKeys(lines: readonly ImportLine[]): Promise<{ readonly added: number; readonly replaced: number }>;
+  /** All or none. A refusal names the keys by their place: `keys[0]`. */
+  importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
   close(): Promise<void>;
 }
 
-/** Adds `--admin URL` to a command of keys. */
-export function withKeyAdminOption(command: Command): Command {
-  return withAdminOption(command).addHelpText(
+/** A command of keys that prints an answer. */
+export function keyCommand(texts: CommandTexts): Command {
+  return adminCommand(texts).addHelpText(
     'after',
     'With REDIS_URL (or redis.url in the configuration file) it acts on Redis directly, unless --admin is given.',
-  );
-}
-
-/** Adds the argument ID. It refuses the key itself in place of its id, because an id is shown and logged. */
-export function withKeyId(command: Command): Command {
-  const parseId = matching(ID_PATTERN, 'the id of a key, as `evalgate keys list` shows it');
-  return command.argument('<id>', 'the id of the key, not the key itself', (text) =>
-    matching(/^(?!evg_)/, 'the id of the key, not the key itself')(parseId(text)),
   );
 }
 
@@ -103,48 +70,51 @@ async function openKeyAdmin(command: Command): Promise<KeyAdmin> {
   return openRedisKeyAdmin(url);
 }
 
-const FIRST_PAGE = '/api/keys?limit=1000';
-
 function httpKeyAdmin(command: Command): KeyAdmin {
-  const call = <T>(request: AdminRequest<T>): Promise<T> =>
-    callAdmin(command, request).catch((error: unknown) => {
-      if (!(error instanceof CliError)) throw error;
-      // The listener names its own endpoints; the command line has a command for this one.
-      const message = error.message.replace('GET /api/keys lists', '`evalgate keys list` shows');
-      throw new CliError(message, error.exitCode);
-    });
-  const issue = (path: string, body: unknown): Promise<IssuedKeyView> =>
-    call({ method: 'POST', path, body, answer: issuedKeySchema });
-  const callForKey = async (method: 'GET' | 'PATCH' | 'DELETE', keyId: string, body?: unknown): Promise<KeyView> => {
-    const { key } = await call({ method, path: `/api/keys/${keyId}`, body, answer: z.object({ key: keySchema }) });
-    return key;
-  };
+  const oneKey = async (
+    route: typeof ROUTES.editKey | typeof ROUTES.revokeKey,
+    keyId: string,
+    body?: KeyEditInput,
+  ): Promise<KeyView> =>
+    (await inOurWords(callAdmin(command, route, { params: { keyId }, ...(body && { body }) }))).key;
   return {
-    create: (wanted) => issue('/api/keys', wanted),
+    create: (wanted) => callAdmin(command, ROUTES.createKey, { body: wanted }),
     list: async () => {
       const keys: KeyView[] = [];
-      for (let path: string | null = FIRST_PAGE; path !== null;) {
-        const page: z.output<typeof pageSchema> = await call({ method: 'GET', path, answer: pageSchema });
+      const query = new URLSearchParams({ limit: '1000' });
+      for (;;) {
+        const page = await callAdmin(command, ROUTES.listKeys, { query });
         keys.push(...page.keys);
-        const { nextCursor } = page;
-        path = typeof nextCursor === 'string' ? `${FIRST_PAGE}&cursor=${encodeURIComponent(nextCursor)}` : null;
+        if (page.nextCursor === null) return keys;
+        query.set('cursor', page.nextCursor);
       }
-      return keys;
     },
-    show: (keyId) => callForKey('GET', keyId),
-    edit: (keyId, edit) => callForKey('PATCH', keyId, edit),
-    revoke: (keyId) => callForKey('DELETE', keyId),
-    rotate: (keyId, overlapMs) => issue(`/api/keys/${keyId}/rotate`, { overlap: formatDuration(overlapMs) }),
+    show: async (keyId) => {
+      const { key, lastHour } = await inOurWords(callAdmin(command, ROUTES.showKey, { params: { keyId } }));
+      const { requests, refused, problem } = lastHour;
+      return { key, lastHour: { requests, refused, problem } };
+    },
+    edit: (keyId, edit) => oneKey(ROUTES.editKey, keyId, edit),
+    revoke: (keyId) => oneKey(ROUTES.revokeKey, keyId),
+    rotate: (keyId, overlapMs) => {
+      const body = { overlap: formatDuration(overlapMs) };
+      return inOurWords(callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body }));
+    },
     exportKeys: async () => {
       throw new CliError(
         'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.',
       );
     },
-    importKeys: (lines) => {
-      const body = { keys: lines.map(({ written }) => written) };
-      const answer = z.object({ added: z.number(), replaced: z.number() });
-      return call({ method: 'POST', path: '/api/keys/import', body, answer });
-    },
+    importKeys: (lines) =>
+      callAdmin(command, ROUTES.importKeys, { body: { keys: lines.map(({ written }) => written) } }),
     close: async () => {},
   };
+}
+
+/** The listener's refusals name its own endpoints; the command line has a command for this one. */
+function inOurWords<T>(calling: Promise<T>): Promise<T> {
+  return calling.catch((error: unknown) => {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(error.message.replace('GET /api/keys lists', '`evalgate keys list` shows'), error.exitCode);
+  });
 }

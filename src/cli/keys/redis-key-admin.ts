@@ -3,19 +3,23 @@
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { keyEditRules, newKeyRules } from '../../admin/api.ts';
+import type { KeyView } from '../../admin/answers.ts';
+import { isoOrNull } from '../../admin/api.ts';
 import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
+import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
 import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../admin/key-changes.ts';
+import { KEY_USE, keyUseOf } from '../../admin/stats/stats.ts';
+import { readSteps, stepTimes } from '../../admin/stats/steps.ts';
 import { systemClock } from '../../clock.ts';
 import { type ApiKey, InvalidKeyError, type KeyEdit, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
 import { RedisKeyTable } from '../../keys/redis-table.ts';
 import { KeyDirectory } from '../../keys/registry.ts';
-import { replyCode } from '../../redis/connection.ts';
+import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { KeyAdmin, KeyView } from './key-admin.ts';
+import type { KeyAdmin, ShownKey } from './key-admin.ts';
 
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
@@ -29,10 +33,25 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
   });
   const registry = new KeyDirectory(table, systemClock);
   const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
-  return { ...keyAdminOf(registry, audit), close: () => link.close() };
+  return { ...keyAdminOf(registry, audit, () => readKeyUse(link)), close: () => link.close() };
 }
 
-function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close'> {
+/** The use of keys in the last hour, as all gateway processes have counted it. */
+async function readKeyUse(link: RedisLink): Promise<(keyId: string) => ShownKey['lastHour']> {
+  const times = stepTimes(KEY_USE.stepMs, systemClock.nowMs());
+  const steps = await readSteps(link, { ...KEY_USE, times });
+  const uses = keyUseOf(steps.flat());
+  return (sought) => {
+    const { requests, refused } = uses.find(({ keyId }) => keyId === sought) ?? { requests: 0, refused: 0 };
+    return { requests, refused, problem: null };
+  };
+}
+
+function keyAdminOf(
+  registry: KeyDirectory,
+  audit: Audit,
+  keyUse: () => Promise<(keyId: string) => ShownKey['lastHour']>,
+): Omit<KeyAdmin, 'close'> {
   const who = caller();
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
   const note = (change: AuditedChange | null): Promise<void> | null => change && audit.record(change);
@@ -47,13 +66,17 @@ function keyAdminOf(registry: KeyDirectory, audit: Audit): Omit<KeyAdmin, 'close
   return {
     create: (wanted) =>
       changing(async () => {
-        const issued = await registry.create(mustBe(newKeyRules(systemClock.nowMs()), wanted));
+        const issued = await registry.create(mustBe(newKeyBody(systemClock.nowMs()), wanted));
         await note(keyCreated(who, issued.key));
         return { key: keyView(issued.key), token: issued.token };
       }),
     list: () => reading(async () => (await registry.list()).map((key) => keyView(key))),
-    show: (keyId) => reading(async () => keyView(await existing(keyId))),
-    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditRules(systemClock.nowMs()), wanted)),
+    show: (keyId) =>
+      reading(async () => {
+        const key = keyView(await existing(keyId));
+        return { key, lastHour: (await keyUse())(keyId) };
+      }),
+    edit: (keyId, wanted) => edit(keyId, () => mustBe(keyEditBody(systemClock.nowMs()), wanted)),
     revoke: (keyId) => edit(keyId, () => ({ status: 'revoked' })),
     rotate: (keyId, overlapMs) =>
       changing(async () => {
@@ -88,7 +111,9 @@ function caller(): string {
 /** A line of an import. */
 function exportedKey(key: ApiKey): unknown {
   const { keyId, lastUsedAt: _, ...rest } = keyView(key);
-  return { keyId, hash: key.hash, ...rest };
+  const { ownExpiresAtMs } = key;
+  const own = ownExpiresAtMs === undefined ? {} : { ownExpiresAt: isoOrNull(ownExpiresAtMs) };
+  return { keyId, hash: key.hash, ...rest, ...own };
 }
 
 function noKey(keyId: string): never {

@@ -1,6 +1,9 @@
 /** The routes of the admin listener: what they take, what they answer, and what they refuse. */
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { type AdminRoute, PROBES, ROUTES } from '../../../src/admin/api.ts';
+import { runCli } from '../../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { expectPinned } from './pin.ts';
@@ -39,9 +42,28 @@ test('routes, bodies, answers and refusals are as pinned, with Redis and without
   await expectPinned('admin.txt', ['GET /', ...listed.flatMap(linesOf)]);
 });
 
+test('every answer is as its route declares it: nothing is left out, and nothing else is in it', () => {
+  const declared = new Map(
+    Object.values<AdminRoute>({ ...PROBES, ...ROUTES }).map((route) => [`${route.method} ${route.path}`, route]),
+  );
+  const asked = new Set<string>();
+  for (const { route, status, answer } of exchanges.filter((exchange) => exchange.status < 300)) {
+    const { status: success = 200, answer: schema = null } = declared.get(route) ?? {};
+    asked.add(route);
+    expect([route, status, schema === null ? answer : schema.parse(answer)]).toEqual([route, success, answer]);
+  }
+  expect([...declared.keys()].filter((route) => !asked.has(route))).toEqual(['GET /metrics']);
+});
+
+test('docs/admin-api.md is what the declarations make', async () => {
+  const { stdout } = await runCli(['openapi', '--admin', '--markdown']);
+  await expect(stdout).toMatchFileSnapshot(join(import.meta.dirname, '../../../docs/admin-api.md'));
+});
+
 function linesOf(route: string): readonly string[] {
   const own = exchanges.filter((exchange) => exchange.route === route);
   if (route === 'GET /metrics') return ['', route, '    see metrics.txt'];
+  if (route === 'GET /openapi.json') return ['', route, '    see docs/admin-api.md'];
   const good = own.filter(({ status }) => status < 300);
   const bodies = good.flatMap(({ body }) => (body === undefined ? [] : [body]));
   const refused = own.flatMap(({ status, answer }) => {

@@ -1,9 +1,11 @@
 /** The verbs of the command line, their arguments and their options. */
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCli } from '../../support/cli.ts';
 import { expectPinned } from './pin.ts';
 
 interface Help {
+  readonly text: string;
   readonly command: string;
   readonly usage: string;
   readonly options: readonly string[];
@@ -21,6 +23,7 @@ async function helpOf(words: readonly string[]): Promise<Help> {
   const options = [...`${section('Options')}${section('Faults')}`.matchAll(/^ {2}(-.*?)(?: {2}|\n)/gm)];
   const commands = [...section('Commands').matchAll(/^ {2}([a-z-]+)/gm)];
   return {
+    text: stdout,
     command,
     usage,
     options: options.map(([, flags = '']) => `${flags}${defaultOf(stdout, flags)}`),
@@ -56,4 +59,7 @@ test('every command has help with examples, and --json where it answers; verbs a
       ...options.filter((option) => option !== '--json' && !option.startsWith('-h')).map((option) => `    ${option}`),
     ]),
   );
+  const sections = all.map(({ command, text }) => `## ${command}\n\n\`\`\`text\n${text.trimEnd()}\n\`\`\``);
+  const page = `# The command line\n\nThe help of every command, as \`evalgate ... --help\` prints it.\n\n${sections.join('\n\n')}\n`;
+  await expect(page).toMatchFileSnapshot(join(import.meta.dirname, '../../../docs/cli.md'));
 });

@@ -106,15 +106,17 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
     for (const path of [
       '/livez',
       '/readyz',
+      '/openapi.json',
       '/api/whoami',
       '/api/config',
       '/api/audit',
       '/api/fleet',
       '/api/keys',
       '/api/keys?limit=1',
+      '/api/key-use',
     ])
       await ask('GET', path);
-    for (const part of ['', '/ttl', '/top', '/top?limit=1', '/advice', '/history', '/pulse', '/maintenance']) {
+    for (const part of ['', '/ttl', '/top', '/top?limit=1', '/advice', '/history', '/maintenance']) {
       await ask('GET', `/api/cache${part}`);
     }
     for (const path of ['/v2/calls/ev_1', '/v2/calls/ev_none', '/v2/calls?page=1', '/v2/key']) {

@@ -84,7 +84,7 @@ describe('a purge', () => {
     const before = store.calls();
     expect((await purge({ tags: ['evaluation:ev_1'] })).json).toMatchObject({
       entries: 3,
-      lists: { entries: 1, workspaces: 1 },
+      lists: { entries: 1, workspaces: 1, ownerKnown: true },
       tags: ['evaluation:ev_1', `lists-of:${WORKSPACE_A}`],
     });
     expect(await read(listOf(WORKSPACE_B))).toEqual(HIT);
@@ -97,7 +97,7 @@ describe('a purge', () => {
     for (const path of [LIST, listOf(WORKSPACE_B)]) await read(path);
     expect((await purge({ tags: ['evaluation:unknown'], dryRun: true })).json).toMatchObject({
       entries: 2,
-      lists: { entries: 2, workspaces: null },
+      lists: { entries: 2, workspaces: 2, ownerKnown: false },
       tags: ['evaluation:unknown', 'class:list'],
     });
   });

@@ -1,4 +1,4 @@
-/** What operators are shown of reads: /api/cache, /api/cache/top, /api/cache/history, /api/cache/pulse, /api/cache/advice. */
+/** What operators are shown of reads: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
 import { Agent } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -20,6 +20,8 @@ beforeEach(async () => {
 afterEach(() => gateway.close());
 
 const read = async (path: string = LIST): Promise<number> => (await gateway.get(path, { key })).status;
+/** An answer of a process without Redis. */
+const ALONE = { scope: 'process', processes: 1, problem: null };
 const keyOf = (id: string): unknown => expect.stringContaining(id);
 const purge = (mode: string) => gateway.admin('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'], mode });
 const memorySchema = z.looseObject({ memory: z.object({ entries: z.number() }) });
@@ -50,6 +52,7 @@ describe('/api/cache', () => {
 
   test('has one row per class, in the order of the classes; nothing is counted before anything is read', async () => {
     expect(await show('/api/cache')).toEqual({
+      ...ALONE,
       since: START,
       memory: { entries: 0, bytes: 0, maxBytes: MEMORY_BYTES },
       classes: CLASSES.map((name) => ({
@@ -58,7 +61,9 @@ describe('/api/cache', () => {
         outcomes: NO_OUTCOMES,
         tiers: { memory: 0, redis: 0 },
         misses: NO_MISSES,
+        hitRatio: null,
         storeCalls: 0,
+        storeCallsPerRead: null,
         ageMs: null,
         latencyMs: null,
         memory: { entries: 0, bytes: 0 },
@@ -76,7 +81,9 @@ describe('/api/cache', () => {
       outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1 },
       tiers: { memory: 1, redis: 0 },
       misses: { ...NO_MISSES, 'never-seen': 1 },
+      hitRatio: 0.5,
       storeCalls: 1,
+      storeCallsPerRead: 0.5,
       ageMs: { p50: 0, p90: 0, p99: 0 },
       latencyMs: { p50: 0, p90: 0, p99: 0 },
       memory: { entries: 1, bytes: SOME_BYTES },
@@ -187,6 +194,8 @@ describe('/api/cache/top', () => {
   const topSchema = z.strictObject({
     since: z.string(),
     scope: z.literal('process'),
+    processes: z.literal(1),
+    problem: z.null(),
     keys: z.array(z.strictObject({ ...loadSchema.shape, key: z.string(), class: z.string() })),
     routes: z.array(z.strictObject({ ...loadSchema.shape, route: z.string().nullable() })),
   });
@@ -266,7 +275,7 @@ describe('/api/cache/top', () => {
     expect(keys).toHaveLength(100);
   }, 60_000);
 
-  test('is of the last half hour to hour', async () => {
+  test('is of the last hour at most', async () => {
     const { clock } = gateway;
     await read('/v2/calls/early');
     clock.advance(1_800_000);
@@ -286,11 +295,22 @@ const NONE = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
 
 describe('/api/cache/history', () => {
   const historySchema = z.strictObject({
-    scope: z.string(),
+    scope: z.literal('process'),
+    processes: z.literal(1),
+    problem: z.null(),
     stepMs: z.literal(30_000),
-    points: z.array(z.strictObject({ at: z.string(), classes: z.record(z.string(), z.unknown()) })),
+    points: z.array(
+      z.strictObject({
+        at: z.string(),
+        p99Ms: z.number().nullable(),
+        staleOnError: z.number(),
+        statuses: z.record(z.string(), z.number()),
+        classes: z.record(z.string(), z.unknown()),
+      }),
+    ),
   });
   const history = async () => historySchema.parse(await show('/api/cache/history'));
+  const QUIET = { p99Ms: null, staleOnError: 0, statuses: {} };
   const nothing = Object.fromEntries(CLASSES.map((name) => [name, NONE]));
 
   test('counts reads, hits, store calls and failures by class in steps of half a minute', async () => {
@@ -303,11 +323,14 @@ describe('/api/cache/history', () => {
     await read(`${LIST}/ev_1/transcript`);
     heal();
     expect(await history()).toEqual({
-      scope: 'process',
+      ...ALONE,
       stepMs: 30_000,
       points: [
         {
           at: START,
+          p99Ms: 0,
+          staleOnError: 0,
+          statuses: { 200: 4, 404: 1 },
           classes: {
             ...nothing,
             list: { reads: 2, hits: 1, storeCalls: 1, failed: 0 },
@@ -315,9 +338,12 @@ describe('/api/cache/history', () => {
             notFound: { reads: 1, hits: 0, storeCalls: 1, failed: 0 },
           },
         },
-        { at: '2026-01-15T12:00:30.000Z', classes: nothing },
+        { at: '2026-01-15T12:00:30.000Z', ...QUIET, classes: nothing },
         {
           at: '2026-01-15T12:01:00.000Z',
+          p99Ms: 0,
+          staleOnError: 0,
+          statuses: { 500: 1 },
           classes: { ...nothing, transcript: { reads: 1, hits: 0, storeCalls: 1, failed: 1 } },
         },
       ],
@@ -325,58 +351,29 @@ describe('/api/cache/history', () => {
   });
 
   test('begins with the first step in which anything was read, and keeps an hour', async () => {
-    expect((await history()).points).toEqual([{ at: START, classes: nothing }]);
+    expect((await history()).points).toEqual([{ at: START, ...QUIET, classes: nothing }]);
     gateway.clock.advance(150_000);
     await read();
     expect((await history()).points.map(({ at }) => at)).toEqual(['2026-01-15T12:02:30.000Z']);
-    gateway.clock.advance(3_600_000);
-    expect((await history()).points).toHaveLength(121);
+    gateway.clock.advance(3_570_000);
+    expect((await history()).points).toHaveLength(120);
     gateway.clock.advance(30_000);
     await read();
-    expect((await history()).points.map(({ at }) => at)).toEqual(['2026-01-15T13:03:00.000Z']);
-  });
-});
-
-describe('/api/cache/pulse', () => {
-  const pulseSchema = z.strictObject({
-    process: z.string(),
-    stepMs: z.literal(30_000),
-    points: z.array(
-      z.strictObject({ at: z.string(), reads: z.number(), p99Ms: z.number().nullable(), staleOnError: z.number() }),
-    ),
-  });
-  const pulse = async () => pulseSchema.parse(await show('/api/cache/pulse'));
-
-  test('has per half minute the reads, the slowest hundredth and the copies that stood in', async () => {
-    const { store, clock } = gateway;
-    await read();
-    clock.advance(600_000);
-    store.fail(503);
-    await read();
-    await read();
-    clock.advance(30_000);
-    const { process: self, points } = await pulse();
-    expect(points).toEqual([
-      { at: START, reads: 1, p99Ms: 0, staleOnError: 0 },
-      { at: '2026-01-15T12:10:00.000Z', reads: 2, p99Ms: 0, staleOnError: 2 },
-      { at: '2026-01-15T12:10:30.000Z', reads: 0, p99Ms: null, staleOnError: 0 },
-    ]);
-    expect(await show('/api/fleet')).toMatchObject({ members: [{ id: self, self: true }] });
+    expect((await history()).points.map(({ at }) => at)).toEqual(['2026-01-15T13:02:30.000Z']);
   });
 
-  test('keeps an hour, without the steps in which nothing was read', async () => {
-    for (let step = 0; step < 130; step += 1) {
-      if (step % 2 === 0) await read();
-      gateway.clock.advance(30_000);
-    }
-    const { points } = await pulse();
-    expect(points.map(({ reads }) => reads)).toEqual([...Array.from({ length: 60 }, () => 1), 0]);
-    expect(points[0]?.at).toBe(new Date(gateway.clock.nowMs() - 3_600_000).toISOString());
+  test('has the copies that stood in for a store that failed', async () => {
+    await read();
+    gateway.clock.advance(600_000);
+    gateway.store.fail(503);
+    await read();
+    await read();
+    expect((await history()).points.at(-1)).toMatchObject({ staleOnError: 2, statuses: { 200: 2 } });
   });
 
   test('the slowest hundredth is within 7 % of what reads took, by the clock', async () => {
     await readSlowly(LIST, 400);
-    const { points } = await pulse();
+    const { points } = await history();
     const [p99Ms = Number.NaN] = points.map((point) => point.p99Ms ?? Number.NaN);
     expect(Math.abs(p99Ms - 400)).toBeLessThanOrEqual(28);
     expect(await statsOf(gateway, 'list')).toMatchObject({ latencyMs: { p50: p99Ms, p99: p99Ms } });
@@ -421,7 +418,8 @@ test('/api/fleet has the process itself, and nothing of the store', async () => 
     unknown
   >;
   expect(json).toEqual({
-    members: [{ ...about, pid: process.pid, startedAt: START, status: 'ready', self: true }],
+    problem: null,
+    members: [{ ...about, pid: process.pid, startedAt: START, status: 'ready', heardMsAgo: 0, self: true }],
   });
   expect(text).not.toContain('store');
 });

@@ -153,7 +153,10 @@ describe('GET /api/keys', () => {
     expect(answer.text).not.toMatch(/hash|token|evg_|[0-9a-f]{64}/);
     expect(answer.json).toMatchObject({ nextCursor: null });
     const one = await call('GET', `/api/keys/${first.keyId}`);
-    expect([one.status, one.json]).toEqual([200, { key: keysSchema.parse(answer.json).keys[0] }]);
+    expect([one.status, one.json]).toMatchObject([
+      200,
+      { key: keysSchema.parse(answer.json).keys[0], lastHour: { since: START, requests: 1, refused: 0 } },
+    ]);
   });
 
   test.each([
@@ -302,9 +305,9 @@ describe('POST /api/keys/import', () => {
       quotaId: 'shared',
     };
     const first = await importKeys(IMPORTED, whole);
-    expect([first.status, first.json]).toEqual([200, { added: 2, replaced: 0 }]);
-    const again = await importKeys({ ...IMPORTED, limits: { perHour: 7 } });
-    expect([again.status, again.json]).toEqual([200, { added: 0, replaced: 1 }]);
+    expect([first.status, first.json]).toEqual([200, { added: 2, replaced: 0, unchanged: 0 }]);
+    const again = await importKeys({ ...IMPORTED, limits: { perHour: 7 } }, whole);
+    expect([again.status, again.json]).toEqual([200, { added: 0, replaced: 1, unchanged: 1 }]);
     const alike = { name: 'Legacy', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], lastUsedAt: null };
     expect((await call('GET', '/api/keys')).json).toEqual({
       nextCursor: null,
@@ -332,7 +335,7 @@ describe('POST /api/keys/import', () => {
     expect([await statusWith('legacy-key'), await statusWith('other-key')]).toEqual([200, 403]);
     const entry = { at: START, who: 'alice', action: 'key.import', target: 'keys', from: null };
     expect(await auditOf(gateway)).toEqual([
-      { ...entry, to: { added: 0, replaced: 1, keyIds: ['legacy_1'] } },
+      { ...entry, to: { added: 0, replaced: 1, keyIds: ['legacy_1', 'legacy_2'] } },
       { ...entry, to: { added: 2, replaced: 0, keyIds: ['legacy_1', 'legacy_2'] } },
     ]);
   });
@@ -348,7 +351,8 @@ describe('POST /api/keys/import', () => {
     );
     expect(answer.status).toBe(400);
     const time = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
-    const members = 'name, workspaceIds, scopes, keyId, hash, status, expiresAt, createdAt, limits, quotaId';
+    const members =
+      'keyId, hash, name, status, workspaceIds, scopes, expiresAt, createdAt, limits, quotaId, ownExpiresAt';
     expect(messageOf(answer)).toBe(
       faults(
         'keys[1].keyId: given a text of 47 characters; allowed: a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and never a key itself',
@@ -374,7 +378,7 @@ describe('POST /api/keys/import', () => {
     const answer = await importKeys(other, { ...IMPORTED, keyId: 'legacy_9' });
     expect([answer.status, messageOf(answer)]).toEqual([
       409,
-      'The hash of key legacy_9 is already that of key legacy_1.',
+      'Nothing was imported: 1 key is refused.\n- keys[1]: The hash of key legacy_9 is already that of key legacy_1.',
     ]);
     expect(await listed()).toEqual(['legacy_1']);
   });
@@ -405,7 +409,7 @@ describe('POST /api/keys/import', () => {
       keyId: `k${index}`,
       hash: hashOf(String(index)),
     }));
-    expect((await importKeys(...keys)).json).toEqual({ added: 150, replaced: 0 });
+    expect((await importKeys(...keys)).json).toEqual({ added: 150, replaced: 0, unchanged: 0 });
     expect(await auditOf(gateway)).toMatchObject([{ to: { keyIds: keys.slice(0, 100).map(({ keyId }) => keyId) } }]);
   });
 });

@@ -1,6 +1,42 @@
 /** Calls to the admin interface: the token of this tab, a deadline, and errors in plain words. */
-import { readFailure } from './answers.js';
 import { Store } from './store.js';
+
+/** @typedef {typeof import('../../api.ts').ROUTES & typeof import('../../api.ts').PROBES} Declared */
+/** @typedef {keyof typeof ROUTES} Route */
+/**
+ * What an endpoint answers, as the gateway declares it.
+ * @template {Route} R
+ * @typedef {import('../../api.ts').AnswerOf<Declared[R]>} Answer
+ */
+
+/** The endpoints that the page calls: method, and path relative to the page. */
+const ROUTES = /** @satisfies {{ readonly [R in keyof Declared]?: readonly [Declared[R]['method'], string] }} */ ({
+  readyz: ['GET', 'readyz'],
+  whoAmI: ['GET', 'api/whoami'],
+  fleet: ['GET', 'api/fleet'],
+  history: ['GET', 'api/cache/history'],
+  cacheStats: ['GET', 'api/cache'],
+  cacheTop: ['GET', 'api/cache/top'],
+  advice: ['GET', 'api/cache/advice'],
+  explain: ['GET', 'api/cache/explain'],
+  listTtls: ['GET', 'api/cache/ttl'],
+  setTtl: ['PUT', 'api/cache/ttl/{id}'],
+  resetTtl: ['DELETE', 'api/cache/ttl/{id}'],
+  purge: ['POST', 'api/cache/purge'],
+  showMaintenance: ['GET', 'api/cache/maintenance'],
+  beginMaintenance: ['PUT', 'api/cache/maintenance'],
+  endMaintenance: ['DELETE', 'api/cache/maintenance'],
+  listKeys: ['GET', 'api/keys'],
+  keyUse: ['GET', 'api/key-use'],
+  createKey: ['POST', 'api/keys'],
+  editKey: ['PATCH', 'api/keys/{id}'],
+  revokeKey: ['DELETE', 'api/keys/{id}'],
+  rotateKey: ['POST', 'api/keys/{id}/rotate'],
+  audit: ['GET', 'api/audit'],
+});
+
+/** The classes of answers, in the order in which they are shown everywhere. */
+export const CLASSES = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'];
 
 const TOKEN_KEY = 'evalgate.admin-token';
 const DEADLINE_MS = 5000;
@@ -29,39 +65,16 @@ export function signOut() {
 }
 
 /**
- * @typedef {object} Request
- * @property {'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} [method]
- * @property {object} [body]
+ * `id`: of the key or class in the path. Rejects with an Error whose message is for the person in front of the page.
+ * @template {Route} R
+ * @param {R} route
+ * @param {{ readonly id?: string, readonly query?: Record<string, string>, readonly body?: object }} [request]
+ * @returns {Promise<Answer<R>>}
  */
-
-/**
- * Rejects with an Error whose message is for the person in front of the page.
- * @template T
- * @param {string} path Relative to the page.
- * @param {import('./read.js').Reader<T>} read
- * @param {Request} [request]
- * @returns {Promise<T>}
- */
-export async function call(path, read, request = {}) {
-  const response = await send(path, request);
-  /** @type {unknown} */
-  const content = await response.json().catch(() => null);
-  return read(content, path);
-}
-
-/**
- * The same for an answer that is not JSON.
- * @param {string} path
- */
-export async function callText(path) {
-  return (await send(path, {})).text();
-}
-
-/**
- * @param {string} path
- * @param {Request} request
- */
-async function send(path, { method = 'GET', body }) {
+export async function call(route, { id = '', query = {}, body } = {}) {
+  const [method, template = ''] = ROUTES[route];
+  const parameters = new URLSearchParams(query).toString();
+  const path = template.replace('{id}', encodeURIComponent(id)) + (parameters === '' ? '' : `?${parameters}`);
   const headers = new Headers();
   const token = sessionStorage.getItem(TOKEN_KEY);
   if (token !== null) headers.set('Authorization', `Bearer ${bytesOf(token)}`);
@@ -70,16 +83,50 @@ async function send(path, { method = 'GET', body }) {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   let response;
   try {
-    response = await fetch(path, { method, headers, ...content, cache: 'no-store', redirect: 'error', signal });
+    response = await fetch(path, {
+      method: method ?? 'GET',
+      headers,
+      ...content,
+      cache: 'no-store',
+      redirect: 'error',
+      signal,
+    });
   } catch (error) {
     const reason = signal.aborted ? `did not answer within ${DEADLINE_MS / 1000} s` : 'can’t be reached';
     const doubt = method === 'GET' ? '' : ' It is not known whether the change was made: look before you repeat it.';
     throw new Error(`The gateway ${reason}.${doubt}`, { cause: error });
   }
-  // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
-  if (response.ok || (response.status === 503 && path === 'readyz')) return response;
   if (response.status === 401) askForToken(token);
-  throw new Error(await reasonOf(response));
+  /** @type {unknown} */
+  const answer = await response.json().catch(() => null);
+  // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
+  const isGood = response.ok || (response.status === 503 && route === 'readyz');
+  if (isGood && isAnswer(route, answer)) return answer;
+  throw new Error(
+    isFailure(answer)
+      ? answer.error.message
+      : `The answer was status ${response.status} without a reason. See the gateway’s log.`,
+  );
+}
+
+/**
+ * Takes an answer of the gateway for what it declares: the page comes from the same gateway. A panel that can't draw what
+ * comes from another version says so.
+ * @template {Route} R
+ * @param {R} route
+ * @param {unknown} content
+ * @returns {content is Answer<R>}
+ */
+function isAnswer(route, content) {
+  return route in ROUTES && typeof content === 'object' && content !== null;
+}
+
+/**
+ * @param {unknown} content
+ * @returns {content is { readonly error: { readonly message: string } }}
+ */
+function isFailure(content) {
+  return typeof content === 'object' && content !== null && 'error' in content;
 }
 
 /** @param {string | null} refused The token of the call; another one may have been entered meanwhile. */
@@ -87,15 +134,6 @@ function askForToken(refused) {
   if (refused !== sessionStorage.getItem(TOKEN_KEY)) return;
   sessionStorage.removeItem(TOKEN_KEY);
   session.set({ isOpen: false, refusal: refused === null ? '' : 'The gateway does not accept this token.' });
-}
-
-/** @param {Response} response */
-async function reasonOf(response) {
-  try {
-    return readFailure(await response.json(), 'error').error.message;
-  } catch {
-    return `The answer was status ${response.status} without a reason. See the gateway’s log.`;
-  }
 }
 
 /**

@@ -89,7 +89,7 @@ const MAINTENANCE = 'maintenance';
 
 /**
  * What an operator should know first.
- * @param {import('./answers.js').Readiness} readiness
+ * @param {import('./api.js').Answer<'readyz'>} readiness
  * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
  */
 function overall({ status, dependencies }) {
@@ -131,10 +131,10 @@ function StatusBar() {
 
 function MaintenanceEnd() {
   const { data } = useStore(live.maintenance);
-  const isOn = data?.active === true && data.until !== null && data.until > Date.now();
-  if (!isOn || !session.value.isOpen) return null;
-  return html`Maintenance ends in ${roughly(data.until - Date.now())}, at ${moment(data.until)};
-    <a href="#cache">change it</a>.`;
+  if (data === null || data.until === null || !session.value.isOpen) return null;
+  const leftMs = Date.parse(data.until) - Date.now();
+  if (leftMs <= 0) return null;
+  return html`Maintenance ends in ${roughly(leftMs)}, at ${moment(data.until)}; <a href="#cache">change it</a>.`;
 }
 
 const THEMES = ['system', 'light', 'dark'];

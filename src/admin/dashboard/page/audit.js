@@ -3,9 +3,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
 import { live } from './live.js';
-import { button, Panel, table } from './ui.js';
-
-/** @typedef {import('./answers.js').AuditEntry} AuditEntry */
+import { button, Panel, Sign, table } from './ui.js';
 
 const SHOWN_FIRST = 20;
 
@@ -13,16 +11,18 @@ export function AuditPanel() {
   return html`<${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />`;
 }
 
-/** @param {{ readonly data: readonly AuditEntry[] }} props */
-function Audit({ data }) {
+/** @param {{ readonly data: import('./api.js').Answer<'audit'> }} props */
+function Audit({ data: { entries, problem } }) {
   const [isAll, setAll] = useState(false);
-  const rows = data.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
+  const rows = entries.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
     const what = html`${ACTIONS.get(action) ?? action} <code>${target}</code>`;
-    return { key: String(data.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
+    return { key: String(entries.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
   });
-  const label = isAll ? 'Show the newest only' : `Show all ${count(data.length)}`;
-  return html`${table('Audit', ['When', 'Who', 'What', 'Change'], rows, 'Nothing was changed yet.')}
-  ${data.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
+  const label = isAll ? 'Show the newest only' : `Show all ${count(entries.length)}`;
+  const none = problem === null ? 'Nothing was changed yet.' : 'None.';
+  return html`${problem !== null && html`<p><${Sign} kind="warn" /> ${problem}.</p>`}
+  ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
+  ${entries.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
 }
 
 const ACTIONS = new Map([
@@ -50,7 +50,7 @@ const LONGEST_VALUE = 80;
  * @param {unknown} to
  */
 function differenceText(from, to) {
-  const [before, after] = [membersOf(from), membersOf(to)];
+  const [before, after] = [textsOf(from), textsOf(to)];
   const names = [...new Set([...before.keys(), ...after.keys()])];
   const changes = names.flatMap((name) => {
     const [was = '', is = ''] = [before.get(name), after.get(name)];
@@ -61,28 +61,20 @@ function differenceText(from, to) {
 }
 
 /**
- * The members of an audited value as texts.
+ * The members of an audited value as texts; members of members as `limits.perMinute`.
  * @param {unknown} value
  * @returns {ReadonlyMap<string, string>}
  */
-function membersOf(value) {
-  if (typeof value !== 'object' || value === null) return new Map();
-  return new Map(Object.entries(value).map(([name, member]) => [name, valueText(member)]));
-}
-
-/**
- * @param {unknown} value
- * @returns {string}
- */
-function valueText(value) {
-  if (value === null || value === undefined) return '';
-  if (Array.isArray(value)) return cut(value.map(valueText).join(' + '));
-  if (typeof value !== 'object') return cut(typeof value === 'string' ? value : JSON.stringify(value));
-  const parts = [...membersOf(value)].filter(([, text]) => text !== '');
-  return parts.map(([name, text]) => `${name} ${text}`).join(' ');
-}
-
-/** @param {string} text */
-function cut(text) {
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+function textsOf(value) {
+  const members = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  return new Map(
+    members.flatMap(([name, member]) => {
+      if (member === null || member === undefined) return [];
+      if (typeof member === 'object' && !Array.isArray(member)) {
+        return [...textsOf(member)].map(([inner, text]) => /** @type {const} */ ([`${name}.${inner}`, text]));
+      }
+      const text = Array.isArray(member) ? member.join(' + ') : String(member);
+      return [/** @type {const} */ ([name, text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text])];
+    }),
+  );
 }

@@ -1,12 +1,12 @@
 /** The Cache view: what it holds, why reads miss, what costs the store most, and everything that can be changed. */
 import { html } from 'htm/preact';
 import { ExplainPanel } from './explain.js';
-import { bytes, count, duration, moment, NONE, percent } from './format.js';
+import { bytes, count, duration, NONE, percent } from './format.js';
 import { live } from './live.js';
 import { MaintenancePanel } from './maintenance.js';
 import { PurgePanel } from './purge.js';
 import { TtlPanel } from './ttl.js';
-import { Panel, table } from './ui.js';
+import { Panel, table, whose } from './ui.js';
 import { WhatIfPanel } from './what-if.js';
 
 export function CacheView() {
@@ -25,38 +25,41 @@ export function CacheView() {
 
 const REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'];
 
-/** @param {{ readonly data: import('./answers.js').Stats }} props */
-function Misses({ data: { since, memory, classes } }) {
+/** @param {{ readonly data: import('./api.js').Answer<'cacheStats'> }} props */
+function Misses({ data }) {
+  const { memory, classes } = data;
   const rows = classes.map(({ class: name, reads, misses, memory: own }) => {
-    const missed = [...misses.values()].reduce((total, amount) => total + amount, 0);
-    const shares = REASONS.map((reason) => (missed === 0 ? NONE : percent((misses.get(reason) ?? 0) / missed)));
-    const held = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
-    return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, held] };
+    const missed = Object.values(misses).reduce((total, amount) => total + amount, 0);
+    const shares = REASONS.map((reason) => (missed === 0 ? NONE : percent((misses[reason] ?? 0) / missed)));
+    const here = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
+    return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, here] };
   });
+  const held = `${count(memory.entries)} entries, ${bytes(memory.bytes)} of ${bytes(memory.maxBytes)}`;
   const reasons = REASONS.map((reason) => `#${reason.replace('-', ' ')}`);
-  return html`${table('Misses', ['Class', '#Reads', '#Missed', ...reasons, '#In memory'], rows)}
+  return html`${whose(data)} ${table('Misses', ['Class', '#Reads', '#Missed', ...reasons, '#In memory here'], rows)}
     <p class="hint">
-      Since ${moment(since)}; reasons as shares of the misses. Expired: a longer TTL would help. Evicted: more memory
-      would help. Memory holds ${count(memory.entries)} entries, ${bytes(memory.bytes)} of ${bytes(memory.maxBytes)}.
+      Reasons as shares of the misses. Expired: a longer TTL would help. Evicted: more memory would help. The memory of
+      the process that answers holds ${held}.
     </p>`;
 }
 
-/** @param {{ readonly data: import('./answers.js').Top }} props */
-function Top({ data: { since, keys, routes } }) {
+/** @param {{ readonly data: import('./api.js').Answer<'cacheTop'> }} props */
+function Top({ data }) {
+  const { keys, routes } = data;
   const keyRows = keys.map(({ key, class: name, storeCalls, storeMs }) => {
     const shown = html`<code title=${key}>${shortened(key)}</code>`;
     return { key: `${name} ${key}`, cells: [shown, name, count(storeCalls), duration(storeMs)] };
   });
   const routeRows = routes.map(({ route, storeCalls, storeMs }) => ({
-    key: route,
-    cells: [html`<code>${route}</code>`, count(storeCalls), duration(storeMs)],
+    key: route ?? '',
+    cells: [html`<code>${route ?? '(no request)'}</code>`, count(storeCalls), duration(storeMs)],
   }));
-  const none = 'The store was not called yet.';
-  return html`<div class="halves">
+  const none = 'The store was not called.';
+  return html`${whose(data)}
+    <div class="halves">
       ${table('Keys by store load', ['Key', 'Class', '#Calls', '#Store time'], keyRows, none)}
       ${table('Routes by store load', ['Route', '#Calls', '#Store time'], routeRows, none)}
-    </div>
-    <p class="hint">Calls to the store since ${moment(since)}, and the time they took.</p>`;
+    </div>`;
 }
 
 /**

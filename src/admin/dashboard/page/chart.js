@@ -14,8 +14,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
  * @property {readonly Line[]} lines
  * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[] }} x
  * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
- * @property {readonly { readonly at: number, readonly kind: string }[]} marks Vertical lines.
- * @property {(x: number | null) => void} [onPoint] Called with the place under the pointer; null when it leaves.
+ * @property {readonly { readonly at: number, readonly kind: string }[]} [marks] Vertical lines.
  * @property {(x: number) => void} [onPick] Called with the place that was clicked.
  */
 
@@ -24,7 +23,7 @@ const HEIGHT = 170;
 const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 24];
 
 /** @param {ChartProps} props */
-export function LineChart({ title, lines, x, y, marks, onPoint, onPick }) {
+export function LineChart({ title, lines, x, y, marks = [], onPick }) {
   const [ref, width] = useWidth();
   const perX = (width - LEFT - RIGHT) / (x.to - x.from || 1);
   const atX = (/** @type {number} */ value) => LEFT + (value - x.from) * perX;
@@ -42,8 +41,6 @@ export function LineChart({ title, lines, x, y, marks, onPoint, onPick }) {
       aria-label=${title}
       width=${width}
       height=${HEIGHT}
-      onPointerMove=${(/** @type {PointerEvent} */ event) => onPoint?.(under(event))}
-      onPointerLeave=${() => onPoint?.(null)}
       onClick=${(/** @type {MouseEvent} */ event) => onPick?.(under(event))}
     >
       ${[0, y.top / 2, y.top].map(

@@ -1,19 +1,18 @@
 /** What the cache would do with the next read of a path, and what it holds for it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { readExplanation } from './answers.js';
 import { call } from './api.js';
 import { bytes, duration, moment } from './format.js';
 import { live } from './live.js';
 import { Form, Panel, SelectField, table, useTexts } from './ui.js';
 
-/** @typedef {import('./answers.js').Explanation} Explanation */
+/** @typedef {import('./api.js').Answer<'explain'>} Explanation */
 
 export function ExplainPanel() {
   return html`<${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />`;
 }
 
-/** @param {{ readonly data: readonly import('./answers.js').Key[] }} props */
+/** @param {{ readonly data: readonly import('./keys.js').Key[] }} props */
 function Explain({ data }) {
   const { typed, field } = useTexts({ path: '' });
   const [keyId, setKeyId] = useState('');
@@ -21,8 +20,7 @@ function Explain({ data }) {
   const path = typed.path.trim();
   const run = async () => {
     setAnswer(null);
-    const query = new URLSearchParams({ path, ...(keyId === '' ? {} : { keyId }) });
-    setAnswer(await call(`api/cache/explain?${query.toString()}`, readExplanation));
+    setAnswer(await call('explain', { query: { path, ...(keyId === '' ? {} : { keyId }) } }));
   };
   const active = data.filter(({ status }) => status === 'active');
   const options = [['', 'no key'], ...active.map((key) => [key.keyId, key.name])];
@@ -61,23 +59,22 @@ const REDIS_TEXTS = new Map([
 
 /**
  * @param {Explanation['flight']} flight
- * @param {number} nowMs
+ * @param {string} now
  */
-function storeText({ since, justFailed }, nowMs) {
-  if (since !== null) return `being called for ${duration(nowMs - since)}`;
+function storeText({ since, justFailed }, now) {
+  if (since !== null) return `being called for ${duration(Date.parse(now) - Date.parse(since))}`;
   return justFailed ? 'the last call has just failed' : 'not being called';
 }
 
 /**
- * @param {import('./answers.js').Copy} copy
- * @param {number} nowMs
+ * @param {NonNullable<Explanation['memory']>} copy
+ * @param {string} now
  */
-function copyText(
-  { state, answer, visible, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size },
-  nowMs,
-) {
-  const until = (/** @type {string} */ name, /** @type {number | null} */ at) =>
-    at !== null && at > nowMs ? [`${name} for ${duration(at - nowMs)} more`] : [];
+function copyText({ state, answer, visible, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size }, now) {
+  const until = (/** @type {string} */ name, /** @type {string | null} */ at) => {
+    const leftMs = at === null ? 0 : Date.parse(at) - Date.parse(now);
+    return leftMs > 0 ? [`${name} for ${duration(leftMs)} more`] : [];
+  };
   return [
     `${state}${answer === 'absent' ? ' (known to be absent)' : ''}, ${duration(ageMs)} old, ${bytes(size)}`,
     ...until('fresh', freshUntil),

@@ -69,6 +69,7 @@ const UNITS = /** @type {const} */ ([
 export function duration(ms) {
   if (ms === null) return NONE;
   if (ms === 0) return `0${NBSP}s`;
+  if (ms < 0.1) return `<${NBSP}0.1${NBSP}ms`;
   if (ms < 1000) return `${ms < 10 && ms % 1 !== 0 ? one.format(ms) : whole.format(ms)}${NBSP}ms`;
   // Rounded first: 59.9 s is a minute, and 119.9 s not "1 min 60 s".
   const rounded = ms < 10_000 ? Math.round(ms / 100) * 100 : Math.round(ms / 1000) * 1000;
@@ -100,22 +101,14 @@ export function written(ms) {
   return fit === undefined ? `${ms}ms` : `${ms / fit[1]}${fit[0] === 'min' ? 'm' : fit[0]}`;
 }
 
-const UNITS_MS = new Map([
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-  ['d', 86_400_000],
-]);
-
 /**
  * Milliseconds of a written duration; null if it is none.
  * @param {string} typed
  */
 export function parseDuration(typed) {
   const [, amount, unit = ''] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(typed.replaceAll(/\s/g, '')) ?? [];
-  const unitMs = UNITS_MS.get(unit);
-  return amount === undefined || unitMs === undefined ? null : Number(amount) * unitMs;
+  const [, unitMs] = UNITS.find(([name]) => name === (unit === 'm' ? 'min' : unit)) ?? ['ms', 1];
+  return amount === undefined ? null : Number(amount) * unitMs;
 }
 
 /** @param {number} value */
@@ -135,10 +128,10 @@ const dayAndYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'sh
 
 /**
  * The time of day if it is today, else with the day. In the time zone of the browser.
- * @param {number} ms
+ * @param {number | string} time Unix milliseconds, or ISO 8601.
  */
-export function moment(ms) {
-  const at = new Date(ms);
+export function moment(time) {
+  const at = new Date(time);
   const now = new Date();
   if (at.toDateString() === now.toDateString()) return clock.format(at);
   const date = at.getFullYear() === now.getFullYear() ? day.format(at) : dayAndYear.format(at);

@@ -1,19 +1,19 @@
 /** The numbers of the Health view, made from counts. Pure. */
 
-/** @typedef {import('./answers.js').Pulse} Pulse */
-/** @typedef {import('./answers.js').History} History */
+/** @typedef {import('./api.js').Answer<'history'>} History */
+/** @typedef {History['points'][number]} Point */
 /** @typedef {{ readonly reads: number, readonly hits: number, readonly storeCalls: number, readonly failed: number }} Counts */
 
 const NOTHING = { reads: 0, hits: 0, storeCalls: 0, failed: 0 };
 
 /**
- * @param {readonly History['points'][number][]} points
+ * @param {readonly Point[]} points
  * @param {string | null} cacheClass Null for all classes.
  * @returns {Counts}
  */
 export function sum(points, cacheClass) {
   const each = points.flatMap(({ classes }) =>
-    cacheClass === null ? [...classes.values()] : [classes.get(cacheClass) ?? NOTHING],
+    cacheClass === null ? Object.values(classes) : [classes[cacheClass] ?? NOTHING],
   );
   return each.reduce(
     (total, one) => ({
@@ -43,10 +43,10 @@ export function callsPerRead({ reads, storeCalls }) {
  * Without the step under way: it still counts, so its rates would be too low.
  * @param {History} history
  * @param {number} nowMs
- * @returns {History}
+ * @returns {readonly Point[]}
  */
 export function stepsOver({ stepMs, points }, nowMs) {
-  return { stepMs, points: points.filter(({ at }) => at + stepMs <= nowMs) };
+  return points.filter(({ at }) => Date.parse(at) + stepMs <= nowMs);
 }
 
 /**
@@ -54,73 +54,49 @@ export function stepsOver({ stepMs, points }, nowMs) {
  * @param {History} history
  * @param {number} nowMs
  */
-export function lastMinute(history, nowMs) {
-  const recent = history.points.filter(({ at }) => at > nowMs - 2 * history.stepMs);
-  return { counts: sum(recent, null), seconds: Math.max(1, (nowMs - (recent[0]?.at ?? nowMs)) / 1000) };
+export function lastMinute({ stepMs, points }, nowMs) {
+  const recent = points.filter(({ at }) => Date.parse(at) > nowMs - 2 * stepMs);
+  const seconds = Math.max(1, (nowMs - Date.parse(recent[0]?.at ?? '')) / 1000 || 1);
+  return { recent, counts: sum(recent, null), seconds };
 }
 
 /** Half a minute with few reads says little: each point of a line is made of this many steps. */
 const WINDOW = 4;
 
 /**
- * A line over time for one class.
- * @param {History} history Only steps that are over.
+ * A line over time for one class. It has a gap where a step has neither reads nor calls: nothing is known of that time.
+ * @param {readonly Point[]} points Only steps that are over.
  * @param {string | null} cacheClass
+ * @param {number} stepMs
  * @param {(counts: Counts, seconds: number) => number | null} valueOf
  * @returns {readonly (readonly [number, number | null])[]} Unix milliseconds and value.
  */
-export function lineOf({ stepMs, points }, cacheClass, valueOf) {
-  return points.map(({ at }, index) => {
+export function lineOf(points, cacheClass, stepMs, valueOf) {
+  return points.map((point, index) => {
+    const own = sum([point], cacheClass);
     const window = points.slice(Math.max(0, index + 1 - WINDOW), index + 1);
-    return [at + stepMs, valueOf(sum(window, cacheClass), (window.length * stepMs) / 1000)];
+    const isGap = own.reads === 0 && own.storeCalls === 0;
+    return [
+      Date.parse(point.at) + stepMs,
+      isGap ? null : valueOf(sum(window, cacheClass), (window.length * stepMs) / 1000),
+    ];
   });
 }
 
 /**
- * The pulses of several processes as one. The slowest p99 stands for all, since theirs don’t tell that of all.
- * @param {readonly Pulse[]} pulses
- * @returns {Pulse['points']} Oldest first; steps without reads are left out.
+ * @param {readonly Point[]} points
+ * @param {string} status
  */
-export function mergePulses(pulses) {
-  /** @type {Map<number, Pulse['points'][number]>} */
-  const byStep = new Map();
-  for (const point of pulses.flatMap(({ points }) => points)) {
-    const known = byStep.get(point.at) ?? { at: point.at, reads: 0, p99Ms: null, staleOnError: 0 };
-    byStep.set(point.at, {
-      at: point.at,
-      reads: known.reads + point.reads,
-      p99Ms: point.p99Ms === null ? known.p99Ms : Math.max(known.p99Ms ?? 0, point.p99Ms),
-      staleOnError: known.staleOnError + point.staleOnError,
-    });
-  }
-  return [...byStep.values()].filter(({ reads }) => reads > 0).toSorted((a, b) => a.at - b.at);
+function requestsWith(points, status) {
+  return points.reduce((requests, { statuses }) => requests + (statuses[status] ?? 0), 0);
 }
 
 /**
- * Requests of the public listener by status, from Prometheus text.
- * @param {string} metrics
+ * Requests by status: in some points, and in all of them.
+ * @param {readonly Point[]} recent
+ * @param {readonly Point[]} all
  */
-export function requestsByStatus(metrics) {
-  /** @type {Map<string, number>} */
-  const counts = new Map();
-  for (const [, labels = '', value] of metrics.matchAll(/^evalgate_http_requests_total\{(.*)\} (\S+)/gm)) {
-    const [, status = 'unknown'] = /\bstatus="(\w+)"/.exec(labels) ?? [];
-    counts.set(status, (counts.get(status) ?? 0) + Number(value));
-  }
-  return counts;
-}
-
-/**
- * How many requests were answered with each status, and how many per second since the last reading.
- * @param {{ readonly atMs: number, readonly counts: ReadonlyMap<string, number> } | null} last
- * @param {{ readonly atMs: number, readonly counts: ReadonlyMap<string, number> }} now
- */
-export function requestRates(last, now) {
-  return [...now.counts]
-    .map(([status, total]) => {
-      const grown = total - (last?.counts.get(status) ?? 0);
-      const isKnown = last !== null && grown >= 0 && now.atMs > last.atMs;
-      return { status, total, perSecond: isKnown ? (grown * 1000) / (now.atMs - last.atMs) : null };
-    })
-    .toSorted((a, b) => a.status.localeCompare(b.status));
+export function requestsByStatus(recent, all) {
+  const known = [...new Set(all.flatMap(({ statuses }) => Object.keys(statuses)))].toSorted();
+  return known.map((status) => ({ status, recent: requestsWith(recent, status), hour: requestsWith(all, status) }));
 }

@@ -1,15 +1,15 @@
 /** The Health view: is the gateway all right now, and how was the last hour. */
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
-import { CLASSES } from './answers.js';
+import { CLASSES } from './api.js';
 import { LineChart, roundTop, Sparkline } from './chart.js';
-import { count, decimal, duration, moment, NONE, percent, rate, roughly, timeOfDay } from './format.js';
-import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum } from './health-data.js';
+import { count, decimal, duration, moment, percent, rate, roughly, timeOfDay } from './format.js';
+import { callsPerRead, hitRatio, lastMinute, lineOf, requestsByStatus, stepsOver, sum } from './health-data.js';
 import { live } from './live.js';
 import { useStore } from './store.js';
-import { Panel, Sign, table } from './ui.js';
+import { Panel, Sign, table, whose } from './ui.js';
 
-/** @typedef {import('./answers.js').History} History */
+/** @typedef {import('./api.js').Answer<'history'>} History */
+/** @typedef {Parameters<typeof lineOf>[3]} ValueOf */
 
 export function HealthView() {
   return html`<div class="view">
@@ -17,40 +17,43 @@ export function HealthView() {
     <${Panel} id="hour" title="Last hour by class" of=${live.history} show=${Hour} />
     <div class="halves">
       <${Panel} id="readiness" title="Readiness" of=${live.readiness} show=${Dependencies} />
-      <${Panel} id="requests" title="Requests by status" of=${live.requests} show=${Requests} />
+      <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
     </div>
-    <${Panel} id="instances" title="Instances" of=${live.fleet} show=${Instances} />
+    <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
   </div>`;
 }
 
-/** @param {{ readonly data: import('./answers.js').Readiness }} props */
+/** @param {{ readonly data: import('./api.js').Answer<'readyz'> }} props */
 function Dependencies({ data }) {
   const rows = data.dependencies.map(({ name, status, since, detail }) => {
     const kind = status === 'ok' ? 'good' : status === 'degraded' ? 'warn' : 'unknown';
-    const state = html`<${Sign} kind=${kind} /> ${status}`;
-    return { key: name, cells: [name, state, since === null ? NONE : moment(since), detail] };
+    return { key: name, cells: [name, html`<${Sign} kind=${kind} /> ${status}`, moment(since), detail] };
   });
   return table('Dependencies', ['Dependency', 'State', 'Since', 'Cause'], rows);
 }
 
-/** @param {{ readonly data: ReturnType<typeof import('./health-data.js').requestRates> }} props */
+/** @param {{ readonly data: History }} props */
 function Requests({ data }) {
-  const all = data.reduce((requests, { total }) => requests + total, 0);
-  const rows = data.map(({ status, total, perSecond }) => ({
+  const { recent, seconds } = lastMinute(data, Date.now());
+  const statuses = requestsByStatus(recent, data.points);
+  const all = statuses.reduce((requests, { hour }) => requests + hour, 0);
+  const rows = statuses.map(({ status, recent: now, hour }) => ({
     key: status,
-    cells: [status, rate(perSecond), count(total), percent(total / all)],
+    cells: [status, rate(now / seconds), count(hour), percent(hour / all)],
   }));
-  return table('Requests by status', ['Status', '#Now', '#Since start', '#Share'], rows, 'No requests yet.');
+  return table('Requests by status', ['Status', '#Now', '#Last hour', '#Share'], rows, 'No requests in the last hour.');
 }
 
-/** @param {{ readonly data: readonly import('./answers.js').Instance[] }} props */
-function Instances({ data }) {
-  const rows = data.map(({ id, host, pid, version, startedAt, status, self }) => {
+/** @param {{ readonly data: import('./api.js').Answer<'fleet'> }} props */
+function Processes({ data: { members, problem } }) {
+  const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, self }) => {
     const state = html`<${Sign} kind=${status === 'ready' ? 'good' : 'bad'} /> ${status}`;
     const name = html`<code>${host} · ${pid}</code>${self && ' (this one)'}`;
-    return { key: id, cells: [name, state, version, roughly(Date.now() - startedAt)] };
+    const heard = self ? 'now' : `${duration(heardMsAgo)} ago`;
+    return { key: id, cells: [name, state, heard, version, roughly(Date.now() - Date.parse(startedAt))] };
   });
-  return table('Instances', ['Process', 'Status', 'Version', 'Up'], rows);
+  return html`${problem !== null && html`<p><${Sign} kind="warn" /> ${problem}.</p>`}
+  ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
 /**
@@ -58,50 +61,49 @@ function Instances({ data }) {
  * @param {{ readonly data: History }} props
  */
 function Tiles({ data }) {
-  const pulse = useStore(live.pulse).data ?? [];
   const nowMs = Date.now();
-  const { counts, seconds } = lastMinute(data, nowMs);
+  const { recent, counts, seconds } = lastMinute(data, nowMs);
   const over = stepsOver(data, nowMs);
-  const line = (/** @type {Parameters<typeof lineOf>[2]} */ valueOf) => lineOf(over, null, valueOf).map(([, y]) => y);
-  const recent = pulse.filter(({ at }) => at > nowMs - 2 * data.stepMs);
-  const p99 = recent.length === 0 ? null : Math.max(...recent.map(({ p99Ms }) => p99Ms ?? 0));
+  const line = (/** @type {ValueOf} */ valueOf) => lineOf(over, null, data.stepMs, valueOf).map(([, y]) => y);
+  const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
+  const stales = over.map(({ staleOnError, p99Ms }) => (p99Ms === null ? null : staleOnError));
   const storeRate = `${rate(counts.storeCalls / seconds)} to the store`;
-  const p99s = pulse.map(({ p99Ms }) => p99Ms);
-  const stales = pulse.map(({ staleOnError }) => staleOnError);
-  const failed = line((each) => each.failed);
-  return html`<dl class="tiles">
-    ${tile('Hit ratio', percent(hitRatio(counts)), 'without waiting for the store', line(hitRatio))}
-    ${tile(
+  const inHour = sum(data.points, null);
+  const tiles = [
+    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting for the store', line(hitRatio)],
+    [
       'Reads',
       rate(counts.reads / seconds),
       `${count(counts.reads)} in the last minute`,
-      line((each, of) => each.reads / of),
-    )}
-    ${tile('Store calls per read', decimal(callsPerRead(counts)), storeRate, line(callsPerRead))}
-    ${tile('Read time p99', duration(p99), '99 of 100 reads took less', p99s)}
-    ${tile('Stale on error', count(staleIn(recent)), `${count(staleIn(pulse))} in the last hour`, stales)}
-    ${tile('Failed reads', count(counts.failed), `${count(sum(data.points, null).failed)} in the last hour`, failed)}
-  </dl>`;
+      line(({ reads }, of) => reads / of),
+    ],
+    ['Store calls per read', decimal(callsPerRead(counts)), storeRate, line(callsPerRead)],
+    [
+      'Read time p99',
+      duration(slowest < 0 ? null : slowest),
+      '99 of 100 reads took less',
+      over.map(({ p99Ms }) => p99Ms),
+    ],
+    ['Stale on error', count(staleIn(recent)), `${count(staleIn(data.points))} in the last hour`, stales],
+    ['Failed reads', count(counts.failed), `${count(inHour.failed)} in the last hour`, line(({ failed }) => failed)],
+  ];
+  return html`${whose(data)}
+    <dl class="tiles">
+      ${tiles.map(
+        ([name, value, note, values]) =>
+          html`<div class="tile">
+            <dt>${name}</dt>
+            <dd class="tile-value">${value}</dd>
+            <dd class="hint">${note}</dd>
+            <dd><${Sparkline} values=${values} /></dd>
+          </div>`,
+      )}
+    </dl>`;
 }
 
-/** @param {readonly { readonly staleOnError: number }[]} pulse */
-function staleIn(pulse) {
-  return pulse.reduce((total, { staleOnError }) => total + staleOnError, 0);
-}
-
-/**
- * @param {string} name
- * @param {string} value
- * @param {string} note
- * @param {readonly (number | null)[]} line Of the last hour.
- */
-function tile(name, value, note, line) {
-  return html`<div class="tile">
-    <dt>${name}</dt>
-    <dd class="tile-value">${value}</dd>
-    <dd class="hint">${note}</dd>
-    <dd><${Sparkline} values=${line} /></dd>
-  </div>`;
+/** @param {History['points']} points */
+function staleIn(points) {
+  return points.reduce((total, { staleOnError }) => total + staleOnError, 0);
 }
 
 const HOUR_MS = 3_600_000;
@@ -109,33 +111,24 @@ const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
 
 /**
- * Hit ratio and store calls of each class over the hour. The table has the numbers of the hour, or of the moment under
- * the pointer.
+ * Hit ratio and store calls of each class over the hour, and its numbers.
  * @param {{ readonly data: History }} props
  */
 function Hour({ data }) {
-  const [pointedMs, setPointedMs] = useState(/** @type {number | null} */ (null));
+  const { stepMs, points } = data;
   const nowMs = Date.now();
   const over = stepsOver(data, nowMs);
-  const from = Math.max(nowMs - HOUR_MS, Math.min(over.points[0]?.at ?? nowMs, nowMs - SHORTEST_MS));
-  const common = {
-    x: { from, to: nowMs, ticks: timeTicks(from, nowMs) },
-    marks: pointedMs === null ? [] : [{ at: pointedMs, kind: 'pointer' }],
-    onPoint: setPointedMs,
-  };
-  const linesOf = (/** @type {Parameters<typeof lineOf>[2]} */ valueOf) =>
-    CLASSES.map((name) => ({ id: name, points: lineOf(over, name, valueOf) }));
+  const first = over[0] === undefined ? nowMs : Date.parse(over[0].at);
+  const from = Math.max(nowMs - HOUR_MS, Math.min(first, nowMs - SHORTEST_MS));
+  const x = { from, to: nowMs, ticks: timeTicks(from, nowMs) };
+  const linesOf = (/** @type {ValueOf} */ valueOf) =>
+    CLASSES.map((name) => ({ id: name, points: lineOf(over, name, stepMs, valueOf) }));
   const calls = linesOf((counts, seconds) => counts.storeCalls / seconds);
-  const isThen = (/** @type {number} */ at) => pointedMs !== null && at <= pointedMs && pointedMs < at + data.stepMs;
-  const then = over.points.find(({ at }) => isThen(at));
   return html`<div class="charts">
-      <${LineChart} title="Hit ratio" lines=${linesOf(hitRatio)} y=${{ top: 1, format: wholePercent }} ...${common} />
-      <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} ...${common} />
+      <${LineChart} title="Hit ratio" lines=${linesOf(hitRatio)} y=${{ top: 1, format: wholePercent }} x=${x} />
+      <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} x=${x} />
     </div>
-    <p class="hint">
-      ${then === undefined ? 'In the last hour' : `At ${timeOfDay(then.at)}`}; latency since the process started.
-    </p>
-    <${ClassTable} points=${then === undefined ? data.points : [then]} stepMs=${data.stepMs} />`;
+    <${ClassTable} points=${points} stepMs=${stepMs} />`;
 }
 
 /** @param {{ readonly points: History['points'], readonly stepMs: number }} props */
@@ -145,23 +138,13 @@ function ClassTable({ points, stepMs }) {
   const rows = CLASSES.map((name) => {
     const counts = sum(points, name);
     const latency = stats?.classes.find((one) => one.class === name)?.latencyMs;
-    const perRead = decimal(callsPerRead(counts));
-    const read = [count(counts.reads), percent(hitRatio(counts)), perRead, rate(counts.storeCalls / seconds)];
+    const calls = [decimal(callsPerRead(counts)), rate(counts.storeCalls / seconds)];
     const times = [latency?.p50, latency?.p90, latency?.p99].map((ms) => duration(ms ?? null));
-    return { key: name, cells: [classKey(name), ...read, count(counts.failed), ...times] };
+    const cells = [classKey(name), count(counts.reads), percent(hitRatio(counts)), ...calls, count(counts.failed)];
+    return { key: name, cells: [...cells, ...times] };
   });
-  const columns = [
-    'Class',
-    '#Reads',
-    '#Hit ratio',
-    '#Store calls per read',
-    '#Store calls',
-    '#Failed',
-    '#p50',
-    '#p90',
-    '#p99',
-  ];
-  return table('Classes', columns, rows);
+  const columns = ['Class', '#Reads', '#Hit ratio', '#Store calls per read', '#Store calls', '#Failed'];
+  return table('Classes', [...columns, '#p50', '#p90', '#p99'], rows);
 }
 
 /** @param {number} share */

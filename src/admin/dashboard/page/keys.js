@@ -1,16 +1,17 @@
-/** The Keys view: the keys, who uses them, and the audit. */
+/** The Keys view: the keys, their use, and the audit. */
 import { html } from 'htm/preact';
-import { readKey } from './answers.js';
 import { call } from './api.js';
 import { AuditPanel } from './audit.js';
-import { count, moment } from './format.js';
-import { CreateKey, RotateKey } from './key-secret.js';
+import { count, moment, NONE } from './format.js';
+import { CreateKey, EditKey, RotateKey } from './key-forms.js';
 import { live, refreshAll } from './live.js';
-import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts } from './ui.js';
+import { useStore } from './store.js';
+import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
 
-/** @typedef {import('./answers.js').Key} Key */
+/** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
 /** @typedef {ReturnType<typeof useDialog>['open']} Open */
 /** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
+/** @typedef {{ readonly requests: number, readonly refused: number } | null} Use Null while it is not known. */
 
 export function KeysView() {
   return html`<div class="view">
@@ -27,28 +28,38 @@ const MOST_ROWS = 100;
 function Keys({ data }) {
   const { typed, field } = useTexts({ filter: '' });
   const { dialog, open } = useDialog();
+  const { data: uses, error } = useStore(live.keyUse);
+  const useOf = (/** @type {string} */ id) =>
+    uses === null ? null : (uses.keys.find(({ keyId }) => keyId === id) ?? { requests: 0, refused: 0 });
   const sought = typed.filter.trim().toLowerCase();
   const found = data
     .filter((key) => [key.name, key.keyId, ...key.workspaceIds].some((text) => text.toLowerCase().includes(sought)))
-    .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt - a.createdAt);
-  const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires', 'Last used', ''];
-  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, open));
+    .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt.localeCompare(a.createdAt));
+  const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires'];
+  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, useOf(key.keyId), open));
   const create = () => open((close) => html`<${CreateKey} known=${data} close=${close} />`);
   return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
     ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
-    ${table('Keys', columns, rows, data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.')}
+    ${error === null ? uses !== null && whose(uses) : html`<p>The use of keys is not known now: ${error}</p>`}
+    ${table(
+      'Keys',
+      [...columns, '#Requests', '#429s', 'Last used', ''],
+      rows,
+      data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.',
+    )}
     ${found.length > MOST_ROWS && html`<p class="hint">The first ${MOST_ROWS} of ${count(found.length)} keys.</p>`}
     ${dialog}`;
 }
 
 /**
  * @param {Key} key
+ * @param {Use} use
  * @param {Open} open
  */
-function rowOf(key, open) {
+function rowOf(key, use, open) {
   const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt } = key;
   const [first = '', ...others] = workspaceIds;
-  const isExpired = expiresAt !== null && expiresAt <= Date.now();
+  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
   const kind = status === 'active' ? 'good' : status === 'deprecated' ? 'warn' : 'bad';
   return {
     key: keyId,
@@ -60,6 +71,8 @@ function rowOf(key, open) {
         >${others.length > 0 && ` and ${others.length} more`}`,
       limitsText(key.limits),
       expiresAt === null ? 'never' : `${isExpired ? 'expired ' : ''}${moment(expiresAt)}`,
+      use === null ? NONE : count(use.requests),
+      use === null ? NONE : count(use.refused),
       lastUsedAt === null ? 'never' : moment(lastUsedAt),
       status === 'revoked' ? null : actionsOf(key, open),
     ],
@@ -68,10 +81,8 @@ function rowOf(key, open) {
 
 /** @param {Key['limits']} limits */
 function limitsText({ perMinute, perHour }) {
-  const parts = [
-    ...(perMinute === null ? [] : [`${count(perMinute)}/min`]),
-    ...(perHour === null ? [] : [`${count(perHour)}/h`]),
-  ];
+  const minute = perMinute === null ? [] : [`${count(perMinute)}/min`];
+  const parts = perHour === null ? minute : [...minute, `${count(perHour)}/h`];
   return parts.length === 0 ? 'default' : parts.join(', ');
 }
 
@@ -80,16 +91,18 @@ function limitsText({ perMinute, perHour }) {
  * @param {Open} open
  */
 function actionsOf(target, open) {
-  const action = (/** @type {string} */ name, /** @type {KeyDialog} */ dialog, kind = '') => {
+  const isActive = target.status === 'active';
+  /** @type {readonly (readonly [string, KeyDialog, string?])[]} */
+  const actions = [
+    ...(isActive ? [/** @type {const} */ (['Rotate', RotateKey])] : []),
+    ['Edit', EditKey],
+    [isActive ? 'Deprecate' : 'Activate', ChangeStatus],
+    ['Revoke', Revoke, 'danger'],
+  ];
+  return actions.map(([name, dialog, kind = '']) => {
     const ask = () => open((close) => html`<${dialog} target=${target} close=${close} />`);
     return button(`${name} …`, ask, { kind: `small ${kind}`, name: `${name} ${target.name}` });
-  };
-  const isActive = target.status === 'active';
-  return [
-    isActive && action('Rotate', RotateKey),
-    action(isActive ? 'Deprecate' : 'Activate', ChangeStatus),
-    action('Revoke', Revoke, 'danger'),
-  ];
+  });
 }
 
 /** @param {{ readonly target: Key, readonly close: () => void }} props */
@@ -97,7 +110,7 @@ function ChangeStatus({ target: { keyId, name, status }, close }) {
   const isEnding = status === 'active';
   const run = async () => {
     const body = { status: isEnding ? 'deprecated' : 'active' };
-    await call(`api/keys/${encodeURIComponent(keyId)}`, readKey, { method: 'PATCH', body });
+    await call('editKey', { id: keyId, body });
     announce(`${name} is ${body.status}.`);
     await refreshAll();
   };
@@ -115,7 +128,7 @@ function ChangeStatus({ target: { keyId, name, status }, close }) {
 /** @param {{ readonly target: Key, readonly close: () => void }} props */
 function Revoke({ target: { keyId, name }, close }) {
   const run = async () => {
-    await call(`api/keys/${encodeURIComponent(keyId)}`, readKey, { method: 'DELETE' });
+    await call('revokeKey', { id: keyId });
     announce(`${name} is revoked.`);
     await refreshAll();
   };

@@ -1,20 +1,5 @@
 /** What the page shows of the gateway, fetched again and again while it is on the screen. */
-import {
-  readAdvice,
-  readAudit,
-  readFleet,
-  readHistory,
-  readKeys,
-  readMaintenance,
-  readPulse,
-  readReadiness,
-  readStats,
-  readTop,
-  readTtls,
-  readWhoAmI,
-} from './answers.js';
-import { call, callText, messageOf, session } from './api.js';
-import { mergePulses, requestRates, requestsByStatus } from './health-data.js';
+import { call, messageOf, session } from './api.js';
 import { Store } from './store.js';
 
 const OFTEN_MS = 2000;
@@ -80,58 +65,33 @@ export class Live extends Store {
   }
 }
 
-/** @type {Map<string, { readonly pulse: import('./answers.js').Pulse, readonly heardMs: number }>} */
-const pulses = new Map();
-const FORGET_PROCESS_MS = 60_000;
-
-/** With several processes behind one address another one may answer each time: all that answered lately count. */
-async function loadPulse() {
-  const pulse = await call('api/cache/pulse', readPulse);
-  const nowMs = Date.now();
-  pulses.set(pulse.process, { pulse, heardMs: nowMs });
-  for (const [process, { heardMs }] of pulses) if (nowMs - heardMs > FORGET_PROCESS_MS) pulses.delete(process);
-  return mergePulses([...pulses.values()].map((one) => one.pulse));
-}
-
-/** @type {{ readonly atMs: number, readonly counts: ReadonlyMap<string, number> } | null} */
-let lastRequests = null;
-
-async function loadRequests() {
-  const counts = requestsByStatus(await callText('metrics'));
-  const now = { atMs: Date.now(), counts };
-  const rates = requestRates(lastRequests, now);
-  lastRequests = now;
-  return rates;
-}
-
 /** Walks the pages, if there is more than one. */
 async function loadKeys() {
-  /** @type {import('./answers.js').Key[]} */
+  /** @type {import('./api.js').Answer<'listKeys'>['keys'][number][]} */
   const keys = [];
-  let path = 'api/keys?limit=1000';
+  let query = {};
   for (;;) {
-    const { keys: page, nextCursor } = await call(path, readKeys);
+    const { keys: page, nextCursor } = await call('listKeys', { query: { limit: '1000', ...query } });
     keys.push(...page);
     // An empty page ends the walk too, whatever it says of a next one.
     if (nextCursor === null || page.length === 0) return keys;
-    path = `api/keys?limit=1000&cursor=${encodeURIComponent(nextCursor)}`;
+    query = { cursor: nextCursor };
   }
 }
 
 export const live = {
-  readiness: new Live(OFTEN_MS, () => call('readyz', readReadiness)),
-  maintenance: new Live(OFTEN_MS, () => call('api/cache/maintenance', readMaintenance)),
-  fleet: new Live(OFTEN_MS, async () => (await call('api/fleet', readFleet)).members),
-  who: new Live(60_000, async () => (await call('api/whoami', readWhoAmI)).who),
-  history: new Live(OFTEN_MS, () => call('api/cache/history', readHistory)),
-  pulse: new Live(OFTEN_MS, loadPulse),
-  requests: new Live(SELDOM_MS, loadRequests),
-  stats: new Live(SELDOM_MS, () => call('api/cache', readStats)),
-  advice: new Live(OFTEN_MS, async () => (await call('api/cache/advice', readAdvice)).classes),
-  ttls: new Live(SELDOM_MS, async () => (await call('api/cache/ttl', readTtls)).classes),
-  top: new Live(SELDOM_MS, () => call('api/cache/top?limit=10', readTop)),
+  readiness: new Live(OFTEN_MS, () => call('readyz')),
+  maintenance: new Live(OFTEN_MS, () => call('showMaintenance')),
+  fleet: new Live(OFTEN_MS, () => call('fleet')),
+  who: new Live(60_000, async () => (await call('whoAmI')).who),
+  history: new Live(OFTEN_MS, () => call('history')),
+  stats: new Live(SELDOM_MS, () => call('cacheStats')),
+  advice: new Live(OFTEN_MS, async () => (await call('advice')).classes),
+  ttls: new Live(SELDOM_MS, async () => (await call('listTtls')).classes),
+  top: new Live(SELDOM_MS, () => call('cacheTop', { query: { limit: '10' } })),
   keys: new Live(SELDOM_MS, loadKeys),
-  audit: new Live(SELDOM_MS, async () => (await call('api/audit', readAudit)).entries),
+  keyUse: new Live(SELDOM_MS, () => call('keyUse')),
+  audit: new Live(SELDOM_MS, () => call('audit')),
 };
 
 /** Fetches everything on the screen now: after a change made here, and after signing in. */

@@ -1,32 +1,30 @@
 /** Maintenance: while it lasts the store is not called; it ends by itself. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { readMaintenance } from './answers.js';
 import { call } from './api.js';
 import { moment, roughly, written } from './format.js';
 import { live, refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
 import { announce, Ask, Form, Panel, Sign, useTexts } from './ui.js';
 
-const PATH = 'api/cache/maintenance';
-
 export function MaintenancePanel() {
   return html`<${Panel} id="maintenance" title="Maintenance" of=${live.maintenance} show=${Maintenance} />`;
 }
 
-/** @param {{ readonly data: import('./answers.js').Maintenance }} props */
+/** @param {{ readonly data: import('./api.js').Answer<'showMaintenance'> }} props */
 function Maintenance({ data: { active, until, by } }) {
   const { typed, field } = useTexts({ length: '30m' });
   const [length, setLength] = useState(/** @type {string | null} */ (null));
-  const isOn = active && until !== null && until > Date.now();
+  const leftMs = until === null ? 0 : Date.parse(until) - Date.now();
+  const isOn = active && leftMs > 0;
   const ask = async () => setLength(written(durationOf(typed.length)));
   const begin = async () => {
-    await call(PATH, readMaintenance, { method: 'PUT', body: { for: length } });
+    await call('beginMaintenance', { body: { for: length } });
     announce(`Maintenance for ${length ?? ''}.`);
     await refreshAll();
   };
   const state = isOn
-    ? `On: ${roughly(until - Date.now())} left, until ${moment(until)}. Set by ${by ?? 'unknown'}.`
+    ? `On: ${roughly(leftMs)} left, until ${moment(until ?? '')}. Set by ${by ?? 'unknown'}.`
     : 'Off: the store is called as usual.';
   const title = isOn ? `End maintenance in ${length}?` : `Stop calling the store for ${length}?`;
   return html`<p><${Sign} kind=${isOn ? 'warn' : 'good'} /> ${state}</p>
@@ -52,7 +50,7 @@ function Maintenance({ data: { active, until, by } }) {
 }
 
 async function end() {
-  await call(PATH, readMaintenance, { method: 'DELETE' });
+  await call('endMaintenance');
   announce('Maintenance has ended.');
   await refreshAll();
 }

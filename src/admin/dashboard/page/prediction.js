@@ -1,7 +1,7 @@
 /** What the curve of a class says of a TTL: of one that was simulated, and between two of them. Pure. */
 import { decimal, duration, NONE, percent, rate } from './format.js';
 
-/** @typedef {import('./answers.js').CurvePoint} CurvePoint */
+/** @typedef {import('./api.js').Answer<'advice'>['classes'][number]['curve'][number]} CurvePoint */
 
 /**
  * The place of a TTL in the curve, such as 2.5 for half way between the third and the fourth by its logarithm; null

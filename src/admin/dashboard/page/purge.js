@@ -1,18 +1,17 @@
 /** Purging by tag: a dry run always shows first what would go. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { readPurge } from './answers.js';
 import { call } from './api.js';
 import { bytes, counted } from './format.js';
 import { live, refreshAll } from './live.js';
 import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, useDialog } from './ui.js';
 
-/** @typedef {ReturnType<typeof readPurge>} Purged */
+/** @typedef {import('./api.js').Answer<'purge'>} Purged */
 /** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
 
 const MODES = [
-  ['soft', 'Soft: stale, served while it is refreshed'],
   ['hard', 'Hard: gone at once'],
+  ['soft', 'Soft: stale, served while it is refreshed'],
 ];
 const TAGS = 'evaluation:ID, workspace:UUID, scorecard:ID, class:list or all; several with spaces between';
 
@@ -23,7 +22,7 @@ export function PurgePanel() {
 
 function PurgeForm() {
   const [typed, setTyped] = useState('');
-  const [mode, setMode] = useState('soft');
+  const [mode, setMode] = useState('hard');
   const [isExact, setExact] = useState(false);
   const [said, setSaid] = useState('A dry run shows what would go; only then can it be purged.');
   /** The dry run, and what it was of: only exactly that can be purged. */
@@ -33,7 +32,7 @@ function PurgeForm() {
   const purge = { tags, mode, ...(isExact ? { exact: /** @type {const} */ (true) } : {}) };
   const isShown = shown !== null && JSON.stringify(shown.purge) === JSON.stringify(purge);
   const dryRun = async () => {
-    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: { ...purge, dryRun: true } });
+    const result = await call('purge', { body: { ...purge, dryRun: true } });
     setShown({ purge, result });
     setSaid(`Would purge ${sizeOf(result)}. Nothing has been purged yet.`);
   };
@@ -60,7 +59,7 @@ function PurgeForm() {
 /** @param {{ readonly purge: Purge, readonly result: Purged, readonly done: (result: Purged) => void, readonly close: () => void }} props */
 function Confirm({ purge, result: expected, done, close }) {
   const run = async () => {
-    const result = await call('api/cache/purge', readPurge, { method: 'POST', body: purge });
+    const result = await call('purge', { body: purge });
     done(result);
     announce(`Purged ${sizeOf(result)}.`);
     await refreshAll();
@@ -93,13 +92,14 @@ function wordToType(tags) {
 
 /** @param {Purged} purged */
 function entriesOf({ entries, complete }) {
-  return `${complete === false ? 'at least ' : ''}${counted(entries, 'entry', 'entries')}`;
+  return `${complete ? '' : 'at least '}${counted(entries, 'entry', 'entries')}`;
 }
 
 /** @param {Purged} purged */
 function sizeOf(purged) {
   const { lists } = purged;
-  const from = lists?.workspaces === null ? 'all workspaces' : counted(lists?.workspaces ?? 0, 'workspace');
-  const among = lists === null ? '' : `, among them ${counted(lists.entries, 'list')} of ${from}`;
-  return `${entriesOf(purged)}, ${bytes(purged.bytes)}${among}`;
+  if (lists === null) return `${entriesOf(purged)}, ${bytes(purged.bytes)}`;
+  const why = lists.ownerKnown ? '' : ', because no copy tells whose it is';
+  const among = `${counted(lists.entries, 'list')} of ${counted(lists.workspaces, 'workspace')}${why}`;
+  return `${entriesOf(purged)}, ${bytes(purged.bytes)}, among them ${among}`;
 }

@@ -1,12 +1,11 @@
 /** The TTLs in force of each class, and changing them: until they are reset, or for a while. */
 import { html } from 'htm/preact';
-import { readTtl } from './answers.js';
 import { call } from './api.js';
 import { duration, moment, NONE, parseDuration, written } from './format.js';
 import { live, refreshAll } from './live.js';
 import { announce, Ask, button, Panel, table, useDialog, useTexts } from './ui.js';
 
-/** @typedef {import('./answers.js').Ttl} Ttl */
+/** @typedef {import('./api.js').Answer<'listTtls'>['classes'][number]} Ttl */
 
 const NAMES = /** @type {const} */ (['fresh', 'stale', 'error']);
 const MEANINGS = {
@@ -58,7 +57,7 @@ export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', close }) {
     if (wanted.length === 0) throw new Error('Nothing differs from what is in force.');
     const times = Object.fromEntries(wanted.map((name) => [name, written(durationOf(typed[name]))]));
     const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length)) };
-    await call(`api/cache/ttl/${ttl.class}`, readTtl, { method: 'PUT', body: { ...times, ...end } });
+    await call('setTtl', { id: ttl.class, body: { ...times, ...end } });
     announce(`The TTLs of ${ttl.class} were set.`);
     await refreshAll();
   };
@@ -83,7 +82,7 @@ export function durationOf(typed) {
 function ResetTtl({ ttl, close }) {
   const set = NAMES.filter((name) => ttl.source[name] === 'set').map((name) => `${name} ${ttl[name]}`);
   const run = async () => {
-    await call(`api/cache/ttl/${ttl.class}`, readTtl, { method: 'DELETE' });
+    await call('resetTtl', { id: ttl.class });
     announce(`The TTLs of ${ttl.class} are as configured.`);
     await refreshAll();
   };

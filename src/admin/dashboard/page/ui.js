@@ -1,6 +1,6 @@
 /** The parts that all views are made of: panel, table, form, dialog. */
 import { html } from 'htm/preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks';
 import { messageOf } from './api.js';
 import { moment } from './format.js';
 import { live } from './live.js';
@@ -49,6 +49,17 @@ export function useDialog() {
 }
 
 /**
+ * Whose counts are shown, before them: of how many processes, or why only of one.
+ * @param {Pick<import('./api.js').Answer<'cacheTop'>, 'processes' | 'problem'> & { readonly since?: string }} counted
+ */
+export function whose({ processes, problem, since }) {
+  const of = processes === 1 ? '1 process' : `${processes} processes`;
+  const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
+  if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
+  return html`<p><${Sign} kind="warn" /> <strong>Only one process:</strong> ${problem}.</p>`;
+}
+
+/**
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
  * the reason; while the gateway is away, the top of the page gives the reason.
  * @template T
@@ -57,7 +68,9 @@ export function useDialog() {
 export function Panel({ id, title, of, show }) {
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
+  const isBroken = useErrorBoundary()[0] !== undefined;
   const state = data === null ? 'waiting' : error === null ? 'current' : 'old';
+  if (isBroken) return html`<${Broken} title=${title} />`;
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
     ${
@@ -69,8 +82,21 @@ export function Panel({ id, title, of, show }) {
       </div>`
     }
     <div class="panel-body">
-      ${data === null ? html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
+      ${data === null ? error === null && html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
     </div>
+  </section>`;
+}
+
+/**
+ * An answer that can't be drawn: the gateway has another version, or something in between answered.
+ * @param {{ readonly title: string }} props
+ */
+function Broken({ title }) {
+  return html`<section class="panel" aria-label=${title} data-state="old">
+    <h2>${title}</h2>
+    <p class="trouble" role="status">
+      <${Sign} kind="warn" /> The answer is not as this page expects. Reload the page.
+    </p>
   </section>`;
 }
 

@@ -1,7 +1,7 @@
 /** What another TTL would bring, predicted from live reads, beside what is in force; and setting it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { CLASSES } from './answers.js';
+import { CLASSES } from './api.js';
 import { LineChart, roundTop } from './chart.js';
 import { count, decimal, duration, moment, parseDuration, percent, rate, written } from './format.js';
 import { live } from './live.js';
@@ -10,8 +10,8 @@ import { useStore } from './store.js';
 import { ChangeTtl } from './ttl.js';
 import { button, Panel, SelectField, table, TextField, useDialog } from './ui.js';
 
-/** @typedef {import('./answers.js').ClassAdvice} ClassAdvice */
-/** @typedef {import('./answers.js').CurvePoint} CurvePoint */
+/** @typedef {import('./api.js').Answer<'advice'>['classes'][number]} ClassAdvice */
+/** @typedef {ClassAdvice['curve'][number]} CurvePoint */
 /** @typedef {(index: number) => void} Choose Called with a place in the curve. */
 
 export function WhatIfPanel() {

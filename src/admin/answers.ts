@@ -1,0 +1,246 @@
+/** What the endpoints of the admin listener answer. Times are ISO 8601 in UTC, with milliseconds. */
+import { z } from 'zod';
+import { KEY_STATUSES } from '../keys/key.ts';
+
+/** Nothing of an answer is changed by who reads it. */
+export type ReadonlyDeep<T> = T extends readonly (infer E)[]
+  ? readonly ReadonlyDeep<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: ReadonlyDeep<T[K]> }
+    : T;
+type View<S extends z.ZodType> = ReadonlyDeep<z.output<S>>;
+
+const text = z.string();
+const number = z.number();
+const textOrNull = text.nullable();
+
+/** Every refusal and failure. */
+export const errorSchema = z.object({ error: z.object({ message: text }) }).meta({ id: 'Error' });
+
+const dependencySchema = z.object({ name: text, status: text, since: text, detail: text });
+export const readinessSchema = z.object({ status: text, dependencies: z.array(dependencySchema) });
+
+export const auditSchema = z.object({
+  /** Why entries are left out; null if none is. */
+  problem: textOrNull,
+  entries: z.array(z.object({ at: text, who: text, action: text, target: text, from: z.unknown(), to: z.unknown() })),
+});
+
+/** A key with everything but its hash. A newer gateway may know more scopes. */
+const keySchema = z
+  .object({
+    keyId: text,
+    name: text,
+    status: z.enum(KEY_STATUSES),
+    workspaceIds: z.array(text),
+    scopes: z.array(text),
+    createdAt: text,
+    expiresAt: textOrNull,
+    limits: z.object({ perMinute: number.nullable(), perHour: number.nullable() }),
+    quotaId: text,
+    lastUsedAt: textOrNull,
+  })
+  .meta({ id: 'Key' });
+export type KeyView = View<typeof keySchema>;
+
+export const oneKeySchema = z.object({ key: keySchema });
+
+/** Whose counts an answer holds: of all processes in front of the store, or only of the one that answers. */
+const counted = {
+  scope: z.enum(['fleet', 'process']),
+  processes: number,
+  /** Why the other processes are left out; null if none is. */
+  problem: textOrNull,
+};
+/** The same with the time from which on it counts, at most an hour ago. */
+const countedSince = z.object({ ...counted, since: text });
+export type Counted = View<typeof countedSince>;
+
+/** What became of the requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
+const keyUse = { requests: number, refused: number };
+export const shownKeySchema = z.object({ key: keySchema, lastHour: countedSince.extend(keyUse) });
+export type ShownKeyView = View<typeof shownKeySchema>;
+/** Keys that sent requests in the last hour. */
+export const keyUseSchema = countedSince.extend({ keys: z.array(z.object({ keyId: text, ...keyUse })) });
+export const keyPageSchema = z.object({ keys: z.array(keySchema), nextCursor: textOrNull });
+/** The token is shown only this once. */
+export const issuedKeySchema = z.object({ key: keySchema, token: text });
+export type IssuedKeyView = View<typeof issuedKeySchema>;
+
+export const importSchema = z.object({ added: number, replaced: number, unchanged: number });
+
+const eachTtl = <T extends z.ZodType>(value: T) => z.object({ fresh: value, stale: value, error: value });
+
+/** The TTLs of a class in force, each as text and in milliseconds; where each comes from; its end, and what follows. */
+export const ttlSchema = z
+  .object({
+    class: text,
+    ...eachTtl(text).shape,
+    freshMs: number,
+    staleMs: number,
+    errorMs: number,
+    source: eachTtl(text),
+    until: eachTtl(textOrNull),
+    afterwards: eachTtl(textOrNull),
+    setBy: textOrNull,
+    setAt: textOrNull,
+  })
+  .meta({ id: 'Ttl' });
+export type TtlView = View<typeof ttlSchema>;
+
+/** `complete` is false if a tier could not be counted in time. `entries` include those of `lists`. */
+export const purgeSchema = z.object({
+  entries: number,
+  bytes: number,
+  complete: z.boolean(),
+  /** Lists that purged evaluations take along: those of all workspaces if no copy tells the owner. Null if they take none. */
+  lists: z.object({ entries: number, workspaces: number, ownerKnown: z.boolean() }).nullable(),
+  tags: z.array(text),
+  mode: z.enum(['soft', 'hard']),
+  exact: z.boolean(),
+  dryRun: z.boolean(),
+});
+export type PurgeView = View<typeof purgeSchema>;
+
+export const maintenanceSchema = z
+  .object({ active: z.boolean(), until: textOrNull, leftMs: number, by: textOrNull, since: textOrNull })
+  .meta({ id: 'Maintenance' });
+export type MaintenanceView = View<typeof maintenanceSchema>;
+
+const usageSchema = z.object({ entries: number, bytes: number });
+/** Milliseconds; null if nothing was read. */
+const percentilesSchema = z.object({ p50: number, p90: number, p99: number }).nullable();
+/** Counts of the last hour. `memory` is always that of the process that answers. */
+export const cacheStatsSchema = z.object({
+  ...countedSince.shape,
+  memory: usageSchema.extend({ maxBytes: number }),
+  classes: z.array(
+    z.object({
+      class: text,
+      reads: number,
+      outcomes: z.object({
+        hit: number,
+        'stale-while-revalidate': number,
+        'stale-if-error': number,
+        collapsed: number,
+        miss: number,
+        failed: number,
+      }),
+      tiers: z.object({ memory: number, redis: number }),
+      misses: z.record(text, number),
+      /** Reads that were served without waiting for the store, of all reads; null without reads. */
+      hitRatio: number.nullable(),
+      storeCalls: number,
+      storeCallsPerRead: number.nullable(),
+      ageMs: percentilesSchema,
+      latencyMs: percentilesSchema,
+      memory: usageSchema,
+    }),
+  ),
+});
+
+const load = { storeCalls: number, storeMs: number };
+/** The costliest of the last hour first. A route is null if no request is known. */
+export const topSchema = z.object({
+  ...countedSince.shape,
+  keys: z.array(z.object({ key: text, class: text, ...load })),
+  routes: z.array(z.object({ route: textOrNull, ...load })),
+});
+
+const copySchema = z
+  .object({
+    state: text,
+    answer: z.enum(['found', 'absent']),
+    visible: z.boolean().nullable(),
+    ageMs: number,
+    ttlMs: number,
+    filledAt: text,
+    fetchedAt: text,
+    freshUntil: textOrNull,
+    staleUntil: textOrNull,
+    errorUntil: textOrNull,
+    jitterMs: number,
+    softPurged: z.boolean(),
+    tags: z.array(text),
+    bytes: number,
+  })
+  .meta({ id: 'CachedCopy' });
+export type CopyView = View<typeof copySchema>;
+
+export const explanationSchema = z.object({
+  path: text,
+  route: text,
+  workspaces: z.array(text).nullable(),
+  at: text,
+  key: text,
+  class: text,
+  next: z.object({ text, from: textOrNull, store: text, miss: textOrNull }),
+  memory: copySchema.nullable(),
+  redis: z.object({ state: text, entry: copySchema.extend({ keptForMs: number.nullable() }).nullable() }),
+  knownForeign: z.boolean(),
+  flight: z.object({ since: textOrNull, leaseLeftMs: number.nullable(), justFailed: z.boolean() }),
+  lastMiss: z.object({ reason: text, at: text }).nullable(),
+  evicted: z.boolean(),
+  times: ttlSchema,
+  maintenance: z.object({ until: text, by: text }).nullable(),
+});
+export type ExplanationView = View<typeof explanationSchema>;
+
+const curvePointSchema = z.object({
+  freshMs: number,
+  hitRatio: number,
+  upstreamRps: number,
+  ageP90Ms: number,
+  outdatedRatio: number.nullable(),
+  extrapolated: z.boolean(),
+});
+export const adviceSchema = z.object({
+  at: text,
+  processes: number,
+  classes: z.array(
+    z.object({
+      class: text,
+      reads: number,
+      since: textOrNull,
+      outdatedLimit: number,
+      current: curvePointSchema.nullable(),
+      measured: z.object({ hitRatio: number, upstreamRps: number }).nullable(),
+      curve: z.array(curvePointSchema),
+      recommendation: z.object({ freshMs: number.nullable(), why: text }),
+    }),
+  ),
+});
+
+const activitySchema = z.object({ reads: number, hits: number, storeCalls: number, failed: number });
+/** The last hour in steps, oldest first; the last step is under way. */
+export const historySchema = z.object({
+  ...counted,
+  stepMs: number,
+  points: z.array(
+    z.object({
+      at: text,
+      p99Ms: number.nullable(),
+      staleOnError: number,
+      /** Requests by the status of the answer. */
+      statuses: z.record(text, number),
+      classes: z.record(text, activitySchema),
+    }),
+  ),
+});
+
+/** The processes that were heard of within ten seconds. */
+export const fleetSchema = z.object({
+  problem: counted.problem,
+  members: z.array(
+    z.object({
+      id: text,
+      host: text,
+      pid: number,
+      version: text,
+      startedAt: text,
+      status: text,
+      heardMsAgo: number,
+      self: z.boolean(),
+    }),
+  ),
+});

@@ -1,0 +1,240 @@
+/**
+ * What the endpoints of the admin listener take as bodies. The description of a member says what it may hold: refusals
+ * quote it, and so does the reference. `writeOnly` members are never repeated, since a secret may be put there by mistake.
+ * `nowMs` is when the request came, in Unix milliseconds; null for the reference.
+ */
+import { z } from 'zod';
+import type { PurgeRequest } from '../cache/purge.ts';
+import { parseTag, type Tag } from '../cache/purge-log.ts';
+import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
+import { parseDuration } from '../duration.ts';
+import {
+  type ImportedKey,
+  KEY_STATUSES,
+  type KeyEdit,
+  keyMembers,
+  MAX_TIMESTAMP_MS,
+  type NewKey,
+  SCOPES,
+} from '../keys/key.ts';
+
+const DAY_MS = 86_400_000;
+
+/** A duration such as `30s`, read as milliseconds. */
+function duration(fromMs: number, toMs: number) {
+  return z
+    .string()
+    .transform((text) => parseDuration(text) ?? Number.NaN)
+    .refine((ms) => ms >= fromMs && ms <= toMs);
+}
+
+/** A time, read as Unix milliseconds. */
+const anyTime = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+const time = anyTime.refine((ms) => ms >= 0 && ms <= MAX_TIMESTAMP_MS);
+
+function future(nowMs: number | null) {
+  const after = nowMs === null ? 'now' : new Date(nowMs).toISOString();
+  return time
+    .refine((ms) => nowMs === null || ms > nowMs)
+    .nullable()
+    .describe(`a time in ISO 8601 with its offset, after ${after} and at most in the year 9999, or null for never`);
+}
+
+const ID = 'a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -';
+const TIME = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
+
+const name = keyMembers.name.describe('a text of 1 to 100 characters that is not blank and has no control characters');
+const scopes = keyMembers.scopes.describe(`an array of at least one of ${SCOPES.join(', ')}`);
+const workspaceIds = keyMembers.workspaceIds.describe('an array of 1 to 50 UUIDs');
+const limit = keyMembers.limit.describe("an integer from 1 to 10^9, or null for the gateway's own");
+
+/** `POST /api/keys` */
+export const newKeyBody = (nowMs: number | null) =>
+  z
+    .strictObject({
+      name,
+      workspaceIds,
+      scopes,
+      perMinute: limit.optional(),
+      perHour: limit.optional(),
+      expiresAt: future(nowMs).optional(),
+    })
+    .transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
+      ...rest,
+      limits: { perMinute, perHour },
+      expiresAtMs: expiresAt,
+    }));
+
+/** `PATCH /api/keys/{keyId}`: members that are left out stay as they are. */
+export const keyEditBody = (nowMs: number | null) =>
+  z
+    .strictObject({
+      name,
+      workspaceIds,
+      scopes,
+      perMinute: limit,
+      perHour: limit,
+      expiresAt: future(nowMs),
+      status: z.enum(['active', 'deprecated']).describe('active or deprecated (to revoke a key, DELETE it)'),
+    })
+    .partial()
+    .refine((edit) => Object.keys(edit).length > 0)
+    .transform(({ expiresAt, ...rest }): KeyEdit => ({ ...rest, expiresAtMs: expiresAt }))
+    .describe(
+      'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
+    );
+
+/** `POST /api/keys/{keyId}/rotate` */
+export const rotateBody = () =>
+  z
+    .strictObject({
+      overlap: duration(0, 365 * DAY_MS)
+        .prefault('1d')
+        .describe('a duration from 0s to 365d, such as 250ms, 30s, 5m, 24h or 7d'),
+    })
+    .transform(({ overlap }) => ({ overlapMs: overlap }));
+
+/** An import of 1 MB has room for about this many keys; more can only be junk. */
+const MAX_IMPORTED_KEYS = 5000;
+/** The largest body of an import of keys, in bytes. */
+export const IMPORT_LIMIT_BYTES = 1024 * 1024;
+
+/** `POST /api/keys/import`, as a whole; each key is checked by `importedKeyBody`, so that a refusal lists the faults of all. */
+export const importBody = (nowMs: number | null) =>
+  z.strictObject({
+    keys: z
+      .array(nowMs === null ? importedKeyBody(0) : z.unknown())
+      .min(1)
+      .max(MAX_IMPORTED_KEYS)
+      .describe(`an array of 1 to ${MAX_IMPORTED_KEYS} keys`),
+  });
+
+/**
+ * One key of an import, or line of `evalgate keys import`. It may have expired already: its holder then gets 403 and not
+ * 401 (K4).
+ */
+export const importedKeyBody = (nowMs: number) =>
+  z
+    .strictObject({
+      keyId: keyMembers.id
+        .refine((text) => !looksLikeToken(text))
+        .meta({ description: `${ID}, and never a key itself`, writeOnly: true }),
+      hash: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/i)
+        .transform((hash) => hash.toLowerCase())
+        .meta({ description: 'the SHA-256 of the key as 64 hexadecimal digits', writeOnly: true }),
+      name,
+      status: z.enum(KEY_STATUSES).default('active').describe(KEY_STATUSES.join(', ')),
+      workspaceIds,
+      scopes,
+      expiresAt: time.nullish().describe(`${TIME}, or null for never`),
+      createdAt: time.optional().describe(TIME),
+      limits: z
+        .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
+        .nullish()
+        .describe('an object of perMinute and perHour'),
+      quotaId: keyMembers.id.optional().describe(ID),
+      ownExpiresAt: time
+        .nullish()
+        .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
+    })
+    .transform(({ expiresAt = null, createdAt = nowMs, limits, quotaId, ownExpiresAt, ...rest }): ImportedKey => ({
+      ...rest,
+      expiresAtMs: expiresAt,
+      createdAtMs: createdAt,
+      limits: { perMinute: limits?.perMinute ?? null, perHour: limits?.perHour ?? null },
+      ...(quotaId === undefined ? {} : { quotaId }),
+      ...(ownExpiresAt === undefined ? {} : { ownExpiresAtMs: ownExpiresAt }),
+    }));
+
+/** Whether a key itself stands in place of its id. An id is shown and logged; a key must never be. */
+export function looksLikeToken(text: string): boolean {
+  return text.startsWith('evg_');
+}
+
+/** The configuration allows it too: a TTL that may be written there may be set as well. */
+export const LONGEST_TTL_MS = 365 * DAY_MS;
+/** How long a TTL may be set for. For longer it belongs into the configuration. */
+export const SHORTEST_FOR_MS = 60_000;
+export const LONGEST_FOR_MS = 7 * DAY_MS;
+
+export const ALLOWED_TTL = 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 2h or 7d';
+const ttl = duration(0, LONGEST_TTL_MS).optional().describe(ALLOWED_TTL);
+
+/** The TTLs that a body sets, and for how long; null for good. */
+export interface WantedTtl {
+  readonly ttl: Partial<CacheTtl>;
+  readonly forMs: number | null;
+}
+
+/** `PUT /api/cache/ttl/{class}` */
+export const ttlBody = () =>
+  z
+    .strictObject({
+      fresh: ttl,
+      stale: ttl,
+      error: ttl,
+      for: duration(SHORTEST_FOR_MS, LONGEST_FOR_MS)
+        .optional()
+        .describe('a duration from 1m to 7d, such as 30m, 2h or 1d; without it what is set stays until it is reset'),
+    })
+    .transform(({ fresh, stale, error, for: forMs = null }): WantedTtl => ({
+      ttl: {
+        ...(fresh === undefined ? {} : { freshMs: fresh }),
+        ...(stale === undefined ? {} : { staleMs: stale }),
+        ...(error === undefined ? {} : { errorMs: error }),
+      },
+      forMs,
+    }));
+
+/** Far more than anyone lists by hand; beyond it `all` or a class does the same for less. */
+const MOST_TAGS = 1000;
+
+/** How a tag is written, for messages and help texts. */
+export const TAG_FORM = `all, class:NAME (one of ${CACHE_CLASSES.join(', ')}), workspace:UUID, evaluation:ID or scorecard:ID (an ID is 1 to 64 characters of A-Z, a-z, 0-9, _ and -)`;
+
+const tag = z.string().transform((text, context): Tag => {
+  const parsed = parseTag(text);
+  if (parsed !== null) return parsed;
+  context.addIssue({ code: 'custom' });
+  return z.NEVER;
+});
+
+/** `POST /api/cache/purge` */
+export const purgeBody = () =>
+  z
+    .strictObject({
+      tags: z.array(tag.describe(TAG_FORM)).min(1).max(MOST_TAGS).describe(`an array of 1 to ${MOST_TAGS} tags`),
+      mode: z
+        .enum(['hard', 'soft'])
+        .default('hard')
+        .describe('hard (the default: what is purged is gone) or soft (it is stale, and served while it is refreshed)'),
+      exact: z
+        .boolean()
+        .default(false)
+        .describe('true (only these tags) or false (the default: also the lists that may hold a purged evaluation)'),
+      dryRun: z.boolean().default(false).describe('true or false (the default)'),
+    })
+    .transform(({ tags, mode, exact, dryRun }): PurgeRequest => ({
+      tags: [...new Set(tags)],
+      mode,
+      isExact: exact,
+      isDryRun: dryRun,
+    }));
+
+/** After a longer one copies would have expired, and nobody would remember it. */
+export const LONGEST_MAINTENANCE_MS = DAY_MS;
+export const ALLOWED_MAINTENANCE = {
+  for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
+  until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
+};
+
+/** `PUT /api/cache/maintenance`: exactly one of the two, which the endpoint checks against its clock. */
+export const maintenanceBody = () =>
+  z
+    .strictObject({
+      for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
+      until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
+    })
+    .transform((given) => ({ forMs: given.for ?? null, untilMs: given.until ?? null }));

@@ -1,0 +1,70 @@
+/** Counters by name, and distributions of values as counters: made to be written as JSON and added up over processes. */
+import { z } from 'zod';
+
+/** Counters as they are written: 0 for a name that is not there. */
+export const writtenCountsSchema = z.record(z.string(), z.int().min(0));
+
+export class Counts {
+  readonly #counts = new Map<string, number>();
+
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+
+  toJSON(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+}
+
+/** The sums of what several processes or steps have counted. */
+export class Sums {
+  readonly #sums = new Map<string, number>();
+
+  constructor(all: readonly Readonly<Record<string, number>>[]) {
+    for (const counts of all) {
+      for (const [name, count] of Object.entries(counts)) this.#sums.set(name, this.of(name) + count);
+    }
+  }
+
+  of(name: string): number {
+    return this.#sums.get(name) ?? 0;
+  }
+
+  /** The counters whose names begin so, without that beginning. */
+  under(prefix: string): readonly (readonly [name: string, count: number])[] {
+    return [...this.#sums]
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, count]) => [name.slice(prefix.length), count]);
+  }
+}
+
+/** Each bucket of a distribution is 14 % wider than the one before, so that its middle is within 7 % of all values in it. */
+const GROWTH = Math.log(1.14);
+
+/** The number of the bucket for a value of at least 0. */
+export function bucketOf(value: number): number {
+  return Math.round(Math.log1p(Math.max(0, value)) / GROWTH);
+}
+
+/** Half, nine tenths and all but a hundredth of the values don't exceed these, give or take 7 %. */
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+}
+
+/** `buckets`: how many values each bucket has. `unit`: what one of the shown units is in the recorded ones. Null if there are none. */
+export function percentiles(
+  buckets: readonly (readonly [bucket: string, count: number])[],
+  unit: number,
+): Percentiles | null {
+  const ascending = buckets.map(([bucket, count]) => [Number(bucket), count] as const).toSorted(([a], [b]) => a - b);
+  const total = ascending.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return null;
+  const at = (share: number): number => {
+    let left = Math.ceil(total * share);
+    const [bucket] = ascending.find(([, count]) => (left -= count) <= 0) ?? [0];
+    return Number((Math.expm1(bucket * GROWTH) / unit).toPrecision(3));
+  };
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99) };
+}

@@ -1,0 +1,197 @@
+/**
+ * What all gateway processes count, in steps of time over the last hour. Each process writes to Redis what it has counted
+ * in a step, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
+ * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
+ */
+import { z } from 'zod';
+import type { Clock } from '../../clock.ts';
+import type { RedisLink } from '../../redis/connection.ts';
+import { stepKey } from '../../redis/names.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
+import type { Timers } from '../../timers.ts';
+
+/** For processes that put together in Redis what they count. */
+export interface StepsSharing {
+  /** To the state Redis. It stays its owner's. */
+  readonly link: Pick<RedisLink, 'run' | 'isUp'>;
+  /** This process: no other has ever had this name. */
+  readonly self: string;
+  readonly timers: Timers;
+}
+
+/** Whose counts were read: `cut-off`: only those of this process, because Redis does not answer. */
+export type Whose = 'fleet' | 'process' | 'cut-off';
+
+export interface Step<W> {
+  /** When it began, Unix milliseconds. */
+  readonly atMs: number;
+  /** What each process has counted in it; none if nothing was counted. */
+  readonly counts: readonly W[];
+}
+
+export interface StepsOptions<C, W> {
+  /** Names the counts in Redis. */
+  readonly name: string;
+  readonly stepMs: number;
+  /** Counts of a new step. JSON.stringify writes them. */
+  readonly begin: () => C;
+  /** Counts as they are written. What is not of this form, such as another release's, is left out. */
+  readonly schema: z.ZodType<W>;
+}
+
+export const HOUR_MS = 3_600_000;
+const WRITE_EVERY_MS = 2000;
+/** Longer than it is shown, so that no step expires meanwhile. */
+const KEPT_FOR_MS = 2 * HOUR_MS;
+
+/** KEYS: steps. ARGV: the process, for how long they are kept, and what it has counted in each of them. */
+const WRITE = defineScript(
+  'writeSteps',
+  `
+for index, step in ipairs(KEYS) do
+  redis.call('HSET', step, ARGV[1], ARGV[index + 2])
+  redis.call('PEXPIRE', step, ARGV[2])
+end
+`,
+);
+
+/** KEYS: steps. Returns for each of them the processes and what each has counted, in turn. */
+const READ = defineScript(
+  'readSteps',
+  `
+local counted = {}
+for index, step in ipairs(KEYS) do counted[index] = redis.call('HGETALL', step) end
+return counted
+`,
+);
+
+const replySchema = z.array(z.array(z.string()));
+
+export class Steps<C, W> {
+  readonly #options: StepsOptions<C, W>;
+  readonly #clock: Clock;
+  readonly #sharing: StepsSharing | null;
+  /** What this process has counted by step, keyed by when the step began, oldest first. */
+  readonly #own = new Map<number, C>();
+  /** Steps that are not yet in Redis as they are here. */
+  #changed = new Set<number>();
+  #cancel: () => void = () => undefined;
+
+  /** `sharing` is null for a gateway without Redis. */
+  constructor(options: StepsOptions<C, W>, clock: Clock, sharing: StepsSharing | null) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#sharing = sharing;
+    if (sharing !== null) this.#writeAfterAWhile(sharing);
+  }
+
+  /** This process's counts of the step under way, to be added to at once. */
+  now(): C {
+    const { stepMs, begin } = this.#options;
+    const nowMs = this.#clock.nowMs();
+    const atMs = nowMs - (nowMs % stepMs);
+    if (this.#sharing !== null) this.#changed.add(atMs);
+    const known = this.#own.get(atMs);
+    if (known !== undefined) return known;
+    const counts = begin();
+    this.#own.set(atMs, counts);
+    for (const old of this.#own.keys()) if (old <= atMs - HOUR_MS) this.#own.delete(old);
+    return counts;
+  }
+
+  /**
+   * The last hour, oldest step first, without gaps, since the first step with counts. The last one is under way. Never
+   * rejects.
+   */
+  async read(): Promise<{ readonly whose: Whose; readonly steps: readonly Step<W>[] }> {
+    const { name, stepMs, schema } = this.#options;
+    const times = stepTimes(stepMs, this.#clock.nowMs());
+    const own = times.map((atMs) => {
+      const counts = this.#own.get(atMs);
+      return counts === undefined ? [] : parseCounts(schema, JSON.stringify(counts));
+    });
+    const others =
+      this.#sharing?.link.isUp() === true
+        ? await readSteps(this.#sharing.link, { name, times, schema, except: this.#sharing.self }).catch(() => null)
+        : null;
+    const steps = times.map((atMs, index) => ({
+      atMs,
+      counts: [...(own[index] ?? []), ...(others?.[index] ?? [])],
+    }));
+    // Without any counts only the step under way is left.
+    const first = steps.findIndex(({ counts }) => counts.length > 0);
+    const whose = others !== null ? 'fleet' : this.#sharing === null ? 'process' : 'cut-off';
+    return { whose, steps: steps.slice(first) };
+  }
+
+  /** Resolves once what other processes are to know is in Redis, or cannot be written. */
+  async close(): Promise<void> {
+    this.#cancel();
+    if (this.#sharing !== null) await this.#write(this.#sharing);
+  }
+
+  #writeAfterAWhile(sharing: StepsSharing): void {
+    this.#cancel = sharing.timers.after(WRITE_EVERY_MS, () => {
+      void this.#write(sharing);
+      this.#writeAfterAWhile(sharing);
+    });
+  }
+
+  /** Never rejects. */
+  async #write({ link, self }: StepsSharing): Promise<void> {
+    if (!link.isUp()) return;
+    const changed = [...this.#changed].flatMap((atMs) => {
+      const counts = this.#own.get(atMs);
+      return counts === undefined ? [] : [{ atMs, text: JSON.stringify(counts) }];
+    });
+    this.#changed = new Set();
+    if (changed.length === 0) return;
+    const keys = changed.map(({ atMs }) => stepKey(this.#options.name, atMs));
+    try {
+      await runScript(link, WRITE, { keys, args: [self, KEPT_FOR_MS, ...changed.map(({ text }) => text)] });
+    } catch {
+      for (const { atMs } of changed) this.#changed.add(atMs);
+    }
+  }
+}
+
+/** When the steps of the last hour began, oldest first; the last one is under way. */
+export function stepTimes(stepMs: number, nowMs: number): readonly number[] {
+  const last = nowMs - (nowMs % stepMs);
+  const count = HOUR_MS / stepMs;
+  return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * stepMs);
+}
+
+/**
+ * What all processes have counted in each step, also those that are gone. `except`: a process that is left out. Rejects
+ * if Redis does not answer.
+ */
+export async function readSteps<W>(
+  link: Pick<RedisLink, 'run'>,
+  {
+    name,
+    times,
+    schema,
+    except = '',
+  }: {
+    readonly name: string;
+    readonly times: readonly number[];
+    readonly schema: z.ZodType<W>;
+    readonly except?: string;
+  },
+): Promise<readonly (readonly W[])[]> {
+  const keys = times.map((atMs) => stepKey(name, atMs));
+  const reply = replySchema.parse(await runScript(link, READ, { keys, args: [] }));
+  return reply.map((items) =>
+    // A process and what it has counted, in turn.
+    items.flatMap((item, at) => (at % 2 === 0 || items[at - 1] === except ? [] : parseCounts(schema, item))),
+  );
+}
+
+function parseCounts<W>(schema: z.ZodType<W>, text: string): readonly W[] {
+  try {
+    return [schema.parse(JSON.parse(text))];
+  } catch {
+    return [];
+  }
+}
