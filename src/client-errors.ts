@@ -98,6 +98,7 @@ export class ClientErrors {
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
         ...(status === 405 ? ['Allow: GET, HEAD'] : []),
         `X-Request-Id: ${requestId}`,
+        `X-Error-Code: ${status === 405 ? 'method_not_allowed' : 'request_unreadable'}`,
         'Vary: Authorization, Accept-Encoding',
         'Content-Type: application/json; charset=utf-8',
         `Content-Length: ${Buffer.byteLength(body)}`,

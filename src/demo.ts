@@ -1,6 +1,7 @@
 /** For newcomers: the bundled sample store, keys to it, and a line to paste for each endpoint. */
 import { randomBytes } from 'node:crypto';
-import type { IssuedKey, KeyDirectory, Scope } from './keys/key.ts';
+import type { IssuedKey, Scope } from './keys/key.ts';
+import type { KeyDirectory } from './keys/registry.ts';
 import { createSampleData, type DemoIds, SampleUpstream } from './sample/index.ts';
 
 /** How to reach a store. */

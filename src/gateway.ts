@@ -24,7 +24,8 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import type { ImportedKey, KeyLookup } from './keys/key.ts';
+import type { ImportedKey } from './keys/key.ts';
+import type { KeyLookup } from './keys/registry.ts';
 import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
@@ -240,12 +241,13 @@ class RunningGateway implements Gateway {
       memory,
       sharedCache: sharedCache === null ? new UnsharedCache() : tracing.sharedCache(sharedCache),
       purges,
-      times: ttl,
+      ttl,
       clock,
       events: tracing.cache(broadcast([cacheListener(this.#parts), stats.listener, whatIf.hooks])),
+      timers: systemTimers,
       around: tracing.flight,
       maintenance,
-      deadlineMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+      maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
     });
   }
 
@@ -294,7 +296,7 @@ class RunningGateway implements Gateway {
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       maintenance,
       resolve: createResolver(),
-      flightOf: (key) => cache.flightOf(key),
+      flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => stats.lastMisses.of(key),
       stats,
       whatIf,

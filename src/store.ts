@@ -5,7 +5,7 @@ import type { MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { DemoAnnouncement, StoreAddress } from './demo.ts';
-import type { KeyDirectory } from './keys/key.ts';
+import type { KeyDirectory } from './keys/registry.ts';
 import type { StoreHooks } from './telemetry/hooks.ts';
 import { systemTimers } from './timers.ts';
 import type { Tracing } from './tracing/tracing.ts';

@@ -5,11 +5,18 @@
  */
 import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
-import { parseTag, type Tag } from '../cache/tags.ts';
+import { parseTag, type Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../duration.ts';
-import { type ImportedKey, KEY_STATUSES, type KeyEdit, type NewKey, SCOPES } from '../keys/key.ts';
-import { keyMembers, MAX_TIMESTAMP_MS } from '../keys/schema.ts';
+import {
+  type ImportedKey,
+  KEY_STATUSES,
+  type KeyEdit,
+  keyMembers,
+  MAX_TIMESTAMP_MS,
+  type NewKey,
+  SCOPES,
+} from '../keys/key.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -128,13 +135,17 @@ export const importedKeyBody = (nowMs: number) =>
         .nullish()
         .describe('an object of perMinute and perHour'),
       quotaId: keyMembers.id.optional().describe(ID),
+      ownExpiresAt: time
+        .nullish()
+        .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
     })
-    .transform(({ expiresAt = null, createdAt = nowMs, limits, quotaId, ...rest }): ImportedKey => ({
+    .transform(({ expiresAt = null, createdAt = nowMs, limits, quotaId, ownExpiresAt, ...rest }): ImportedKey => ({
       ...rest,
       expiresAtMs: expiresAt,
       createdAtMs: createdAt,
       limits: { perMinute: limits?.perMinute ?? null, perHour: limits?.perHour ?? null },
       ...(quotaId === undefined ? {} : { quotaId }),
+      ...(ownExpiresAt === undefined ? {} : { ownExpiresAtMs: ownExpiresAt }),
     }));
 
 /** Whether a key itself stands in place of its id. An id is shown and logged; a key must never be. */

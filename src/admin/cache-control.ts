@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Maintenance, MaintenanceControl } from '../cache/maintenance.ts';
 import { purge, type PurgeDependencies } from '../cache/purge.ts';
-import type { Tag } from '../cache/tags.ts';
+import type { Tag } from '../cache/purge-log.ts';
 import {
   CACHE_CLASSES,
   type CacheClass,

@@ -98,7 +98,7 @@ function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): 
   const isOfClass = ({ tags }: Tagged): boolean =>
     tags.includes(`class:${cacheClass}`) && (cacheClass === 'notFound' || !tags.includes('class:notFound'));
   const { entries, bytes } = memory.measure(
-    (stored) => isOfClass(stored) && purges.since(stored.position, stored.tags) !== 'hard',
+    (stored) => isOfClass(stored) && purges.since(stored.epoch, stored.tags) !== 'hard',
   );
   return { entries, bytes };
 }

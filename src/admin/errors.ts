@@ -1,6 +1,5 @@
 /** A refused or failed admin request, and changes whose outcome may stay unknown. */
-import { KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
-import { InvalidKeyError } from '../keys/schema.ts';
+import { InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
 import { NotSentError, replyCode } from '../redis/connection.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 

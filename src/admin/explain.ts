@@ -2,7 +2,7 @@
 import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import type { KeyDirectory } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import type { CopyView, ExplanationView, TtlView } from './answers.ts';
 import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import type { Audit } from './audit.ts';
@@ -20,8 +20,8 @@ interface Target {
 
 type Resolution = Target | { readonly kind: 'refused'; readonly message: string } | { readonly kind: 'viewer-needed' };
 
-export interface ExplainOptions extends Omit<ExplainParts, 'times'> {
-  readonly times: ExplainParts['times'] & TtlSources['times'];
+export interface ExplainOptions extends Omit<ExplainParts, 'ttl'> {
+  readonly times: ExplainParts['ttl'] & TtlSources['times'];
   readonly configuredBy: TtlSources['configuredBy'];
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
@@ -39,7 +39,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
     if (!path.startsWith('/')) throw badParameter('path', path, PATH.description);
     const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-    const explanation = await explain(request, workspaceIds, options);
+    const explanation = await explain(request, workspaceIds, { ...options, ttl: options.times });
     const times = ttlView(explanation.class, await options.audit.entries(), options);
     return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
   });

@@ -8,10 +8,10 @@ import {
   type ImportedKey,
   type ImportedCounts,
   type IssuedKey,
-  type KeyDirectory,
   type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import type { Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from './api.ts';
 import type { IssuedKeyView, KeyView } from './answers.ts';

@@ -13,7 +13,7 @@ import type { TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import type { KeyDirectory, KeyLookup } from '../keys/key.ts';
+import type { KeyDirectory, KeyLookup } from '../keys/registry.ts';
 import type { RequestLimiter, RequestLimiterOptions } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
 import type { QuotaLimiter } from '../quota/limiter.ts';

@@ -17,7 +17,7 @@ import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
 import { logBudget, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { systemTimers as timers } from '../timers.ts';
-import { createRedisCallRate } from '../upstream/redis-call-rate.ts';
+import { createRedisCallRate } from '../upstream/call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 /**

@@ -1,11 +1,10 @@
 /** Finds what is held for a reader: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
 import type { Listener } from '../telemetry/events.ts';
-import { isOfKind, isVisible, workspaceSetOf } from './access.ts';
-import type { StoredEntry } from './entry.ts';
+import type { Learned, StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, type Held, newerCopy } from './plan.ts';
-import type { Reader, Tier } from './reader.ts';
+import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
 
@@ -17,8 +16,10 @@ export interface CopiesOptions extends FreshnessPolicy {
 }
 
 /** The copies that the tiers hold for a request, before the reader is authorized. */
-export interface Found<T> {
+export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
+  /** When a record was fetched that lies in the shared cache and is not for this reader: older copies are none. */
+  readonly foreign: Learned | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
 }
@@ -33,21 +34,21 @@ export class Copies {
     options.sharedCache.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
   }
 
-  inMemory<T>(request: CacheRequest<T>, reader: Reader): Found<T> {
+  inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {
     const { memory } = this.#options;
     return {
       newest: this.assess(request, memory.get(request.key), 'memory'),
+      foreign: null,
       negative: this.assess(request, memory.negative(request.key, reader), 'memory'),
     };
   }
 
   /** Copies into memory everything that it finds. Finds nothing if the shared cache does not answer. */
-  async inSharedCache<T>(request: CacheRequest<T>, reader: Reader): Promise<Found<T>> {
-    const workspaceSet = workspaceSetOf(reader);
-    const name = `${request.key} ${workspaceSet}`;
+  async inSharedCache<T>(request: CacheRequest<T>, reader: Reader): Promise<FoundCopies<T>> {
+    const name = `${request.key} ${workspaceSetOf(reader)}`;
     let lookUp = this.#lookUps.get(name);
     if (lookUp === undefined) {
-      lookUp = this.#lookUp(request.key, workspaceSet).finally(() => this.#lookUps.delete(name));
+      lookUp = this.#lookUp(request.key, reader).finally(() => this.#lookUps.delete(name));
       this.#lookUps.set(name, lookUp);
     }
     // Several readers may wait for it, each for as long as it still may (R6).
@@ -56,14 +57,18 @@ export class Copies {
   }
 
   /** Copies into memory everything found in the shared cache that is newer than the copy there. */
-  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, negative }: Shared): Found<T> {
+  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, foreign, negative }: Shared): FoundCopies<T> {
     const { memory } = this.#options;
     const { key } = request;
     if (entry !== null && isNewer(entry, memory.get(key))) memory.set(key, entry);
     if (negative !== null && isNewer(negative, memory.negative(key, reader))) {
       memory.setNegative(key, workspaceSetOf(reader), negative);
     }
-    return { newest: this.assess(request, entry, 'redis'), negative: this.assess(request, negative, 'redis') };
+    return {
+      newest: this.assess(request, entry, 'redis'),
+      foreign,
+      negative: this.assess(request, negative, 'redis'),
+    };
   }
 
   /** The entry with its freshness; null for one that is no answer to the request. */
@@ -73,9 +78,9 @@ export class Copies {
     return { stored, tier, state, ttlMs, ageMs };
   }
 
-  async #lookUp(key: string, workspaceSet: string): Promise<Shared> {
+  async #lookUp(key: string, reader: Reader): Promise<Shared> {
     try {
-      return await this.#options.sharedCache.lookUp(key, workspaceSet);
+      return await this.#options.sharedCache.lookUp(key, reader);
     } catch (error) {
       this.#options.events.onFleetFailed?.({ operation: 'get', error });
       return NOTHING;
@@ -85,18 +90,22 @@ export class Copies {
 
 /** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
 export function authorize<T>(
-  found: Found<T>,
+  found: FoundCopies<T>,
   request: CacheRequest<T>,
-  { workspaceIds }: Pick<Reader, 'workspaceIds'>,
+  reader: Pick<Reader, 'workspaceIds'>,
 ): Held<T> {
   const { newest, negative } = found;
-  const isOwn = newest !== null && isVisible(request, newest.stored, workspaceIds);
+  const isOwn = newest !== null && isVisible(request, newest.stored, reader);
   return { copy: isOwn ? newest : null, negative };
 }
 
-export function newerOf<T>(local: Found<T>, shared: Found<T>): Found<T> {
+export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): FoundCopies<T> {
+  const { foreign } = shared;
+  const newest = newerCopy(local.newest, shared.newest);
+  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.filledAtMs < foreign.filledAtMs;
   return {
-    newest: newerCopy(local.newest, shared.newest),
+    newest: isReplaced ? null : newest,
+    foreign,
     negative: newerCopy(local.negative, shared.negative),
   };
 }

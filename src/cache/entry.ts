@@ -1,9 +1,9 @@
 /** The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by. */
+import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';
-import type { Absent, Found } from '../upstream/store.ts';
-import type { PurgeEpoch } from './purge-log.ts';
-import type { CacheRequest } from './request.ts';
-import type { Tag } from './tags.ts';
+import { type Absent, type Found, type StoreAnswer, StoreError } from '../upstream/store.ts';
+import type { PurgeEpoch, Tag } from './purge-log.ts';
+import { type CacheRequest, recordRequest } from './request.ts';
 import type { CacheClass } from './ttl-policy.ts';
 
 /** Notified of the bytes by which the data derived from an entry has grown. */
@@ -73,19 +73,25 @@ export class Derivation<D extends object> {
   }
 }
 
-/** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
-export interface StoredEntry<T = unknown> {
-  readonly kind: ResourceKind;
-  readonly entry: Entry<T>;
-  readonly tags: readonly Tag[];
+/** When an answer was learned. */
+export interface Learned {
   /** Where the purge log stood before the fetch began. */
-  readonly position: PurgeEpoch;
-  /** When the answer had arrived, Unix milliseconds; the fetch began at `entry.filledAtMs`. */
+  readonly epoch: PurgeEpoch;
+  /** When the fetch began, Unix milliseconds. */
+  readonly filledAtMs: number;
+  /** When the answer had arrived, Unix milliseconds. */
   readonly fetchedAtMs: number;
 }
 
+/** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
+export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'fetchedAtMs'> {
+  readonly kind: ResourceKind;
+  readonly entry: Entry<T>;
+  readonly tags: readonly Tag[];
+}
+
 /** The part of an entry that purges go by. */
-export type Tagged = Pick<StoredEntry, 'tags' | 'position'>;
+export type Tagged = Pick<StoredEntry, 'tags' | 'epoch'>;
 
 export interface Keyed {
   readonly key: string;
@@ -102,7 +108,7 @@ export interface Measured extends Usage {
   readonly isComplete: boolean;
 }
 
-/** The class whose times rule an answer. */
+/** The class whose TTLs rule an answer. */
 export function classOf(kind: ResourceKind, { answer }: Entry<unknown>): CacheClass {
   return answer.kind === 'absent' ? 'notFound' : kind;
 }
@@ -113,4 +119,90 @@ export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly T
   const own = request.tags(entry.answer.kind === 'found' ? entry.answer.record : null);
   if (entry.answer.kind === 'found') return ['all', `class:${kind}`, ...own];
   return ['all', `class:${kind}`, 'class:notFound', ...own];
+}
+
+/** The entry of an answer of the store. */
+export interface Answered<T> {
+  readonly stored: StoredEntry<T>;
+  /** Whether the answer differs from the copy that was held; null if there was none. */
+  readonly isChanged: boolean | null;
+}
+
+/**
+ * The entry of an answer; `held` is the copy whose validator made the call conditional. Throws a StoreError if it is no
+ * answer to the request.
+ */
+export function entryOfAnswer<T>(
+  request: CacheRequest<T>,
+  held: StoredEntry<T> | null,
+  answer: StoreAnswer<T>,
+  learned: Learned,
+): Answered<T> {
+  const { entry, isChanged } = entryOf(request, held?.entry ?? null, answer, learned.filledAtMs);
+  return { stored: storedEntry(request, entry, learned), isChanged };
+}
+
+/** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
+export function notFoundEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
+  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.filledAtMs), learned);
+}
+
+export function learnedOf({ entry, epoch, fetchedAtMs }: StoredEntry): Learned {
+  return { filledAtMs: entry.filledAtMs, epoch, fetchedAtMs };
+}
+
+function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, fetchedAtMs }: Learned): StoredEntry<T> {
+  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, fetchedAtMs };
+}
+
+/** An answer that is the held one again renews the entry, which keeps its record and everything derived from it. */
+function entryOf<T>(
+  request: CacheRequest<T>,
+  held: Entry<T> | null,
+  answer: StoreAnswer<T>,
+  filledAtMs: number,
+): { readonly entry: Entry<T>; readonly isChanged: boolean | null } {
+  const { kind } = request;
+  if (answer.kind === 'not-modified') {
+    if (held !== null) return { entry: held.renewedAt(filledAtMs), isChanged: false };
+    throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${kind})`);
+  }
+  if (answer.kind === 'absent') {
+    const isChanged = held === null ? null : held.answer.kind === 'found';
+    return { entry: new Entry<T>(answer, filledAtMs), isChanged };
+  }
+  const { record, etag } = answer;
+  if (!request.isAnsweredBy(record)) {
+    throw new StoreError('malformed', `the answer is not the ${kind} that was asked for`);
+  }
+  if (held?.answer.kind !== 'found') {
+    return { entry: new Entry<T>(answer, filledAtMs), isChanged: held === null ? null : true };
+  }
+  const isEqual = isDeepStrictEqual(record, held.answer.record);
+  const isRenewal = isEqual && etag === held.answer.etag;
+  return { entry: isRenewal ? held.renewedAt(filledAtMs) : new Entry<T>(answer, filledAtMs), isChanged: !isEqual };
+}
+
+/**
+ * The single records that an answer holds, as entries of their own. If `present` returns an equal one, that is renewed: it
+ * keeps its validator and everything derived from it.
+ */
+export function backfillsOf<T>(
+  request: CacheRequest<T>,
+  stored: StoredEntry<T>,
+  present: (key: string) => StoredEntry | null,
+): readonly Keyed[] {
+  const { answer, filledAtMs } = stored.entry;
+  if (answer.kind === 'absent') return [];
+  const backfills = request.backfills(answer.record);
+  const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
+  return backfills.map(({ kind, id, record }) => {
+    const single = recordRequest(kind, id);
+    const held = present(single.key)?.entry;
+    const isSame = held?.answer.kind === 'found' && isDeepStrictEqual(held.answer.record, record);
+    const entry = isSame
+      ? held.renewedAt(filledAtMs)
+      : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, filledAtMs);
+    return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)) };
+  });
 }

@@ -30,9 +30,6 @@ export interface MaintenanceControl extends MaintenanceWatch {
   end(): Promise<MaintenanceChange>;
 }
 
-/** For a cache that nobody can switch. */
-export const NO_MAINTENANCE: MaintenanceWatch = { current: () => null };
-
 /** Somebody may end it early, so no client is sent away for longer. */
 const MAX_RETRY_AFTER_MS = 60_000;
 

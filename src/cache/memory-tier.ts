@@ -1,10 +1,10 @@
 /** The memory tier: bounded in bytes; the least recently used entry makes room first. */
 import { LRUCache } from 'lru-cache';
-import { workspaceSetOf } from './access.ts';
-import { isSearchKey } from './cache-key.ts';
+import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
 import { hash32 } from './hash.ts';
-import type { Reader } from './reader.ts';
+import { type Reader, workspaceSetOf } from './reader.ts';
+import { isSearchKey } from './request.ts';
 
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */
@@ -20,7 +20,7 @@ interface Slot {
 
 /** That a key's record is absent: to each set of workspaces that asked for it, and to all if the store said so. */
 interface Absence {
-  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself (K7a). */
+  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
   readonly tombstone: StoredEntry | null;
   /** The negative entries, by set of workspaces. */
   readonly bySet: ReadonlyMap<string, StoredEntry>;
@@ -33,11 +33,6 @@ const ABSENT_SHARE = 0.05;
 /** The size of an entry beside its answer and its key: objects, tags, its place in the order. */
 const OVERHEAD_BYTES = 1200;
 const NEGATIVE_OVERHEAD_BYTES = 1000;
-/**
- * How much more memory a record takes as objects than as text; a transcript is one string. Both are well above what the
- * heap holds: the collector and the allocator need room around it, and the bound is on the memory of the process.
- */
-const OBJECTS_FACTOR = 2;
 /** Keys remembered as evicted, to tell why a read missed. */
 const MAX_EVICTED = 16_384;
 
@@ -228,9 +223,10 @@ export class MemoryTier {
 /** An estimate of the memory that an entry takes, the room around it included. */
 function weigh(key: string, { kind, entry, tags }: StoredEntry): number {
   const textBytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
-  const answerBytes = kind === 'transcript' ? textBytes : OBJECTS_FACTOR * textBytes;
   const tagBytes = tags.reduce((sum, tag) => sum + tag.length, 0);
-  return Math.ceil(OVERHEAD_BYTES + 2 * (key.length + tagBytes) + answerBytes + entry.derivedBytes);
+  return Math.ceil(
+    OVERHEAD_BYTES + 2 * (key.length + tagBytes) + RESOURCES[kind].memoryFactor * textBytes + entry.derivedBytes,
+  );
 }
 
 function weighNegative(key: string): number {

@@ -1,20 +1,29 @@
 /**
  * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
- * acquire → fetch → complete → memory, in that order; every reader that waited for it decides for itself what it may be
- * served of the result. If the process that holds the lease dies, the lease lapses and one of those that wait takes over.
+ * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses and one
+ * of those that wait takes over.
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
 import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import { concernsOthers, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
-import { authorize, type Copies, type Found, newerOf } from './copies.ts';
-import { classOf, type Keyed, type StoredEntry } from './entry.ts';
+import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
+import {
+  type Answered,
+  backfillsOf,
+  classOf,
+  entryOfAnswer,
+  type Keyed,
+  type Learned,
+  learnedOf,
+  notFoundEntry,
+  type StoredEntry,
+} from './entry.ts';
 import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
-import type { PurgeLog } from './purge-log.ts';
-import type { FlightView, Reader, Tier } from './reader.ts';
+import { isPurged, type PurgeLog } from './purge-log.ts';
+import { concernsOthers, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -26,8 +35,6 @@ import {
   type SharedCache,
   toFailure,
 } from './shared-cache.ts';
-import { type Flight, SingleFlight } from './single-flight.ts';
-import { type Answered, answered, backfillsOf } from './store-answer.ts';
 import { isCacheable } from './ttl-policy.ts';
 
 export interface FetchTask<T = unknown> {
@@ -44,7 +51,7 @@ export interface FetchTask<T = unknown> {
 export interface FetchResult {
   /** The store's answer, or the copy that made asking the store needless. */
   readonly stored: StoredEntry;
-  /** `store`: by this process's call. `elsewhere`: by another process's. A tier: it was there before the flight began. */
+  /** `store`: by this flight's call. `elsewhere`: by another's. A tier: it was there before the flight began. */
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isStored: boolean;
@@ -53,10 +60,9 @@ export interface FetchResult {
    * an absence then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
+  /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a: a foreign record looks like none). */
+  readonly notBeforeMs?: number;
 }
-
-/** Runs a flight; for tracing. */
-export type AroundFetch = (task: FetchTask, run: () => Promise<FetchResult>) => Promise<FetchResult>;
 
 export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly fetch: Fetch;
@@ -68,14 +74,13 @@ export interface OriginFetcherOptions extends FreshnessPolicy {
   readonly timers: Timers;
   readonly events: Listener;
   /** How long one call may take in all; longer than the store client's own limit. */
-  readonly deadlineMs: number;
-  readonly around: AroundFetch;
+  readonly maxWaitMs: number;
 }
 
-type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
-type Fetched<T> = Answered<T> & Pick<FetchResult, 'failure'>;
+/** `isWanted`: asked right before the call is sent. */
+export type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
+type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
-const REMEMBER_FAILURES_MS = 1000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
 /** The call was never sent. */
@@ -83,33 +88,13 @@ const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOp
 
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
-  readonly #flights: SingleFlight<FetchResult>;
 
   constructor(options: OriginFetcherOptions) {
     this.#options = options;
-    this.#flights = new SingleFlight({
-      clock: options.clock,
-      rememberFailuresMs: REMEMBER_FAILURES_MS,
-      // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
-      isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
-    });
   }
 
-  flightOf(key: string): FlightView {
-    return { sinceMs: this.#flights.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(key) };
-  }
-
-  /**
-   * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWaiting`: set if
-   * the flight is of use only to readers who wait for it.
-   */
-  fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<FetchResult> {
-    const { around } = this.#options;
-    const { key } = task.request;
-    return this.#flights.join(key, (isWanted) => around(task, () => this.#run({ ...task, isWanted })), isWaiting);
-  }
-
-  async #run<T>(task: Wanted<T>): Promise<FetchResult> {
+  /** Rejects with a StoreError and nothing else. */
+  async fetch<T>(task: Wanted<T>): Promise<FetchResult> {
     try {
       return await this.#fly(task);
     } catch (error) {
@@ -118,6 +103,14 @@ export class OriginFetcher {
       if (isRefresh) this.#reportRefreshFailed(task, storeError);
       throw storeError;
     }
+  }
+
+  /** For readers who have waited for a call that others had caused. False if it is kept nowhere. */
+  keepNegative<T>({ request: { key }, reader }: FetchTask<T>, negative: StoredEntry<T>): boolean {
+    const { memory, sharedCache, purges } = this.#options;
+    if (isPurged(purges, negative)) return false;
+    void this.#try('set', () => sharedCache.setNegative(key, workspaceSetOf(reader), negative));
+    return memory.setNegative(key, workspaceSetOf(reader), negative);
   }
 
   async #fly<T>(task: Wanted<T>): Promise<FetchResult> {
@@ -131,7 +124,7 @@ export class OriginFetcher {
 
   async #proceed<T>(
     task: Wanted<T>,
-    local: Found<T>,
+    local: FoundCopies<T>,
     attempt: Exclude<LeaseAttempt, { status: 'held' }>,
   ): Promise<FetchResult> {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
@@ -148,10 +141,9 @@ export class OriginFetcher {
   async #lead<T>(task: Wanted<T>, lease: Lease): Promise<FetchResult> {
     const { request, reader } = task;
     const { stored, failure } = await this.#callUnder(lease, task);
-    const isOwn = isVisible(request, stored, reader.workspaceIds);
+    const isOwn = isVisible(request, stored, reader);
     const isAbsent = stored.entry.answer.kind === 'absent' && failure === null;
-    const learned = { ...stored, filledAtMs: stored.entry.filledAtMs };
-    const negative = isOwn ? null : notFoundEntry(request, learned);
+    const negative = isOwn ? null : notFoundEntry(request, learnedOf(stored));
     // A record of another workspace is never stored on behalf of this reader: its owner's copy stays (C4).
     const entry = isOwn || isAbsent ? stored : null;
     const completion = await this.#try('complete', () => withinWait(task, lease.complete({ entry, negative })));
@@ -165,13 +157,13 @@ export class OriginFetcher {
     { entry, negative }: { readonly entry: StoredEntry<T> | null; readonly negative: StoredEntry<T> | null },
     completion: Completion,
   ): boolean {
-    const { memory, purges, times } = this.#options;
+    const { memory, purges, ttl } = this.#options;
     const served = negative ?? entry;
-    if (completion === 'lost' || served === null || purges.since(served.position, served.tags) === 'hard') return false;
+    if (completion === 'lost' || served === null || isPurged(purges, served)) return false;
     let isInMemory = entry !== null && memory.set(request.key, entry);
     if (negative !== null) isInMemory = memory.setNegative(request.key, workspaceSetOf(reader), negative);
     if (entry !== null) this.#backfill(backfillsOf(request, entry, (key) => memory.get(key)));
-    return (isInMemory || completion === 'stored') && isCacheable(times.of(classOf(request.kind, served.entry)));
+    return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
   }
 
   #backfill(entries: readonly Keyed[]): void {
@@ -187,8 +179,8 @@ export class OriginFetcher {
    * Waits for the process that has the lease. It subscribes before it looks, so that no end is missed, and takes over
    * when the lease lapses.
    */
-  async #follow<T>(task: Wanted<T>, local: Found<T>): Promise<FetchResult> {
-    const { clock, copies, sharedCache, events, deadlineMs } = this.#options;
+  async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
+    const { clock, copies, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
     const beganAtMs = clock.nowMs();
     const report = (end: LeaseWaitEnd): void =>
@@ -197,12 +189,16 @@ export class OriginFetcher {
     let found = local;
     let mustLook = true;
     try {
-      while (clock.nowMs() - beganAtMs < deadlineMs) {
+      while (clock.nowMs() - beganAtMs < maxWaitMs) {
         if (mustLook) found = newerOf(local, await copies.inSharedCache(task.request, task.reader));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
           report('stored');
           return foundIn('elsewhere', copy);
+        }
+        if (mustLook && found.foreign !== null && found.foreign.fetchedAtMs >= beganAtMs) {
+          report('stored');
+          return this.#answerForeign(task, found.foreign, beganAtMs);
         }
         const attempt = await this.#acquire(task, found);
         if (attempt.status !== 'held') {
@@ -210,25 +206,29 @@ export class OriginFetcher {
           return await this.#proceed(task, found, attempt);
         }
         const end = await following.next(LOOK_EVERY_MS);
-        if (end?.kind === 'failed') {
-          report('failed');
-          throw fromFailure(end.failure);
-        }
-        mustLook = end !== null;
+        // A failure is remembered beside the entry, for the workspaces that it is for: the lease's script returns it.
+        mustLook = end?.kind === 'stored';
       }
       report('timeout');
-      throw new StoreError('timeout', `another process's call to the store took longer than ${deadlineMs} ms`);
+      throw new StoreError('timeout', `another process's call to the store took longer than ${maxWaitMs} ms`);
     } finally {
       following.close();
     }
   }
 
-  async #acquire<T>(task: FetchTask<T>, { newest }: Found<T>): Promise<LeaseAttempt> {
+  /** Another process's call has brought a record of others: for this reader an absence, after as long as its own call. */
+  #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
+    const stored = notFoundEntry(task.request, learned);
+    const notBeforeMs = beganAtMs + learned.fetchedAtMs - learned.filledAtMs;
+    return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
+  }
+
+  async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {
     const { request, reader } = task;
     const attempt = await this.#try('acquire', () => {
       const answer = this.#options.sharedCache.acquire({
         key: request.key,
-        workspaceSet: workspaceSetOf(reader),
+        workspaceIds: reader.workspaceIds,
         // After a purge a copy of the same millisecond may have taken its place.
         newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.filledAtMs,
       });
@@ -239,7 +239,7 @@ export class OriginFetcher {
   }
 
   /** Makes the call, and reports its failure to the other processes. */
-  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Fetched<T>> {
+  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Called<T>> {
     try {
       return await this.#call(task);
     } catch (error) {
@@ -253,22 +253,22 @@ export class OriginFetcher {
     }
   }
 
-  async #call<T>(task: Wanted<T>): Promise<Fetched<T>> {
-    const { fetch, purges, clock, timers, events, deadlineMs } = this.#options;
+  async #call<T>(task: Wanted<T>): Promise<Called<T>> {
+    const { fetch, purges, clock, timers, events, maxWaitMs } = this.#options;
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
-    const held = task.held !== null && purges.since(task.held.position, task.held.tags) === 'hard' ? null : task.held;
+    const held = task.held !== null && isPurged(purges, task.held) ? null : task.held;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
-    const [position, filledAtMs, beganMicros] = [purges.position(), clock.nowMs(), clock.nowMicros()];
+    const [epoch, filledAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
       const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
-      const answer = await inTime(call, deadlineMs, timers);
-      const fetched = answered(request, held, answer, { filledAtMs, position, fetchedAtMs: clock.nowMs() });
+      const answer = await inTime(call, maxWaitMs, timers);
+      const fetched = entryOfAnswer(request, held, answer, { filledAtMs, epoch, fetchedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
@@ -277,7 +277,7 @@ export class OriginFetcher {
       if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
       if (held !== null) this.#reportRefreshFailed(task, error);
-      const learned = { filledAtMs, position, fetchedAtMs: clock.nowMs() };
+      const learned = { filledAtMs, epoch, fetchedAtMs: clock.nowMs() };
       return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
     }
   }
@@ -288,7 +288,7 @@ export class OriginFetcher {
     const about = { class: classOf(kind, entry), key: request.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
     events.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - entry.filledAtMs });
-    const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader.workspaceIds);
+    const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
     if (!isOthers && held !== null && isChanged !== null) {
       const sinceMs = entry.filledAtMs - held.entry.filledAtMs;
       events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
@@ -315,13 +315,17 @@ export class OriginFetcher {
 }
 
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
-function sufficientCopy<T>(found: Found<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
+function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
   const next = plan(authorize(found, request, reader), null);
   return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
 }
 
 /** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
-function newsOf<T>(found: Found<T>, local: Found<T>, { request, reader, held }: FetchTask<T>): CachedCopy<T> | null {
+function newsOf<T>(
+  found: FoundCopies<T>,
+  local: FoundCopies<T>,
+  { request, reader, held }: FetchTask<T>,
+): CachedCopy<T> | null {
   const seen = [held, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
   const { copy, negative } = authorize(found, request, reader);
@@ -352,7 +356,7 @@ function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promis
 }
 
 /** Readers know no other errors than the store's. */
-function asStoreError(error: unknown): StoreError {
+export function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
     cause: error,
@@ -360,10 +364,10 @@ function asStoreError(error: unknown): StoreError {
 }
 
 /** The same answer, or a StoreError after that time: no call is waited for longer. */
-function inTime<R>(answer: Promise<R>, deadlineMs: number, timers: Timers): Promise<R> {
+function inTime<R>(answer: Promise<R>, maxWaitMs: number, timers: Timers): Promise<R> {
   const { promise: deadline, reject } = Promise.withResolvers<never>();
-  const cancel = timers.after(deadlineMs, () => {
-    reject(new StoreError('timeout', `the store did not answer within ${deadlineMs} ms`));
+  const cancel = timers.after(maxWaitMs, () => {
+    reject(new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`));
   });
   return Promise.race([answer, deadline]).finally(cancel);
 }

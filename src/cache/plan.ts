@@ -35,7 +35,7 @@ export interface CachedCopy<T = unknown> extends Freshness {
 
 /** Freshness depends on this beside the entry and the time. */
 export interface FreshnessPolicy {
-  readonly times: Pick<TtlPolicy, 'of'>;
+  readonly ttl: Pick<TtlPolicy, 'of'>;
   readonly purges: Pick<PurgeLog, 'since'>;
 }
 
@@ -46,18 +46,18 @@ const MAX_JITTER = 0.1;
 export function freshnessOf(
   keyHash: number,
   stored: StoredEntry,
-  { times, purges }: FreshnessPolicy,
+  { ttl, purges }: FreshnessPolicy,
   nowMs: number,
 ): Freshness {
-  const { entry, kind, tags, position } = stored;
+  const { entry, kind, tags, epoch } = stored;
   // A clock that was set back must not make an answer younger than new.
   const ageMs = Math.max(0, nowMs - entry.filledAtMs);
-  const purge = purges.since(position, tags);
-  const classTimes = times.of(classOf(kind, entry));
-  const leftMs = jitteredFreshMs(classTimes, jitterOf(keyHash, entry.filledAtMs)) - ageMs;
+  const purge = purges.since(epoch, tags);
+  const classTtl = ttl.of(classOf(kind, entry));
+  const leftMs = jitteredFreshMs(classTtl, jitterOf(keyHash, entry.filledAtMs)) - ageMs;
   // A soft purge ends freshness: the entry counts as just expired, so that it is still served while it is refreshed.
   const ttlMs = purge === 'soft' ? Math.min(0, leftMs) : leftMs;
-  return { state: purge === 'hard' ? 'purged' : stateAt(ttlMs, classTimes), ttlMs, ageMs };
+  return { state: purge === 'hard' ? 'purged' : stateAt(ttlMs, classTtl), ttlMs, ageMs };
 }
 
 /** The state of an entry that is fresh for that long; `staleMs` and `errorMs` both count from the end of freshness (C2). */
@@ -150,9 +150,9 @@ function isNewer(one: CachedCopy, other: CachedCopy): boolean {
   return one.stored.entry.filledAtMs > other.stored.entry.filledAtMs;
 }
 
-/** Why a read goes to the store. `times` are those of the class of the copy held, else of the request. */
-export function missReasonOf(held: CachedCopy | null, times: CacheTtl, wasEvicted: boolean): MissReason {
-  if (!isCacheable(times)) return 'not-cacheable';
+/** Why a read goes to the store. `ttl` is that of the class of the copy held, else of the request. */
+export function missReasonOf(held: CachedCopy | null, ttl: CacheTtl, wasEvicted: boolean): MissReason {
+  if (!isCacheable(ttl)) return 'not-cacheable';
   if (held !== null) return held.state === 'purged' ? 'purged' : 'expired';
   return wasEvicted ? 'evicted' : 'never-seen';
 }

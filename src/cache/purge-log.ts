@@ -4,9 +4,30 @@
  * list of keys is kept or searched, and a fill that began before a purge can't survive it. One number serves all tags of
  * a copy, also those that only the answer tells (the workspace of an evaluation).
  */
-import type { Tag } from './tags.ts';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import type { RecordTag } from '../upstream/resources.ts';
+import type { Tagged } from './entry.ts';
+import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
-/** A place in the log. Places in different histories can't be compared. */
+/** What copies are purged by: the tags of their record, of their class, and one that all of them have. */
+export type Tag = 'all' | `class:${CacheClass}` | RecordTag;
+
+/** A tag as an operator writes it; null for anything else. */
+export function parseTag(text: string): Tag | null {
+  if (text === 'all') return text;
+  const colon = text.indexOf(':');
+  const name = text.slice(0, colon);
+  const value = text.slice(colon + 1);
+  if (name === 'class') {
+    const cacheClass = CACHE_CLASSES.find((candidate) => candidate === value);
+    return cacheClass === undefined ? null : `class:${cacheClass}`;
+  }
+  if (name === 'workspace') return UUID_PATTERN.test(value) ? `workspace:${value.toLowerCase()}` : null;
+  if (name === 'evaluation' || name === 'scorecard') return ID_PATTERN.test(value) ? `${name}:${value}` : null;
+  return null;
+}
+
+/** A place in the log. Those of different histories can't be compared. */
 export interface PurgeEpoch {
   /** Another one whenever the log had to begin anew. */
   readonly history: string;
@@ -18,13 +39,18 @@ export type PurgeMode = 'soft' | 'hard';
 
 export interface PurgeLog {
   /** The end of the log as this process knows it. Read before a fetch begins. */
-  position(): PurgeEpoch;
+  epoch(): PurgeEpoch;
   /** The log as it stands now; later purges do not change it. */
   snapshot(): Pick<PurgeLog, 'since'>;
   /** How a copy of that epoch with these tags was purged since, `hard` before `soft`; null if it was not. */
-  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
+  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
   /** Purges the tags; once it resolves, that is in force here and published to all others. */
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void>;
+}
+
+/** Whether the copy was purged so that it is never served again. */
+export function isPurged(purges: Pick<PurgeLog, 'since'>, { epoch, tags }: Tagged): boolean {
+  return purges.since(epoch, tags) === 'hard';
 }
 
 interface LastPurges {
@@ -53,7 +79,7 @@ export class PurgeTable {
     this.#floor = sequence;
   }
 
-  get position(): PurgeEpoch {
+  get epoch(): PurgeEpoch {
     return { history: this.history, sequence: this.#sequence };
   }
 
@@ -67,15 +93,15 @@ export class PurgeTable {
     this.#forgetOldest();
   }
 
-  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    if (position.history !== this.history || position.sequence < this.#floor) return 'hard';
-    if (position.sequence >= this.#sequence) return null;
+  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
+    if (epoch.history !== this.history || epoch.sequence < this.#floor) return 'hard';
+    if (epoch.sequence >= this.#sequence) return null;
     let worst: PurgeMode | null = null;
     for (const tag of tags) {
       const last = this.#purges.get(tag);
       if (last === undefined) continue;
-      if (last.hard > position.sequence) return 'hard';
-      if (last.soft > position.sequence) worst = 'soft';
+      if (last.hard > epoch.sequence) return 'hard';
+      if (last.soft > epoch.sequence) worst = 'soft';
     }
     return worst;
   }
@@ -104,12 +130,12 @@ export class MemoryPurgeLog implements PurgeLog {
     this.#table = new PurgeTable('memory', 0, maxTags);
   }
 
-  position(): PurgeEpoch {
-    return this.#table.position;
+  epoch(): PurgeEpoch {
+    return this.#table.epoch;
   }
 
-  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(position, tags);
+  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
+    return this.#table.since(epoch, tags);
   }
 
   snapshot(): Pick<PurgeLog, 'since'> {
@@ -117,7 +143,7 @@ export class MemoryPurgeLog implements PurgeLog {
   }
 
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
-    this.#table.apply(tags, mode, this.#table.position.sequence + 1);
+    this.#table.apply(tags, mode, this.#table.epoch.sequence + 1);
     return Promise.resolve();
   }
 }

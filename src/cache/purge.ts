@@ -1,10 +1,9 @@
 /** Purging by tag, for operators (C6): first the purge, which is one entry in the log, then a count of what it took. */
-import { singleKey } from './cache-key.ts';
 import type { Measured, StoredEntry, Tagged } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
-import type { PurgeLog, PurgeMode } from './purge-log.ts';
-import type { Tag } from './tags.ts';
+import type { PurgeLog, PurgeMode, Tag } from './purge-log.ts';
+import { keysOfEvaluation } from './request.ts';
 
 export interface PurgeRequest {
   readonly tags: readonly Tag[];
@@ -58,10 +57,10 @@ export async function purge(request: PurgeRequest, dependencies: PurgeDependenci
 
   const [asked, all] = [new Set(request.tags), new Set(tags)];
   const lists = { entries: 0, workspaces: new Set<Tag>() };
-  const isAffected = ({ tags: own, position }: Tagged): boolean => {
-    if (!own.some((tag) => all.has(tag)) || before.since(position, own) === 'hard') return false;
+  const isAffected = ({ tags: own, epoch }: Tagged): boolean => {
+    if (!own.some((tag) => all.has(tag)) || before.since(epoch, own) === 'hard') return false;
     // What has been stored since the purge is not of it.
-    if (!request.isDryRun && purges.since(position, own) === null) return false;
+    if (!request.isDryRun && purges.since(epoch, own) === null) return false;
     if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
       lists.entries += 1;
       for (const tag of own) if (tag.startsWith(LISTS_OF)) lists.workspaces.add(tag);
@@ -115,9 +114,6 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
 
 /** The workspaces that copies of the evaluation tell: several if it has moved, none if there is no copy. */
 async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDependencies): Promise<readonly string[]> {
-  const keys = (['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const).map((kind) =>
-    singleKey(kind, evaluationId),
-  );
   const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
     const own = memory.peek(key)?.stored;
     try {
@@ -127,7 +123,7 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
       return [own];
     }
   };
-  const copies = (await Promise.all(keys.map(copiesOf))).flat();
+  const copies = (await Promise.all(keysOfEvaluation(evaluationId).map(copiesOf))).flat();
   const tags = copies.flatMap((copy) => copy?.tags ?? []).filter((tag) => tag.startsWith(WORKSPACE));
   return [...new Set(tags.map((tag) => tag.slice(WORKSPACE.length)))];
 }

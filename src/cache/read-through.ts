@@ -2,31 +2,25 @@
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
  * are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
  */
-import type { Listener, MissReason } from '../telemetry/events.ts';
-import { systemTimers } from '../timers.ts';
+import type { MissReason } from '../telemetry/events.ts';
 import { StoreError } from '../upstream/store.ts';
-import { concernsOthers, isOfKind, isVisible, notFoundEntry, workspaceSetOf } from './access.ts';
 import { authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { type MaintenanceWatch, NO_MAINTENANCE, maintenanceError } from './maintenance.ts';
-import { type FetchResult, OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
+import { type Fetched, type Flight, Flights, type FlightsOptions } from './flights.ts';
+import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
+import { OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
-import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
+import { isPurged } from './purge-log.ts';
+import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import { UnsharedCache } from './shared-cache.ts';
-import type { Flight } from './single-flight.ts';
 
-type Optional = 'sharedCache' | 'timers' | 'events' | 'deadlineMs' | 'around';
-
-export interface ReadThroughOptions
-  extends Omit<OriginFetcherOptions, Optional | 'copies'>, Partial<Pick<OriginFetcherOptions, Optional>> {
+export interface ReadThroughOptions extends Omit<OriginFetcherOptions, 'copies'>, FlightsOptions {
   /** While it is on, nothing is begun that would ask the store. */
-  readonly maintenance?: MaintenanceWatch;
+  readonly maintenance: MaintenanceWatch;
 }
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
 const PATIENCE_MS = 1000;
-const DEFAULT_DEADLINE_MS = 15_000;
 
 interface Read<T> {
   readonly request: CacheRequest<T>;
@@ -43,7 +37,7 @@ interface Miss<T> extends Read<T> {
 }
 
 type End =
-  | { readonly kind: 'landed'; readonly result: FetchResult }
+  | { readonly kind: 'landed'; readonly result: Fetched }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'late' };
 
@@ -53,36 +47,24 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'
 };
 
 export class ReadThrough implements Cache {
-  readonly #options: OriginFetcherOptions;
-  readonly #maintenance: MaintenanceWatch;
+  readonly #options: ReadThroughOptions;
   readonly #copies: Copies;
-  readonly #origin: OriginFetcher;
-  readonly #events: Listener;
+  readonly #flights: Flights;
 
-  constructor({ maintenance = NO_MAINTENANCE, ...given }: ReadThroughOptions) {
-    const defaults = {
-      sharedCache: new UnsharedCache(),
-      timers: systemTimers,
-      events: {},
-      deadlineMs: DEFAULT_DEADLINE_MS,
-      around: (_task: unknown, run: () => Promise<FetchResult>) => run(),
-    };
-    const options = { ...defaults, ...given };
+  constructor(options: ReadThroughOptions) {
+    this.#options = options;
     this.#copies = new Copies(options);
-    this.#options = { ...options, copies: this.#copies };
-    this.#origin = new OriginFetcher(this.#options);
-    this.#maintenance = maintenance;
-    this.#events = options.events;
+    this.#flights = new Flights(new OriginFetcher({ ...options, copies: this.#copies }), options);
   }
 
   /** The flight of a key in this process, for operators. */
-  flightOf(key: string): FlightView {
-    return this.#origin.flightOf(key);
+  flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
+    return this.#flights.flightOf(key, reader);
   }
 
   async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
     const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
-    const maintenance = this.#maintenance.current();
+    const maintenance = this.#options.maintenance.current();
     let found = this.#copies.inMemory(request, reader);
     let next = plan(authorize(found, request, reader), maintenance);
     if (!isAtOnce(next)) {
@@ -108,7 +90,7 @@ export class ReadThrough implements Cache {
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
   #refreshBehind<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#origin.fetch({ request, reader, held: stored, isBackground: true });
+    const { result } = this.#flights.fetch({ request, reader, held: stored, isBackground: true });
     // The flight reports its failure. The reader has been served a copy.
     result.catch(() => undefined);
   }
@@ -118,20 +100,16 @@ export class ReadThrough implements Cache {
     const task = { request, reader, held: held?.stored ?? null, isBackground: false };
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const isWaiting = held === null ? reader.isWaiting : undefined;
-    let flight: Flight<FetchResult>;
+    let flight: Flight<Fetched>;
     let end: End;
     do {
-      flight = this.#origin.fetch(task, isWaiting);
+      flight = this.#flights.fetch(task, isWaiting);
       end = await this.#endOf(flight, miss.fallback !== null);
-    } while (end.kind === 'landed' && !flight.isLed && !this.#isNewsTo(miss, end.result));
+    } while (end.kind === 'landed' && !flight.isLed && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
       // The copy has expired, or was purged, during the wait.
       end = await this.#endOf(flight, false);
-    }
-    if (end.kind === 'failed' && end.error instanceof StoreError && concernsOthers(end.error, reader)) {
-      // A failure of somebody else's record is learned by nobody else: to this reader there is no such record (K7).
-      end = { kind: 'landed', result: this.#absentBecause(end.error, request) };
     }
     if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
@@ -140,7 +118,7 @@ export class ReadThrough implements Cache {
   }
 
   /** `isBounded`: with a copy to fall back on, the wait for the store is. */
-  async #endOf(flight: Flight<FetchResult>, isBounded: boolean): Promise<End> {
+  async #endOf(flight: Flight<Fetched>, isBounded: boolean): Promise<End> {
     const landed = flight.result.then(
       (result): End => ({ kind: 'landed', result }),
       (error: unknown): End => ({ kind: 'failed', error }),
@@ -154,73 +132,30 @@ export class ReadThrough implements Cache {
     return await Promise.race([landed, late]).finally(cancel);
   }
 
-  /**
-   * Whether a flight that was under way before this reader came has brought what one of its own would. Not if it began
-   * before a purge of what this reader would be served, nor if it only found what is meant for another reader.
-   */
-  #isNewsTo<T>({ request, reader }: Read<T>, { stored, from }: FetchResult): boolean {
-    const isOwn = isVisible(request, stored, reader.workspaceIds);
-    const { tags } = isOwn ? stored : this.#negativeOf(request, stored);
-    if (this.#options.purges.since(stored.position, tags) === 'hard') return false;
-    return from === 'store' || isOwn;
-  }
-
-  #absentBecause<T>(failure: StoreError, request: CacheRequest<T>): FetchResult {
-    const { clock, purges } = this.#options;
-    const nowMs = clock.nowMs();
-    const learned = { filledAtMs: nowMs, fetchedAtMs: nowMs, position: purges.position() };
-    return { stored: notFoundEntry(request, learned), from: 'store', isStored: false, failure };
-  }
-
-  #negativeOf<T>(request: CacheRequest<T>, stored: StoredEntry): StoredEntry<T> {
-    return notFoundEntry(request, { ...stored, filledAtMs: stored.entry.filledAtMs });
-  }
-
   /** The fallback, unless it is over by now. */
   #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
     const copy = fallback === null ? null : this.#copies.assess(request, fallback.stored, fallback.tier);
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
-  /** Authorizes the result for this reader: several may have waited for it. */
   #serveResult<T>(
     miss: Miss<T>,
-    result: FetchResult,
+    { stored, from, isStored, isForeign }: Fetched,
     { isLed, fallback }: { readonly isLed: boolean; readonly fallback: CachedCopy<T> | null },
   ): CacheRead<T> {
-    const { request, reader, reason } = miss;
-    const { stored, from, failure } = result;
+    const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
       const copy = this.#copies.assess(request, stored, from);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
+    // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
+    const isCopy = fallback?.stored.entry.answer.kind === 'found';
+    if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
+    if (!isOfKind(request, stored))
+      throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
     const outcome = from === 'store' && isLed ? 'miss' : 'collapsed';
     const forward = miss.held === null || miss.held.state === 'purged' ? 'uri-miss' : 'stale';
-    const served = { outcome, tier: null, stored: result.isStored, reason, forward } as const;
-    const isOwn = from !== 'store' || isVisible(request, stored, reader.workspaceIds);
-    if (isOwn && isOfKind(request, stored)) return this.#serve(miss, stored, served);
-    if (failure !== null && !concernsOthers(failure, reader)) {
-      if (fallback !== null) return this.#serveCopy(miss, fallback, reason);
-      this.#reportFailed(miss, reason);
-      throw failure;
-    }
-    // To this reader the record is absent. A good copy stays unless the store itself says that there is none (Q9).
-    const negative = this.#negativeOf(request, stored);
-    const isStored = isLed ? result.isStored : this.#keepNegative(miss, negative);
-    const isForeign = stored.entry.answer.kind === 'found' || failure !== null;
-    const isCopy = fallback?.stored.entry.answer.kind === 'found';
-    if (fallback !== null && isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
-    return this.#serve(miss, negative, { ...served, stored: isStored });
-  }
-
-  /** For a reader who has waited for another's flight. */
-  #keepNegative<T>({ request: { key }, reader }: Read<T>, negative: StoredEntry<T>): boolean {
-    const { memory, sharedCache, purges } = this.#options;
-    if (purges.since(negative.position, negative.tags) === 'hard') return false;
-    sharedCache.setNegative(key, workspaceSetOf(reader), negative).catch((error: unknown) => {
-      this.#events.onFleetFailed?.({ operation: 'set', error });
-    });
-    return memory.setNegative(key, workspaceSetOf(reader), negative);
+    return this.#serve(miss, stored, { outcome, tier: null, stored: isStored, reason, forward });
   }
 
   #serveCopy<T>(read: Read<T>, copy: CachedCopy<T>, reason: MissReason | null): CacheRead<T> {
@@ -236,7 +171,7 @@ export class ReadThrough implements Cache {
   ): CacheRead<T> {
     const { entry, kind } = stored;
     const { ttlMs, ageMs } = freshness;
-    this.#events.onRead?.({
+    this.#options.events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
@@ -257,13 +192,13 @@ export class ReadThrough implements Cache {
   #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
     const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
-    this.#events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
+    this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
 
   #missReason<T>({ kind, key }: CacheRequest<T>, held: CachedCopy<T> | null): MissReason {
     const cacheClass = held === null ? kind : classOf(kind, held.stored.entry);
-    const { times, memory } = this.#options;
-    return missReasonOf(held, times.of(cacheClass), held === null && memory.wasEvicted(key));
+    const { ttl, memory } = this.#options;
+    return missReasonOf(held, ttl.of(cacheClass), held === null && memory.wasEvicted(key));
   }
 
   #sinceMs(startedMicros: number): number {

@@ -1,21 +1,24 @@
-/** Requests to the store as values: everything that the cache needs to know of each, so that it treats all alike. */
-import type {
-  DealInsightsRecord,
-  EvaluationPage,
-  EvaluationRecord,
-  ScorecardRecord,
-  ScoredCardRecord,
-  TranscriptRecord,
-} from '../domain/records.ts';
-import * as resources from '../upstream/resources.ts';
-import type { Resource, ResourceKind } from '../upstream/resources.ts';
-import type { Fetch, FetchOptions, ListQuery, StoreAnswer } from '../upstream/store.ts';
-import { listKey, normaliseQuery, singleKey } from './cache-key.ts';
+/** A request to the store as a value: all that the cache needs to know of it, from the table of resources. Pure. */
+import { SEARCH_PREFIX } from '../upstream/evaluation-list.ts';
+import {
+  type Backfill,
+  type CachedResource,
+  type RecordKind,
+  type RecordParams,
+  type RecordTag,
+  RESOURCE_KINDS,
+  type ResourceKind,
+  RESOURCES,
+} from '../upstream/resources.ts';
+import type { Fetch, FetchOptions, StoreAnswer } from '../upstream/store.ts';
 import { hash32 } from './hash.ts';
-import { evaluationTags, listTags, partTags, rubricTags, type Tag } from './tags.ts';
+
+/** Goes up with ENTRY_VERSION in redis/entry-format.ts, so that two releases can run side by side over one Redis. */
+const KEY_VERSION = 'v2';
 
 export interface CacheRequest<T> {
   readonly kind: ResourceKind;
+  /** Such as `v2:{evaluation:ID}`. */
   readonly key: string;
   /** `hash32` of the key. */
   readonly keyHash: number;
@@ -26,86 +29,50 @@ export interface CacheRequest<T> {
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are in its key. */
   workspaceOf(record: T): string | null;
   /** The tags of the answer beside those of its class; `record` is null for an absent one. */
-  tags(record: T | null): readonly Tag[];
-  /** The single evaluations that the answer holds, to be cached as well. */
-  backfills(record: T): readonly EvaluationRecord[];
+  tags(record: T | null): readonly RecordTag[];
+  /** The single records that the answer holds, to be cached as well. */
+  backfills(record: T): readonly Backfill[];
 }
 
-/** A searched list backfills nothing, because searches vary without end. */
-export function listRequest(given: ListQuery): CacheRequest<EvaluationPage> {
-  const query = normaliseQuery(given);
-  const key = listKey(query);
+/** The same request for all parameters that ask for the same. */
+export function cacheRequest<P, R>(resource: CachedResource<P, R>, given: P): CacheRequest<R> {
+  const params = resource.normalise(given);
+  // Its name in Redis, and the hash tag in it, are made in redis/names.ts.
+  const key = `${KEY_VERSION}:{${resource.cacheName(params)}}`;
   return {
-    kind: 'list',
+    kind: resource.name,
     key,
     keyHash: hash32(key),
-    fetch: (send, options) => send(resources.list, query, options),
-    // A list with a record of another workspace is not trusted at all.
-    isAnsweredBy: ({ items }) => items.every(({ workspaceId }) => query.workspaceIds.includes(workspaceId)),
-    workspaceOf: () => null,
-    tags: (page) => listTags(query, page),
-    backfills: ({ items }) => (query.search === null ? items : []),
+    fetch: (send, options) => send(resource, params, options),
+    isAnsweredBy: (record) => resource.isAnsweredBy(record, params),
+    workspaceOf: (record) => resource.workspaceOf(record),
+    tags: (record) => resource.tags(params, record),
+    backfills: (record) => resource.backfills(record, params),
   };
 }
 
-/** Makes the request of a record, by kind and id. */
-export const RECORD_REQUESTS = {
-  evaluation: recordRequests<EvaluationRecord>({
-    resource: resources.evaluation,
-    kind: 'evaluation',
-    idOf: (record) => record['_id'],
-    tags: evaluationTags,
-  }),
-  transcript: recordRequests<TranscriptRecord>({
-    resource: resources.transcript,
-    kind: 'transcript',
-    idOf: ({ evaluationId }) => evaluationId,
-    tags: partTags,
-  }),
-  scorecard: recordRequests<ScoredCardRecord>({
-    resource: resources.scorecard,
-    kind: 'scorecard',
-    idOf: ({ evaluationId }) => evaluationId,
-    tags: partTags,
-  }),
-  dealInsights: recordRequests<DealInsightsRecord>({
-    resource: resources.dealInsights,
-    kind: 'dealInsights',
-    idOf: ({ evaluationId }) => evaluationId,
-    tags: partTags,
-  }),
-  rubric: recordRequests<ScorecardRecord>({
-    resource: resources.rubric,
-    kind: 'rubric',
-    idOf: (record) => record['_id'],
-    tags: rubricTags,
-  }),
-} satisfies Record<Exclude<ResourceKind, 'list'>, unknown>;
-
-interface RecordDeclaration<T> {
-  readonly resource: Resource<{ readonly id: string }, T>;
-  readonly kind: Exclude<ResourceKind, 'list'>;
-  readonly idOf: (record: T) => string;
-  readonly tags: (id: string, record: T | null) => readonly Tag[];
+/** The request of a single record whose type does not matter, or is checked where it does. */
+export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknown> {
+  const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
+  return cacheRequest(resource, { id });
 }
 
-function recordRequests<T extends { readonly workspaceId: string }>({
-  resource,
-  kind,
-  idOf,
-  tags,
-}: RecordDeclaration<T>): (id: string) => CacheRequest<T> {
-  return (id) => {
-    const key = singleKey(kind, id);
-    return {
-      kind,
-      key,
-      keyHash: hash32(key),
-      fetch: (send, options) => send(resource, { id }, options),
-      isAnsweredBy: (record) => idOf(record) === id,
-      workspaceOf: ({ workspaceId }) => workspaceId,
-      tags: (record) => tags(id, record),
-      backfills: () => [],
-    };
-  };
+/** The keys of all records that belong to an evaluation. */
+export function keysOfEvaluation(id: string): readonly string[] {
+  return RESOURCE_KINDS.filter((kind) => kind !== 'list')
+    .filter((kind) => RESOURCES[kind].idTag === 'evaluation')
+    .map((kind) => recordRequest(kind, id).key);
+}
+
+/** Whether the record is of the id in the key. A list has none. */
+export function isOfKey(kind: ResourceKind, key: string, record: unknown): boolean {
+  if (kind === 'list') return true;
+  const id = key.slice(`${KEY_VERSION}:{${kind}:`.length, -1);
+  const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
+  return resource.isAnsweredBy(record, { id });
+}
+
+/** Whether the key is that of a searched list. */
+export function isSearchKey(key: string): boolean {
+  return key.startsWith(`${KEY_VERSION}:{${SEARCH_PREFIX}`);
 }

@@ -3,12 +3,15 @@
  * notices nothing but a miss.
  */
 import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import type { Keyed, Measured, StoredEntry, Tagged } from './entry.ts';
+import type { Keyed, Learned, Measured, StoredEntry, Tagged } from './entry.ts';
+import type { Reader } from './reader.ts';
 
 /** The shared entries of a key. Each was checked to be one. */
 export interface Shared {
-  /** The last answer of the store, whoever may see it. */
+  /** The last answer of the store, unless it is a record that the reader may not see. */
   readonly entry: StoredEntry | null;
+  /** When such a record was fetched. It is not sent itself: its size would show in the time that a 404 takes (K7a). */
+  readonly foreign: Learned | null;
   /** The negative entry of the set of workspaces that was asked about. */
   readonly negative: StoredEntry | null;
 }
@@ -28,7 +31,7 @@ export interface FlightFailure {
 export type Completion = 'stored' | 'unshared' | 'lost';
 
 /** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
-export type Completed = Shared;
+export type Completed = Omit<Shared, 'foreign'>;
 
 /** The right to ask the store for one key, for all processes. It is renewed until it ends, and lapses if the process does. */
 export interface Lease {
@@ -42,7 +45,8 @@ export interface Lease {
 
 export interface LeaseRequest {
   readonly key: string;
-  readonly workspaceSet: string;
+  /** The reader's: the failure of a call for others is not for it. */
+  readonly workspaceIds: readonly string[];
   /** When the copy that the process holds was filled, Unix milliseconds: an older one is not sent. Null if it has none. */
   readonly newerThanMs: number | null;
 }
@@ -53,7 +57,10 @@ export type LeaseAttempt =
   | { readonly status: 'held' }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
-export type FlightEnd = { readonly kind: 'stored' } | { readonly kind: 'failed'; readonly failure: FlightFailure };
+/** `failed`: why is remembered for a while, and returned to those who ask for the lease. */
+export interface FlightEnd {
+  readonly kind: 'stored' | 'failed';
+}
 
 /** A subscription to the end of another process's call. */
 export interface Following {
@@ -81,7 +88,7 @@ interface Sized {
 
 /** The part that reads use. */
 export interface SharedCache {
-  lookUp(key: string, workspaceSet: string): Promise<Shared>;
+  lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared>;
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): Promise<void>;
   /** Keeps a negative entry for those workspaces. */
@@ -102,7 +109,7 @@ export interface SharedCacheAdmin {
   inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
 }
 
-export const NOTHING: Shared = { entry: null, negative: null };
+export const NOTHING: Shared = { entry: null, foreign: null, negative: null };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {

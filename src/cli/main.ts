@@ -18,9 +18,11 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
-  // The reader of our output may stop early (`| head`).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The terminal is gone; a gateway still has to drain.
+    if (error.code === 'EIO') return;
     if (error.code !== 'EPIPE') throw error;
+    // The reader of our output stopped early (`| head`).
     process.exit();
   });
   try {

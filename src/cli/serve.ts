@@ -24,7 +24,7 @@ export function serveCommand(): Command {
   return command.action(() => serve(command));
 }
 
-type Signal = 'SIGTERM' | 'SIGINT';
+type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
 const DEFAULT_ADMIN_PORT = 8081;
 
@@ -39,11 +39,12 @@ interface Running {
   stop(forMs: number): Promise<number>;
 }
 
-/** Resolves when the gateway has stopped, on SIGTERM or SIGINT. */
+/** Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. */
 async function serve(command: Command): Promise<void> {
   if (cluster.isWorker) process.exit(await serveAsWorker());
   // Registered first: a signal that comes while the gateway starts must not be lost.
-  const stopped = stopSignal();
+  const isAtTerminal = process.stdin.isTTY || process.stdout.isTTY;
+  const stopped = stopSignal(isAtTerminal);
   const kept = loadAndKeep(process.env);
   const { config } = kept.loaded;
   const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
@@ -52,7 +53,7 @@ async function serve(command: Command): Promise<void> {
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
   print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
-  process.on('SIGHUP', () => reload(running, logger));
+  if (!isAtTerminal) process.on('SIGHUP', () => reload(running, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
   const killed = await running.stop(delayMs(signal, kept));
@@ -107,16 +108,24 @@ async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<S
   };
 }
 
+/** Until then the log has noticed that its terminal is gone. */
+const HANG_UP_MS = 300;
+
 /** How long requests are accepted after the signal, in milliseconds. */
 function delayMs(signal: Signal, { loaded }: KeptConfig): number {
-  return signal === 'SIGTERM' ? loaded.config.server.drainDelayMs : 0;
+  const { drainDelayMs } = loaded.config.server;
+  if (signal === 'SIGHUP') return Math.max(drainDelayMs, HANG_UP_MS);
+  return signal === 'SIGTERM' ? drainDelayMs : 0;
 }
 
-/** The handlers stay: a repeated signal while draining is ignored. */
-function stopSignal(): Promise<Signal> {
+/**
+ * SIGHUP ends a gateway that was started at a terminal: the terminal is gone, and the gateway must not outlive it. The
+ * handlers stay: a repeated signal while draining is ignored.
+ */
+function stopSignal(isAtTerminal: boolean): Promise<Signal> {
+  const signals = ['SIGTERM', 'SIGINT', ...(isAtTerminal ? (['SIGHUP'] as const) : [])] as const;
   return new Promise((resolve) => {
-    process.on('SIGTERM', () => resolve('SIGTERM'));
-    process.on('SIGINT', () => resolve('SIGINT'));
+    for (const signal of signals) process.on(signal, () => resolve(signal));
   });
 }
 

@@ -3,8 +3,7 @@
  * for a moment, if the files of the program were replaced under a running one.
  */
 import { z } from 'zod';
-import type { ImportedKey } from '../keys/key.ts';
-import { parseImportedKey } from '../keys/schema.ts';
+import { type ImportedKey, parseImportedKey } from '../keys/key.ts';
 
 /** The texts of configuration files, by path. They hold secrets: never passed by arguments or environment variables. */
 export const filesSchema = z.record(z.string(), z.string());

@@ -1,5 +1,5 @@
 /** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota, shown to its holder at no cost (K8a). */
-import { ownKeyBodySchema, toOwnKeyBody } from '../domain/own-key.ts';
+import { currentKeyBodySchema, toCurrentKeyBody } from '../domain/current-key.ts';
 import { resetSeconds } from '../quota/headers.ts';
 import type { WindowState } from '../quota/limiter.ts';
 import type { Route } from './route.ts';
@@ -18,7 +18,7 @@ export const currentKeyRoute = {
     'The API key that the request is made with: its scopes, workspaces and expiry, and both windows of its quota. It costs nothing: the request counts in neither window, and is answered even if the quota is used up; it has a limit of its own, 60 a minute.',
   parameters: [],
   failures: [400, 401, 403, 429, 500],
-  response: ownKeyBodySchema,
+  response: currentKeyBodySchema,
   success: 'The key, and how its quota stands.',
 } satisfies Partial<Route>;
 
@@ -26,7 +26,7 @@ export function respondWithKey(ctx: Context): void {
   const { usage } = ctx.state;
   if (usage === null) throw new Error('A route shows the usage of a quota that nobody looked up.');
   ctx.set('Cache-Control', 'no-store');
-  ctx.body = toOwnKeyBody(apiKeyOf(ctx), { minute: windowOf(usage.minute), hour: windowOf(usage.hour) });
+  ctx.body = toCurrentKeyBody(apiKeyOf(ctx), { minute: windowOf(usage.minute), hour: windowOf(usage.hour) });
 }
 
 function windowOf(state: WindowState): { limit: number; remaining: number; reset: number } {

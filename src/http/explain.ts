@@ -1,6 +1,7 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
-import { type CacheRequest, listRequest, RECORD_REQUESTS } from '../cache/request.ts';
+import { type CacheRequest, cacheRequest, recordRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
+import { RESOURCES } from '../upstream/resources.ts';
 import { Problem } from './problem.ts';
 import { type MatchedRoute, RouteTable, type StoreRequest } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
@@ -81,5 +82,7 @@ function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | 
 }
 
 function cacheRequestOf(request: StoreRequest): CacheRequest<unknown> {
-  return request.resource === 'list' ? listRequest(request.query) : RECORD_REQUESTS[request.resource](request.id);
+  return request.resource === 'list'
+    ? cacheRequest(RESOURCES.list, request.query)
+    : recordRequest(request.resource, request.id);
 }

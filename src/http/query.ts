@@ -145,7 +145,7 @@ export class StrictQuery {
 
   /** Throws a Problem of status 400 if there was any fault. */
   throwFaults(): void {
-    if (this.#faults.length > 0) throw new Problem(400, this.#faults.join(' '));
+    if (this.#faults.length > 0) throw new Problem('parameter_invalid', this.#faults.join(' '));
   }
 
   #refuse<T>({ fallback }: Parameter<T>, fault: string): T {
@@ -159,9 +159,9 @@ export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>)
   const { name } = parameter.openapi;
   const [text, ...more] = query.getAll(name);
   if (text === undefined) return parameter.fallback;
-  if (more.length > 0) throw new Problem(400, onlyOnce(name));
+  if (more.length > 0) throw new Problem('parameter_invalid', onlyOnce(name));
   const parsed = parameter.parse(text);
-  if ('fault' in parsed) throw new Problem(400, parsed.fault);
+  if ('fault' in parsed) throw new Problem('parameter_invalid', parsed.fault);
   return parsed.value;
 }
 

@@ -1,7 +1,8 @@
 /** The parts that the handlers of both surfaces share: the request to the cache, and one record as a response. */
 import { Derivation } from '../cache/entry.ts';
 import type { Cache, CacheRead, Reader } from '../cache/reader.ts';
-import type { CacheRequest } from '../cache/request.ts';
+import { cacheRequest } from '../cache/request.ts';
+import type { CachedResource, RecordParams } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem } from './problem.ts';
 import { Representation } from './representation.ts';
@@ -20,7 +21,7 @@ export function limitAddress(route: Route): Middleware {
   return (ctx, next) => {
     // Node gives each byte of a request target as one character.
     if ((ctx.req.url?.length ?? 0) <= MAX_ADDRESS_BYTES) return next();
-    throw route.failures.includes(400) ? new Problem(400, ADDRESS_TOO_LONG) : notFound(route);
+    throw route.failures.includes(400) ? new Problem('address_too_long', ADDRESS_TOO_LONG) : notFound(route);
   };
 }
 
@@ -89,7 +90,7 @@ export function foundRecord<T>(route: Route, { entry }: CacheRead<T>): T {
 }
 
 export interface ShownRecord<T> {
-  readonly requestFor: (id: string) => CacheRequest<T>;
+  readonly resource: CachedResource<RecordParams, T>;
   /** Whether the record has a public form at all. */
   readonly isPublic?: (record: T) => boolean;
   readonly toPublic: (record: T) => object;
@@ -99,12 +100,12 @@ export interface ShownRecord<T> {
 export function showRecord<T>(
   cache: Cache,
   route: Route<RecordRequest>,
-  { requestFor, isPublic = () => true, toPublic }: ShownRecord<T>,
+  { resource, isPublic = () => true, toPublic }: ShownRecord<T>,
 ): (ctx: RouteContext) => Promise<void> {
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return async (ctx) => {
     const { id, workspaceIds } = requestOf(route, ctx);
-    const read = await cache.read(requestFor(id), readerOf(ctx, route, workspaceIds ?? undefined));
+    const read = await cache.read(cacheRequest(resource, { id }), readerOf(ctx, route, workspaceIds ?? undefined));
     const record = foundRecord(route, read);
     if (!isPublic(record)) throw notFound(route);
     await respond(

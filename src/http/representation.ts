@@ -26,11 +26,14 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** One public form of one record, as JSON. */
 export class Representation {
+  /** The value of its `Link` header: where the other pages of a list or a transcript are. */
+  readonly links: string | null;
   readonly #bytes: Buffer;
   readonly #hash: string;
   readonly #coded = new Map<Coding, Promise<Buffer>>();
 
-  constructor(value: object) {
+  constructor(value: object, links: string | null = null) {
+    this.links = links;
     const text = JSON.stringify(value);
     // Memory of its own: a slice of Node's shared pool would keep the whole pool alive for as long as the entry is cached.
     this.#bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));

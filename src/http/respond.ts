@@ -4,8 +4,7 @@
  * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`
  * with a flat array, and Koa learns from `ctx.respond = false` that it has nothing left to send.
  */
-import { cacheHeaders } from '../cache/headers.ts';
-import type { CacheRead } from '../cache/reader.ts';
+import { cacheHeaders, type CacheRead } from '../cache/reader.ts';
 import { matchesEtag, type Representation } from './representation.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 
@@ -23,6 +22,7 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const body = isNotModified ? null : await representation.body(coding);
   ctx.state.cache = read.outcome;
   headers.push({ ETag: etag }, cacheHeaders(read));
+  if (representation.links !== null) headers.push({ Link: representation.links });
   if (body !== null) {
     headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
     if (coding !== null) headers.push({ 'Content-Encoding': coding });

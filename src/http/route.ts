@@ -8,7 +8,7 @@ import type { oas31 } from 'zod-openapi';
 import type { OperationId } from '../domain/operations.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { Scope } from '../keys/key.ts';
-import type { ResourceKind } from '../upstream/resources.ts';
+import type { RecordKind } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
 import { Problem, surfaceOf } from './problem.ts';
 
@@ -26,7 +26,6 @@ export interface RecordRequest<K extends RecordKind = RecordKind> {
   readonly workspaceIds: readonly string[] | null;
 }
 
-export type RecordKind = Exclude<ResourceKind, 'list'>;
 export type StoreRequest = ListRequest | RecordRequest;
 
 /** What `parseRequest` reads: a request being served, or one that an operator wants explained. */
@@ -77,12 +76,16 @@ export function route<R extends StoreRequest | null>(declaration: Omit<Route<R>,
 
 /** The route's one 404: the same for none, for a foreign record, and for a part that is not ready (K7). */
 export function notFound({ notFound: text }: Pick<Route, 'notFound'>, privateMessage?: string): Problem {
-  return new Problem(404, text, privateMessage === undefined ? {} : { privateMessage });
+  return new Problem('not_found', text, privateMessage === undefined ? {} : { privateMessage });
 }
 
-/** The route's one 403, whatever its reason (K7). */
-export function forbidden({ forbidden: text }: Pick<Route, 'forbidden'>, reason: string): Problem {
-  return new Problem(403, text, { privateMessage: `forbidden: ${reason}` });
+/** The route's 403: one text, whatever its reason (K7). */
+export function forbidden(
+  { forbidden: text }: Pick<Route, 'forbidden'>,
+  code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden',
+  reason: string,
+): Problem {
+  return new Problem(code, text, { privateMessage: `forbidden: ${reason}` });
 }
 
 /** A path parameter that is an id of the store. Throws the route's 404 for what no record can have (Q7). */

@@ -8,6 +8,7 @@ import { createPager, type TranscriptPager } from '../transcript/pager.ts';
 import { parseSteps } from '../transcript/parse.ts';
 import { runSteps } from '../transcript/steps.ts';
 import type { PageRequest } from '../transcript/types.ts';
+import { pageLinks } from './page-links.ts';
 import { Representation } from './representation.ts';
 
 /** Readers go through a transcript page by page; what many of them read is its beginning. */
@@ -42,7 +43,15 @@ export class Transcripts {
     signal.throwIfAborted();
     const page = await runSteps(pager.pageSteps(request), pause);
     const { isFormatSupported } = pager;
-    const made = new Representation(toCallTranscript({ ...page, ...request, isFormatSupported }));
+    const links = pageLinks(
+      { page: request.page, totalPages: page.totalPages },
+      {
+        pageSize: request.pageSize,
+        maxChars: request.maxChars,
+        raw: request.raw ? 'true' : null,
+      },
+    );
+    const made = new Representation(toCallTranscript({ ...page, ...request, isFormatSupported }), links);
     pages.set(name, made);
     entry.addDerivedBytes(made.weightBytes);
     return made;

@@ -2,15 +2,16 @@
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache } from '../cache/reader.ts';
-import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
-import { dealInsightsBodySchema, toDealInsightsBody } from '../domain/deal-insights.ts';
+import { cacheRequest } from '../cache/request.ts';
 import { reportsPageSchema, toReportsPage } from '../domain/pages.ts';
+import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
 import { reportBodySchema, toReport } from '../domain/report.ts';
-import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
-import { mayReadReports } from '../keys/key.ts';
+import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
+import { requireScope } from './middleware/authenticate.ts';
 import { pathId, workspaceParameter } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import { getLenient, getParameter, lenientInteger, lenientText, lenientUuid } from './query.ts';
 import {
   foundRecord,
@@ -31,7 +32,6 @@ import {
   forbidden,
   type ListRequest,
   parseId,
-  type RecordKind,
   type RecordRequest,
   type RequestView,
   route,
@@ -169,21 +169,33 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
 
   router.get(listReports.name, listReports.path, ...guards(listReports), async (ctx) => {
     const { query, page: asked } = requestOf(listReports, ctx);
-    const read = await cache.read(listRequest(query), readerOf(ctx, listReports));
-    const render = (): Representation => new Representation(toReportsPage(listOf(read), asked.page));
+    const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listReports));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { search: text, scorecardId: scorecard } = query;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          limit: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+        },
+      );
+      return new Representation(toReportsPage(list, asked.page), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
-  show(getReport, { requestFor: RECORD_REQUESTS.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
+  show(getReport, { resource: RESOURCES.evaluation, toPublic: (record) => ({ report: toReport(record) }) });
 
-  show(getReportScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
+  show(getReportScorecard, { resource: RESOURCES.scorecard, toPublic: toScoredCardView });
 
-  show(getReportDealInsights, { requestFor: RECORD_REQUESTS.dealInsights, toPublic: toDealInsightsBody });
+  show(getReportDealInsights, { resource: RESOURCES.dealInsights, toPublic: toDealInsightsBody });
 
   router.get(getReportTranscript.name, getReportTranscript.path, ...guards(getReportTranscript), async (ctx) => {
     const { id } = requestOf(getReportTranscript, ctx);
     const reader = readerOf(ctx, getReportTranscript, [workspaceOf(ctx.params)]);
-    const read = await cache.read(RECORD_REQUESTS.transcript(id), reader);
+    const read = await cache.read(cacheRequest(RESOURCES.transcript, { id }), reader);
     const record = foundRecord(getReportTranscript, read);
     ctx.state.signal.throwIfAborted();
     await respond(ctx, read, await transcripts.whole(read.entry, record));
@@ -195,11 +207,11 @@ export function v1Router(cache: Cache, transcripts: Transcripts): Router<Request
 
 /** The key needs the scope, and the workspace of the path must be the key's; what is no UUID is nobody's (K5). */
 function guards(declaration: Route): readonly RouteMiddleware[] {
-  const authorize: RouteMiddleware = (ctx, next) => {
-    if (mayReadReports(apiKeyOf(ctx), ctx.params['workspaceId'] ?? '')) return next();
-    throw forbidden(declaration, 'scope or workspace');
+  const requireWorkspace: RouteMiddleware = (ctx, next) => {
+    if (apiKeyOf(ctx).workspaceIds.includes(workspaceOf(ctx.params))) return next();
+    throw forbidden(declaration, 'workspace_forbidden', "the workspace of the path is not among the key's");
   };
-  return [authorize, limitAddress(declaration)];
+  return [requireScope(declaration), requireWorkspace, limitAddress(declaration)];
 }
 
 /** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
@@ -208,6 +220,7 @@ function recordOf<K extends RecordKind>(view: RequestView, resource: K, texts: F
   return { resource, id, workspaceIds: [workspaceOf(view.params)] };
 }
 
+/** UUIDs are compared in any case (RFC 9562, section 4). */
 function workspaceOf(params: RequestView['params']): string {
   return (params['workspaceId'] ?? '').toLowerCase();
 }

@@ -2,16 +2,17 @@
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache } from '../cache/reader.ts';
-import { listRequest, RECORD_REQUESTS } from '../cache/request.ts';
+import { cacheRequest } from '../cache/request.ts';
 import { callBodySchema, toCall } from '../domain/call.ts';
 import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
-import { rubricBodySchema, toRubricBody } from '../domain/rubric.ts';
-import { scoredCardViewSchema, toScoredCardView } from '../domain/scored-card.ts';
+import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
 import type { PageRequest } from '../transcript/types.ts';
+import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { pathId } from './openapi/parameters.ts';
+import { pageLinks } from './page-links.ts';
 import {
   flag,
   getParameter,
@@ -42,7 +43,6 @@ import {
   forbidden,
   type ListRequest,
   parseId,
-  type RecordKind,
   type RecordRequest,
   type RequestView,
   route,
@@ -221,13 +221,28 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
 
   router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
     const { query, page: asked } = requestOf(listCalls, ctx);
-    const read = await cache.read(listRequest(query), readerOf(ctx, listCalls));
-    const render = (): Representation => new Representation(toCallsPage(listOf(read), asked));
+    const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listCalls));
+    const render = (): Representation => {
+      const list = listOf(read);
+      const { workspaceIds, search: text, scorecardId: scorecard } = query;
+      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+      const [workspace = null, ...others] = workspaceIds;
+      const links = pageLinks(
+        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
+        {
+          pageSize: asked.pageSize,
+          search: text,
+          scorecardId: scorecard,
+          workspaceId: others.length === 0 ? workspace : null,
+        },
+      );
+      return new Representation(toCallsPage(list, asked), links);
+    };
     await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
   });
 
   show(getCall, {
-    requestFor: RECORD_REQUESTS.evaluation,
+    resource: RESOURCES.evaluation,
     // Only completed evaluations are calls (Q5).
     isPublic: ({ state }) => state === 'COMPLETED',
     toPublic: (record) => ({ call: toCall(record) }),
@@ -235,15 +250,15 @@ export function v2Router(cache: Cache, transcripts: Transcripts): Router<Request
 
   router.get(getCallTranscript.name, getCallTranscript.path, ...guards(getCallTranscript), async (ctx) => {
     const { id, page: asked } = requestOf(getCallTranscript, ctx);
-    const read = await cache.read(RECORD_REQUESTS.transcript(id), readerOf(ctx, getCallTranscript));
+    const read = await cache.read(cacheRequest(RESOURCES.transcript, { id }), readerOf(ctx, getCallTranscript));
     const record = foundRecord(getCallTranscript, read);
     ctx.state.signal.throwIfAborted();
     await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
   });
 
-  show(getCallScorecard, { requestFor: RECORD_REQUESTS.scorecard, toPublic: toScoredCardView });
+  show(getCallScorecard, { resource: RESOURCES.scorecard, toPublic: toScoredCardView });
 
-  show(getScorecardRubric, { requestFor: RECORD_REQUESTS.rubric, toPublic: toRubricBody });
+  show(getScorecardRubric, { resource: RESOURCES.rubric, toPublic: toRubricBody });
 
   router.get(getCallsKey.name, getCallsKey.path, limitAddress(getCallsKey), (ctx) => {
     refuseParameters(queryOf(ctx));
@@ -259,7 +274,7 @@ function guards(declaration: Route): readonly Middleware[] {
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
 function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
   if (narrowedTo === null) return view.workspaceIds();
-  if (!view.maySee(narrowedTo)) throw forbidden(texts, "workspaceId is not among the key's");
+  if (!view.maySee(narrowedTo)) throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
   return [narrowedTo];
 }
 

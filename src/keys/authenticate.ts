@@ -1,7 +1,8 @@
-/** From an `Authorization` header to an active key (K4, K9). */
+/** From an `Authorization` header to an active key: the failures are 401 (K4), and are counted per address (K9). */
 import type { Clock } from '../clock.ts';
 import { addressKey } from './client-address.ts';
-import { type ApiKey, isActive, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, isActive, type KeyHash, RegistryUnavailableError } from './key.ts';
+import type { KeyLookup } from './registry.ts';
 import type { RequestLimiter } from './request-limiter.ts';
 import { hashToken, isWellFormed } from './token.ts';
 
@@ -44,52 +45,51 @@ export interface AuthenticatorOptions {
  * issued are served from it all the same (K9).
  */
 export class Authenticator {
-  readonly #registry: KeyLookup;
-  readonly #clock: Clock;
-  readonly #failures: RequestLimiter;
+  readonly #options: AuthenticatorOptions;
 
-  constructor({ registry, clock, failures }: AuthenticatorOptions) {
-    this.#registry = registry;
-    this.#clock = clock;
-    this.#failures = failures;
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
   }
 
   async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
+    const { registry, failures } = this.#options;
     const { token, fault } = parseBearer(authorization);
     if (token === null) {
-      const waitSeconds = await this.#failures.consume(addressKey(address()));
+      const waitSeconds = await failures.consume(addressKey(address()));
       return waitSeconds === null ? unauthenticated(fault) : unauthenticated('too-many-failures', waitSeconds);
     }
     const hash = hashToken(token);
-    const known = this.#registry.peek(hash);
+    const known = registry.peek(hash);
     return known === undefined ? this.#lookUp(hash, addressKey(address())) : this.#accept(known);
   }
 
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
+    const { registry, failures } = this.#options;
     // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
-    const isCounted = this.#registry.isIssued?.(hash) !== true;
+    const isCounted = registry.isIssued?.(hash) !== true;
     // Counted before the look-up, so that of many at once not all pass before the first has failed.
-    const waitSeconds = isCounted ? await this.#failures.consume(address) : null;
+    const waitSeconds = isCounted ? await failures.consume(address) : null;
     // Another request may have looked the key up meanwhile.
-    const known = this.#registry.peek(hash);
+    const known = registry.peek(hash);
     if (known !== undefined) return this.#accept(known);
     if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
     try {
-      const key = await this.#registry.find(hash);
+      const key = await registry.find(hash);
       if (key === null) return unauthenticated('unknown');
-      if (isCounted) await this.#failures.giveBack(address);
+      if (isCounted) await failures.giveBack(address);
       return this.#accept(key);
     } catch (error) {
       if (!(error instanceof RegistryUnavailableError)) throw error;
       // Not the client's failure.
-      if (isCounted) await this.#failures.giveBack(address);
+      if (isCounted) await failures.giveBack(address);
       return { kind: 'unavailable', cause: error };
     }
   }
 
   #accept(key: ApiKey): AuthResult {
-    if (!isActive(key, this.#clock.nowMs())) return { kind: 'inactive', key };
-    this.#registry.touch(key);
+    const { registry, clock } = this.#options;
+    if (!isActive(key, clock.nowMs())) return { kind: 'inactive', key };
+    registry.touch(key);
     return { kind: 'active', key };
   }
 }
@@ -106,29 +106,13 @@ const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
 /**
  * The well-formed token of an `Authorization` value (RFC 6750, section 2.1). The field is single: Node hands over the first
  * of several, and a value that a proxy joined with commas is no token. So it is never a matter of luck which one counts.
+ * Node has taken off the white space around it.
  */
 function parseBearer(authorization = ''): Bearer {
-  const value = trimmed(authorization);
-  if (value === '') return { token: null, fault: 'missing' };
-  const credentials = CREDENTIALS.exec(value);
+  if (authorization === '') return { token: null, fault: 'missing' };
+  const credentials = CREDENTIALS.exec(authorization);
   if (credentials === null) return { token: null, fault: 'not-bearer' };
   const token = credentials[1];
   if (token === undefined) return { token: null, fault: 'empty' };
   return isWellFormed(token) ? { token, fault: null } : { token: null, fault: 'malformed' };
-}
-
-/**
- * Without the white space around a field's value: spaces and tabs only (RFC 9110, section 5.6.3). By hand, because a
- * pattern for white space at the end is tried anew at each space of a long run.
- */
-function trimmed(value: string): string {
-  let start = 0;
-  let end = value.length;
-  while (start < end && isSpaceOrTab(value.charCodeAt(start))) start += 1;
-  while (end > start && isSpaceOrTab(value.charCodeAt(end - 1))) end -= 1;
-  return value.slice(start, end);
-}
-
-function isSpaceOrTab(code: number): boolean {
-  return code === 0x20 || code === 0x09;
 }

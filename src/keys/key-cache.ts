@@ -1,6 +1,6 @@
 /**
- * This process's copies of keys that are stored elsewhere, and how far they may be used (C8). Keys that were not issued
- * are cached apart from issued ones, so that made-up keys cannot push those out.
+ * This process's copies of keys that are stored elsewhere, and how far they may be used (C8: what holds without Redis). Keys
+ * that were not issued are cached apart from issued ones, so that made-up keys cannot push those out.
  */
 import { LRUCache } from 'lru-cache';
 import type { ApiKey, KeyHash } from './key.ts';
@@ -17,8 +17,6 @@ export interface KeyCacheOptions {
   readonly ask: (hash: KeyHash) => Promise<ApiKey | null>;
   /** Milliseconds of a clock that never goes back. */
   readonly nowMs: () => number;
-  /** A key in use is confirmed in the background once its last confirmation is so old. */
-  readonly confirmEveryMs: number;
   /** Whether a background confirmation may be sent now. */
   readonly canConfirm?: () => boolean;
   /** How long a copy is used without asking while `synced`. */
@@ -36,6 +34,8 @@ interface Copy {
   confirmAtMs: number;
 }
 
+/** A key in use is confirmed in the background once its last confirmation is so old. */
+const CONFIRM_EVERY_MS = 30_000;
 /** How long a key that was not issued is refused without asking. */
 const UNKNOWN_MS = 5000;
 /** Pause before a background confirmation that failed is repeated. */
@@ -49,8 +49,6 @@ export class KeyCache {
   readonly #loads = new Map<KeyHash, Promise<ApiKey | null>>();
   /** Copies of older generations may be out of date. */
   #generation = 0;
-  /** Copies of generations before this one are used only after the source was asked in vain. */
-  #oldestValid = 0;
 
   constructor(options: KeyCacheOptions) {
     this.#options = options;
@@ -58,19 +56,17 @@ export class KeyCache {
 
   /** The key, null if it was not issued; undefined if the source must be asked. */
   get(hash: KeyHash, state: SyncState): ApiKey | null | undefined {
-    const nowMs = this.#options.nowMs();
+    if (state === 'subscriptionLost') return undefined;
+    const { freshMs, graceMs } = this.#options;
+    const isSynced = state === 'synced';
     const copy = this.#issued.get(hash);
-    if (copy === undefined) {
-      const miss = this.#unknown.get(hash);
-      return miss !== undefined && state === 'synced' && this.#isFresh(miss, nowMs, UNKNOWN_MS) ? null : undefined;
+    if (copy !== undefined) {
+      if (!this.#isUsable(copy, isSynced ? Math.min(freshMs, graceMs) : graceMs)) return undefined;
+      if (isSynced) this.#confirmSoon(hash, copy);
+      return copy.key;
     }
-    if (state === 'disconnected') {
-      return this.#isWithinGrace(copy, nowMs) && copy.generation >= this.#oldestValid ? copy.key : undefined;
-    }
-    const isUsable = state === 'synced' && this.#isFresh(copy, nowMs, this.#options.freshMs);
-    if (!isUsable || !this.#isWithinGrace(copy, nowMs)) return undefined;
-    if (nowMs >= copy.confirmAtMs) this.#confirm(hash, copy, nowMs);
-    return copy.key;
+    const unknown = isSynced ? this.#unknown.get(hash) : undefined;
+    return unknown !== undefined && this.#isUsable(unknown, UNKNOWN_MS) ? null : undefined;
   }
 
   /** Asks the source. Callers at the same time share one look-up. Rejects as the source does. */
@@ -95,7 +91,7 @@ export class KeyCache {
   /** The copy of an issued key if it was confirmed within the grace: for a caller that asked the source in vain. */
   lastConfirmed(hash: KeyHash): ApiKey | null {
     const copy = this.#issued.get(hash);
-    return copy !== undefined && this.#isWithinGrace(copy, this.#options.nowMs()) ? copy.key : null;
+    return copy !== undefined && this.#ageMs(copy) <= this.#options.graceMs ? copy.key : null;
   }
 
   /** Whether a key with that hash was ever confirmed, however long ago. */
@@ -110,36 +106,32 @@ export class KeyCache {
     this.#loads.delete(hash);
   }
 
-  /** After missed changes: each key is confirmed before it is used again, unless the source does not answer. */
+  /** After missed changes: each key is confirmed before it is used again, unless the source was asked in vain. */
   markStale(): void {
     this.#generation += 1;
     this.#loads.clear();
   }
 
-  /** While changes are being missed: no copy is used before the source was asked in vain, not even while `disconnected`. */
-  invalidateAll(): void {
-    this.#generation += 1;
-    this.#oldestValid = this.#generation;
-  }
-
   #set(hash: KeyHash, key: ApiKey | null, confirmedAtMs: number): void {
-    const confirmAtMs = confirmedAtMs + this.#options.confirmEveryMs;
-    const copy = { key, confirmedAtMs, generation: this.#generation, confirmAtMs };
+    const confirmAtMs = confirmedAtMs + CONFIRM_EVERY_MS;
     this.delete(hash);
-    (key === null ? this.#unknown : this.#issued).set(hash, copy);
+    const copies = key === null ? this.#unknown : this.#issued;
+    copies.set(hash, { key, confirmedAtMs, generation: this.#generation, confirmAtMs });
   }
 
   /** A failure is no news: the grace bounds how long that may go on. */
-  #confirm(hash: KeyHash, copy: Copy, nowMs: number): void {
+  #confirmSoon(hash: KeyHash, copy: Copy): void {
+    const nowMs = this.#options.nowMs();
+    if (nowMs < copy.confirmAtMs) return;
     copy.confirmAtMs = nowMs + RETRY_MS;
     if (this.#options.canConfirm?.() !== false) this.load(hash).catch(() => undefined);
   }
 
-  #isFresh(copy: Copy, nowMs: number, freshMs: number): boolean {
-    return copy.generation === this.#generation && nowMs - copy.confirmedAtMs <= freshMs;
+  #isUsable(copy: Copy, forMs: number): boolean {
+    return copy.generation === this.#generation && this.#ageMs(copy) <= forMs;
   }
 
-  #isWithinGrace({ confirmedAtMs }: Copy, nowMs: number): boolean {
-    return nowMs - confirmedAtMs <= this.#options.graceMs;
+  #ageMs({ confirmedAtMs }: Copy): number {
+    return this.#options.nowMs() - confirmedAtMs;
   }
 }

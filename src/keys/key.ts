@@ -1,4 +1,6 @@
-/** API keys: their form, what each may do, and how the rest of the gateway finds and changes them. */
+/** API keys: what a key is, what it may do, the rules of its members, and the record that a registry stores. */
+import { z } from 'zod';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 
 /** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2). */
 export type KeyHash = string;
@@ -20,17 +22,6 @@ export interface NewKey {
   readonly limits: { readonly perMinute: number | null; readonly perHour: number | null };
 }
 
-/** Changes of a key: members that are undefined stay as they are. */
-export interface KeyEdit {
-  readonly name?: string | undefined;
-  readonly status?: KeyStatus | undefined;
-  readonly workspaceIds?: readonly string[] | undefined;
-  readonly scopes?: readonly Scope[] | undefined;
-  readonly expiresAtMs?: number | null | undefined;
-  readonly perMinute?: number | null | undefined;
-  readonly perHour?: number | null | undefined;
-}
-
 export interface ApiKey extends NewKey {
   /** `[A-Za-z0-9_-]{1,64}`; safe to log. */
   readonly keyId: string;
@@ -40,6 +31,19 @@ export interface ApiKey extends NewKey {
   /** Names the quota that the key draws on. A rotated key and its successor have the same one. */
   readonly quotaId: string;
   readonly lastUsedAtMs: number | null;
+  /** Only of a rotated key: the expiry that it had before, which a further successor gets. */
+  readonly ownExpiresAtMs?: number | null;
+}
+
+/** Changes of a key: members that are undefined stay as they are. */
+export type KeyEdit = Optional<
+  Pick<ApiKey, 'name' | 'status' | 'workspaceIds' | 'scopes' | 'expiresAtMs'> & ApiKey['limits']
+>;
+type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
+export interface EditedKey {
+  readonly before: ApiKey;
+  readonly after: ApiKey;
 }
 
 /** A key just made. The token is shown to its owner once and stored nowhere. */
@@ -58,6 +62,21 @@ export interface ImportedCounts {
   readonly unchanged: number;
 }
 
+/** The registry does not answer, so a key can be neither accepted nor refused. The message is private. */
+export class RegistryUnavailableError extends Error {
+  override readonly name = 'RegistryUnavailableError';
+}
+
+/** The key's state forbids the change. The message says why and what is possible, and may be shown to an operator. */
+export class KeyStateError extends Error {
+  override readonly name = 'KeyStateError';
+}
+
+/** The input is no key. The message names the members and the rules, and may be shown to an operator. */
+export class InvalidKeyError extends Error {
+  override readonly name = 'InvalidKeyError';
+}
+
 /** Whether the key may be used at that time: neither deprecated nor revoked, and not yet expired. */
 export function isActive(key: ApiKey, nowMs: number): boolean {
   return key.status === 'active' && (key.expiresAtMs === null || nowMs < key.expiresAtMs);
@@ -65,11 +84,6 @@ export function isActive(key: ApiKey, nowMs: number): boolean {
 
 export function hasScope(key: ApiKey, scope: Scope): boolean {
   return key.scopes.includes(scope);
-}
-
-/** Whether the key may read the reports of that workspace (K5). UUIDs are compared in any case (RFC 9562, section 4). */
-export function mayReadReports(key: ApiKey, workspaceId: string): boolean {
-  return hasScope(key, 'reports.read') && key.workspaceIds.includes(workspaceId.toLowerCase());
 }
 
 export type PlaceInList = Pick<ApiKey, 'createdAtMs' | 'keyId'>;
@@ -81,55 +95,91 @@ export function byCreation(a: PlaceInList, b: PlaceInList): number {
   return a.keyId < b.keyId ? -1 : 1;
 }
 
-/** The registry does not answer, so a key can be neither accepted nor refused. The message is private. */
-export class RegistryUnavailableError extends Error {
-  override readonly name = 'RegistryUnavailableError';
+/** The last millisecond that RFC 3339 can write. */
+export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
+/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
+const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}]{1,100}$/u;
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+
+function distinct<T>(values: readonly T[]): T[] {
+  return [...new Set(values)];
 }
 
-/** The key's state forbids the change. The message says why and what is possible, and may be shown to an operator. */
-export class KeyStateError extends Error {
-  override readonly name = 'KeyStateError';
+/** The rules of single members, for every form in which a key is written. Workspaces become lower case, nothing is double. */
+export const keyMembers = {
+  id: z.string().regex(ID_PATTERN, 'must be 1 to 64 of the characters A-Z a-z 0-9 _ -'),
+  name: z.string().regex(NAME, 'must be 1 to 100 characters, without control characters, and not blank'),
+  workspaceIds: z
+    .array(z.string().regex(UUID_PATTERN, 'must be a UUID').describe('a UUID'))
+    .min(1)
+    .max(50)
+    .transform((ids) => distinct(ids.map((id) => id.toLowerCase()))),
+  scopes: z
+    .array(z.enum(SCOPES).describe(`one of ${SCOPES.join(', ')}`))
+    .min(1)
+    .transform(distinct<Scope>),
+  limit: z.int().min(1).max(1_000_000_000).nullable(),
+};
+const { id, limit, name, workspaceIds, scopes } = keyMembers;
+const timestamp = z.int().min(0).max(MAX_TIMESTAMP_MS);
+
+// No defaults here: a record without its status must not become active. Members that a later release adds are ignored.
+const recordSchema = z.object({
+  name,
+  workspaceIds,
+  scopes,
+  expiresAtMs: timestamp.nullable(),
+  limits: z.object({ perMinute: limit, perHour: limit }),
+  keyId: id,
+  hash: z.string().regex(SHA256_HEX, 'must be a SHA-256 in lower-case hex'),
+  status: z.enum(KEY_STATUSES),
+  createdAtMs: timestamp,
+  quotaId: id,
+  ownExpiresAtMs: timestamp.nullable().exactOptional(),
+});
+const importedKeySchema = recordSchema.extend({ quotaId: id.exactOptional() });
+
+/** Checks a hashed key that another process sends. Throws InvalidKeyError. */
+export function parseImportedKey(input: unknown): ImportedKey {
+  return parse(importedKeySchema, input, 'Invalid imported key');
 }
 
-/** Finds keys for requests. */
-export interface KeyLookup {
-  /** The key with that hash, whatever its status; null if none was issued. Rejects with RegistryUnavailableError. */
-  find(hash: KeyHash): Promise<ApiKey | null>;
-  /** The key if this process holds a copy that it may use without a look-up; else undefined. */
-  peek(hash: KeyHash): ApiKey | undefined;
-  /**
-   * Whether this process knows the hash as one of an issued key, even if the key itself must be looked up. A hint: it may
-   * be false for an issued key. Absent if `peek` knows every key.
-   */
-  isIssued?(hash: KeyHash): boolean;
-  /** Notes that the key was used now. Never throws, never waits. */
-  touch(key: ApiKey): void;
+function parse<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => [...path.map(String), message].join(': '));
+  throw new InvalidKeyError(`${what}: ${problems.join('; ')}`);
 }
 
-export interface EditedKey {
-  readonly before: ApiKey;
-  readonly after: ApiKey;
+/** The record of a key: JSON without the time of the last use, which changes too often to be part of it. */
+export function serializeKey(key: ApiKey): string {
+  return JSON.stringify({
+    keyId: key.keyId,
+    hash: key.hash,
+    name: key.name,
+    status: key.status,
+    workspaceIds: key.workspaceIds,
+    scopes: key.scopes,
+    createdAtMs: key.createdAtMs,
+    expiresAtMs: key.expiresAtMs,
+    limits: { perMinute: key.limits.perMinute, perHour: key.limits.perHour },
+    quotaId: key.quotaId,
+    ownExpiresAtMs: key.ownExpiresAtMs,
+  });
 }
 
-/** Shows and changes keys for operators. Every method may reject with RegistryUnavailableError. */
-export interface KeyDirectory {
-  /** All keys, in the order of `byCreation`. */
-  list(): Promise<readonly ApiKey[]>;
-  get(keyId: string): Promise<ApiKey | null>;
-  create(key: NewKey): Promise<IssuedKey>;
-  /**
-   * The key before and after the change; null if there is no such key. Rejects with KeyStateError if the key is revoked:
-   * it stays as it is.
-   */
-  edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null>;
-  /**
-   * Issues a successor with the same rights and the same quota; the old key ends after the overlap. Null if there is no
-   * such key. Rejects with KeyStateError if it is not active.
-   */
-  rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null>;
-  /**
-   * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
-   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
-   */
-  importKeys(keys: readonly ImportedKey[]): Promise<ImportedCounts>;
+/**
+ * The key of a record that is stored under that hash. Throws RegistryUnavailableError for a broken record: it says neither
+ * that its holder may come in nor that the key was never issued. Only the start of the hash is in the message, which is logged.
+ */
+export function deserializeKey(record: string, hash: KeyHash, lastUsedAtMs: number | null): ApiKey {
+  try {
+    const key = parse(recordSchema, JSON.parse(record), 'Invalid record');
+    if (key.hash !== hash) throw new Error('it holds another hash than it is stored under');
+    return { ...key, lastUsedAtMs };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `The record of the key with the hash ${hash.slice(0, 12)}... is broken: ${reason}`;
+    throw new RegistryUnavailableError(message, { cause: error });
+  }
 }

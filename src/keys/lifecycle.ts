@@ -32,22 +32,22 @@ export function issueKey(request: NewKey, nowMs: number): IssuedKey {
  * KeyStateError for a revoked key, which stays as it is.
  */
 export function editKey(key: ApiKey, edit: KeyEdit): ApiKey {
-  const { name, status, workspaceIds, scopes } = key;
+  const { ownExpiresAtMs: _, ...withoutRotation } = key;
   const edited: ApiKey = {
-    ...key,
-    name: edit.name ?? name,
-    status: edit.status ?? status,
-    workspaceIds: edit.workspaceIds ?? workspaceIds,
-    scopes: edit.scopes ?? scopes,
-    // Null is a value here: it never expires, or the gateway's limit applies.
-    expiresAtMs: edit.expiresAtMs === undefined ? key.expiresAtMs : edit.expiresAtMs,
+    // An expiry that is set now is the key's own, and no end of an overlap.
+    ...(edit.expiresAtMs === undefined ? key : { ...withoutRotation, expiresAtMs: edit.expiresAtMs }),
+    name: edit.name ?? key.name,
+    status: edit.status ?? key.status,
+    workspaceIds: edit.workspaceIds ?? key.workspaceIds,
+    scopes: edit.scopes ?? key.scopes,
+    // Null is a value here: the gateway's limit applies.
     limits: {
       perMinute: edit.perMinute === undefined ? key.limits.perMinute : edit.perMinute,
       perHour: edit.perHour === undefined ? key.limits.perHour : edit.perHour,
     },
   };
   if (isDeepStrictEqual(edited, key)) return key;
-  if (status === 'revoked') throw staysRevoked(key);
+  if (key.status === 'revoked') throw staysRevoked(key);
   return edited;
 }
 
@@ -57,8 +57,8 @@ function staysRevoked({ keyId }: ApiKey): KeyStateError {
 
 /**
  * Makes the successor of a key, and the key as it is from then on. The successor has the same name, workspaces, scopes,
- * limits and quota, and the expiry that the key had before: a rotation never adds rights, in kind or in time. The key
- * itself ends after the overlap, or at its own expiry if that is earlier.
+ * limits and quota, and the expiry that the key had before its first rotation: a rotation never adds rights, in kind or in
+ * time. The key itself ends after the overlap, or when it would have ended anyway if that is earlier.
  *
  * Throws KeyStateError if the key is not active, and RangeError if `overlapMs` is no whole number from 0.
  */
@@ -77,11 +77,11 @@ export function rotateKey(
     );
   }
   const { name, workspaceIds, scopes, expiresAtMs, limits, quotaId } = key;
-  const issued = issueKey({ name, workspaceIds, scopes, expiresAtMs, limits }, nowMs);
-  const endsAtMs = nowMs + overlapMs;
+  const ownExpiresAtMs = key.ownExpiresAtMs === undefined ? expiresAtMs : key.ownExpiresAtMs;
+  const issued = issueKey({ name, workspaceIds, scopes, expiresAtMs: ownExpiresAtMs, limits }, nowMs);
   return {
     successor: { key: { ...issued.key, quotaId }, token: issued.token },
-    retired: { ...key, expiresAtMs: expiresAtMs === null ? endsAtMs : Math.min(expiresAtMs, endsAtMs) },
+    retired: { ...key, expiresAtMs: Math.min(expiresAtMs ?? Infinity, nowMs + overlapMs), ownExpiresAtMs },
   };
 }
 

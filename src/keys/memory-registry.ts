@@ -1,8 +1,7 @@
 /** Keys in this process's memory: of a gateway without Redis, and keys that must end with the process. */
 import type { Clock } from '../clock.ts';
-import type { ApiKey, KeyHash, KeyLookup } from './key.ts';
-import { type KeyChange, type KeyTable, type StoredKey, TableRegistry } from './registry.ts';
-import { serializeKey } from './schema.ts';
+import { type ApiKey, type KeyHash, serializeKey } from './key.ts';
+import { type KeyChange, KeyDirectory, type KeyLookup, type KeyTable, type StoredKey } from './registry.ts';
 
 /** A key never changes its id or hash, so storing one replaces it under both. */
 class MemoryTable implements KeyTable {
@@ -18,7 +17,7 @@ class MemoryTable implements KeyTable {
     this.#hashOf.set(key.keyId, key.hash);
   }
 
-  async find({ ids = [], hashes = [] }: Parameters<KeyTable['find']>[0]): ReturnType<KeyTable['find']> {
+  async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
     const found = new Map<KeyHash, StoredKey>();
     for (const hash of [...hashes, ...ids.map((id) => this.#hashOf.get(id) ?? '')]) {
       const key = this.#byHash.get(hash);
@@ -45,7 +44,7 @@ class MemoryTable implements KeyTable {
   }
 }
 
-export class MemoryRegistry extends TableRegistry implements KeyLookup {
+export class MemoryRegistry extends KeyDirectory implements KeyLookup {
   readonly #table: MemoryTable;
   readonly #now: () => number;
 

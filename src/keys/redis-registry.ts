@@ -1,21 +1,46 @@
 /**
- * The key registry that all processes share, with copies in each of them (C8). While every change arrives (`RedisFeed`),
- * copies are used without asking; if changes may be missed, each key is confirmed before it is used; and while Redis does
- * not answer, keys that it confirmed within the grace stay good, and no other is let in.
+ * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Here it is decided
+ * when a key that was revoked elsewhere stops working: as soon as the change arrives, or at once when changes may be missed,
+ * since each key is then confirmed before it is used.
+ *
+ * Whether changes arrive: four times a second the process sends itself a heartbeat through Redis, along the way of the
+ * changes. A heartbeat that arrives proves that every change published before it was sent has arrived, and it carries the
+ * registry's version: another version than that of the last change means that some were missed. So a cut connection is
+ * noticed at once, and one that silently delivers nothing, or delivers late, after `LOST_AFTER_MS`. While Redis does not
+ * answer, keys that it confirmed within the grace stay good, and no other is let in.
  */
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import type { RedisLink } from '../redis/connection.ts';
+import { type RedisLink, replyCode } from '../redis/connection.ts';
+import { channelName } from '../redis/names.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../timers.ts';
-import { IssuedHashes } from './issued-hashes.ts';
-import { type ApiKey, type KeyHash, type KeyLookup, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache, type SyncState } from './key-cache.ts';
-import { RedisFeed } from './redis-feed.ts';
-import { RedisKeyTable } from './redis-table.ts';
-import { TableRegistry } from './registry.ts';
+import { changesChannel, RedisKeyTable, VERSION } from './redis-table.ts';
+import { KeyDirectory, type KeyLookup } from './registry.ts';
 
-/** A key in use is confirmed again after that time. */
-const CONFIRM_EVERY_MS = 30_000;
 const WRITE_USES_EVERY_MS = 30_000;
+const HEARTBEAT_EVERY_MS = 250;
+/** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
+const LOST_AFTER_MS = 900;
+/** Heartbeats that may still arrive. */
+const MAX_AWAITED = 8;
+/** After so many that were answered and did not arrive, and again after as many, the subscriber connects anew. */
+const RECONNECT_AFTER_MISSED = 8;
+/** Refusals of every command: a Cluster without most of its primaries, a Redis that loads its data or lost its primary. */
+const REFUSES_ALL = new Set(['CLUSTERDOWN', 'LOADING', 'MASTERDOWN']);
+
+const HEARTBEAT = defineScript(
+  'keysBeat',
+  `
+redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
+return 1
+`,
+);
+
+const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
+const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
 
 export interface RedisRegistryOptions {
   /** To the state Redis. It stays its owner's to close, after the registry. */
@@ -31,59 +56,62 @@ export interface RedisRegistryOptions {
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
-export class RedisRegistry extends TableRegistry implements KeyLookup {
+export class RedisRegistry extends KeyDirectory implements KeyLookup {
   readonly #options: RedisRegistryOptions;
   readonly #table: RedisKeyTable;
   readonly #cache: KeyCache;
   readonly #issued: IssuedHashes;
-  readonly #feed: RedisFeed;
-  /** Versions that changes of this process made, and that the feed has not brought back yet. */
-  readonly #ownVersions = new Set<string>();
+  readonly #endings: readonly (() => void)[];
   /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
   #uses = new Map<KeyHash, number>();
-  #writing: Promise<void> = Promise.resolve();
   #cancelWrite = (): void => {};
-  #state: SyncState | null = null;
+  #cancelBeat = (): void => {};
+  #isBeating = false;
+  #isClosed = false;
+
+  readonly #beatChannel = channelName('keys', 'beat', randomUUID());
+  #lastBeat = 0;
+  /** When the heartbeats that may still arrive were sent, by their number. */
+  readonly #sentAtMs = new Map<number, number>();
+  /** When the newest heartbeat that arrived was sent. */
+  #arrivedSentAtMs = Number.NEGATIVE_INFINITY;
+  /** Heartbeats in a row that were answered and did not arrive, with the one under way. */
+  #missed = 0;
+  #doesRedisAnswer = false;
+  /** The registry's, after the last change that arrived. */
+  #version: string | null = null;
+  #reportedState: SyncState | null = null;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, clock, timers, graceMs } = options;
-    const table = new RedisKeyTable({
-      redis: link,
-      onBrokenRecord: options.onBrokenRecord,
-      onCommitted: (hashes, version) => {
-        this.#ownVersions.add(version);
-        this.#dropCopies(hashes);
-      },
-    });
+    const { link, clock, graceMs, onBrokenRecord } = options;
+    const onCommitted = (hashes: readonly KeyHash[]): void => this.#dropCopies(hashes);
+    const table = new RedisKeyTable({ redis: link, onBrokenRecord, onCommitted });
     super(table, clock);
     this.#options = options;
     this.#table = table;
     this.#issued = new IssuedHashes(() => table.hashes());
     this.#cache = new KeyCache({
       ask: (hash) => table.get(hash),
-      nowMs: () => clock.nowMicros() / 1000,
-      confirmEveryMs: CONFIRM_EVERY_MS,
+      nowMs: () => this.#nowMs(),
       freshMs: graceMs,
       graceMs,
     });
-    this.#feed = new RedisFeed({
-      link,
-      clock,
-      timers,
-      onChange: (hashes, version) => {
-        // Copies made since this process's own change are no older than it.
-        if (!this.#ownVersions.delete(version)) this.#dropCopies(hashes);
-      },
-      onGap: () => this.#onGap(),
-      onMissing: () => this.#cache.invalidateAll(),
-      onState: (state) => this.#onState(state),
-    });
-    this.#feed.start();
-    this.#scheduleWrite();
+    const { subscriber } = link;
+    this.#endings = [
+      // In this order: if heartbeats arrive, changes do.
+      subscriber.listen(changesChannel(link), (message) => this.#onChange(message)),
+      subscriber.listen(this.#beatChannel, (message) => this.#onHeartbeat(message)),
+      subscriber.onDown(() => this.#loseSync()),
+      // At once, so that the state does not wait for the next heartbeat.
+      subscriber.onUp(() => void this.#beat()),
+      link.onUp(() => void this.#beat()),
+    ];
+    void this.#beat();
+    this.#writeUsesLater();
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
-    const copy = this.#cache.get(hash, this.#feed.state());
+    const copy = this.#cache.get(hash, this.#syncState());
     if (copy !== undefined) return copy;
     try {
       return await this.#cache.load(hash);
@@ -95,7 +123,7 @@ export class RedisRegistry extends TableRegistry implements KeyLookup {
   }
 
   peek(hash: KeyHash): ApiKey | undefined {
-    return this.#cache.get(hash, this.#feed.state()) ?? undefined;
+    return this.#cache.get(hash, this.#syncState()) ?? undefined;
   }
 
   isIssued(hash: KeyHash): boolean {
@@ -108,9 +136,36 @@ export class RedisRegistry extends TableRegistry implements KeyLookup {
 
   /** Writes the last uses and stops listening. Never rejects. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelBeat();
     this.#cancelWrite();
-    this.#feed.close();
+    for (const end of this.#endings) end();
+    this.#loseSync();
     await this.#writeUses();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.nowMicros() / 1000;
+  }
+
+  /** How far copies may be used now. */
+  #syncState(): SyncState {
+    if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'synced';
+    return this.#doesRedisAnswer ? 'subscriptionLost' : 'disconnected';
+  }
+
+  #loseSync(): void {
+    this.#arrivedSentAtMs = Number.NEGATIVE_INFINITY;
+    this.#sentAtMs.clear();
+  }
+
+  #onChange(message: string): void {
+    const [, before, after = null, hashes] = CHANGE_MESSAGE.exec(message) ?? [];
+    const isNext = before !== undefined && before === this.#version;
+    this.#version = after;
+    const areNamed = hashes !== undefined && hashes !== '*';
+    if (areNamed) this.#dropCopies(hashes.split(','));
+    if (!isNext || !areNamed) this.#onGap();
   }
 
   #dropCopies(hashes: readonly KeyHash[]): void {
@@ -118,36 +173,70 @@ export class RedisRegistry extends TableRegistry implements KeyLookup {
     this.#issued.add(hashes);
   }
 
+  /** Changes were missed: any key may have changed. */
   #onGap(): void {
-    this.#ownVersions.clear();
     this.#cache.markStale();
     this.#issued.markIncomplete();
     void this.#issued.refresh();
   }
 
-  #onState(state: SyncState): void {
-    if (state !== this.#state) this.#options.onSyncState?.(state);
-    this.#state = state;
-    if (state !== 'disconnected') void this.#issued.refresh();
+  #onHeartbeat(message: string): void {
+    const [, number, version] = HEARTBEAT_MESSAGE.exec(message) ?? [];
+    const sentAtMs = this.#sentAtMs.get(Number(number));
+    if (version === undefined || sentAtMs === undefined) return;
+    this.#sentAtMs.delete(Number(number));
+    this.#missed = 0;
+    if (version !== this.#version) {
+      this.#version = version;
+      this.#onGap();
+    }
+    this.#arrivedSentAtMs = Math.max(this.#arrivedSentAtMs, sentAtMs);
   }
 
-  #scheduleWrite(): void {
+  /** Sends a heartbeat, and the next one later. Never rejects. The command's own timeout bounds it. */
+  async #beat(): Promise<void> {
+    if (this.#isBeating || this.#isClosed) return;
+    const { link, timers } = this.#options;
+    this.#cancelBeat();
+    // Now and not after the answer, which may come just before the heartbeat arrives.
+    if (this.#lastBeat > 0) this.#adoptState(this.#syncState());
+    if (this.#missed % RECONNECT_AFTER_MISSED === RECONNECT_AFTER_MISSED - 1) link.subscriber.renew();
+    this.#missed += 1;
+    this.#lastBeat += 1;
+    this.#sentAtMs.set(this.#lastBeat, this.#nowMs());
+    this.#sentAtMs.delete(this.#lastBeat - MAX_AWAITED);
+    this.#isBeating = true;
+    try {
+      await runScript(link, HEARTBEAT, { keys: [VERSION], args: [this.#beatChannel, this.#lastBeat] });
+      this.#doesRedisAnswer = true;
+    } catch (error) {
+      const code = replyCode(error);
+      // A Redis that refuses a heartbeat can still be asked for keys, unless it refuses everything.
+      this.#doesRedisAnswer = code !== null && !REFUSES_ALL.has(code);
+      this.#missed = 0;
+    }
+    this.#isBeating = false;
+    if (!this.#isClosed) this.#cancelBeat = timers.after(HEARTBEAT_EVERY_MS, () => void this.#beat());
+  }
+
+  #adoptState(state: SyncState): void {
+    if (state !== this.#reportedState) this.#options.onSyncState?.(state);
+    this.#reportedState = state;
+    if (state !== 'disconnected') void this.#issued.refresh();
+    // If Redis then stops answering, only keys are used that it confirmed meanwhile, or that it was asked for in vain.
+    if (state === 'subscriptionLost') this.#cache.markStale();
+  }
+
+  #writeUsesLater(): void {
     this.#cancelWrite = this.#options.timers.after(WRITE_USES_EVERY_MS, () => {
       void this.#writeUses();
-      this.#scheduleWrite();
+      this.#writeUsesLater();
     });
   }
 
-  /** One at a time, so that an older time is never written after a newer one. */
-  #writeUses(): Promise<void> {
-    this.#writing = this.#writing.then(() => this.#writeUsesNow());
-    return this.#writing;
-  }
-
   /** Never rejects: uses that cannot be written are kept for the next time. */
-  async #writeUsesNow(): Promise<void> {
+  async #writeUses(): Promise<void> {
     const uses = this.#uses;
-    if (uses.size === 0) return;
     this.#uses = new Map();
     try {
       await this.#table.recordUses(uses);
@@ -155,4 +244,56 @@ export class RedisRegistry extends TableRegistry implements KeyLookup {
       this.#uses = new Map([...uses, ...this.#uses]);
     }
   }
+}
+
+/** Some 10 MB. */
+const MAX_HASHES = 250_000;
+/** 48 bits, which a number holds exactly. Another hash that begins alike costs one look-up. */
+const PREFIX_DIGITS = 12;
+
+/**
+ * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address
+ * whose failed attempts are used up (K9). Keys are never deleted, so the set only grows; a missing one only helps less.
+ */
+class IssuedHashes {
+  readonly #prefixes = new Set<number>();
+  readonly #read: () => AsyncIterable<readonly KeyHash[]>;
+  #isReading = false;
+  #isComplete = false;
+
+  /** `read` returns the hashes of all keys, in pages. */
+  constructor(read: () => AsyncIterable<readonly KeyHash[]>) {
+    this.#read = read;
+  }
+
+  has(hash: KeyHash): boolean {
+    return this.#prefixes.has(prefixOf(hash));
+  }
+
+  add(hashes: readonly KeyHash[]): void {
+    for (const hash of hashes) if (this.#prefixes.size < MAX_HASHES) this.#prefixes.add(prefixOf(hash));
+  }
+
+  /** Some may be missing: `refresh` reads them. */
+  markIncomplete(): void {
+    this.#isComplete = false;
+  }
+
+  /** Reads all hashes if some may be missing. Never rejects: a reading that failed is repeated by the next call. */
+  async refresh(): Promise<void> {
+    if (this.#isComplete || this.#isReading) return;
+    this.#isComplete = true;
+    this.#isReading = true;
+    try {
+      for await (const page of this.#read()) this.add(page);
+    } catch {
+      this.#isComplete = false;
+    } finally {
+      this.#isReading = false;
+    }
+  }
+}
+
+function prefixOf(hash: KeyHash): number {
+  return Number.parseInt(hash.slice(0, PREFIX_DIGITS), 16);
 }

@@ -9,12 +9,11 @@
  * changed; `*` stands for more hashes than a message can name.
  */
 import { randomUUID } from 'node:crypto';
-import { type RedisCommands, replyCode } from '../redis/connection.ts';
+import { type RedisClient, type RedisCommands, replyCode } from '../redis/connection.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, deserializeKey, type KeyHash, RegistryUnavailableError, serializeKey } from './key.ts';
 import type { KeyChange, KeyTable, StoredKey } from './registry.ts';
-import { deserializeKey, serializeKey } from './schema.ts';
 
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
@@ -77,39 +76,34 @@ export interface RedisTableOptions {
   readonly redis: RedisCommands;
   /** Called for each record that `all` leaves out. The message is private. */
   readonly onBrokenRecord?: ((error: RegistryUnavailableError) => void) | undefined;
-  /** Called for each change that this process has made, with the version that it made. */
-  readonly onCommitted?: (hashes: readonly KeyHash[], version: string) => void;
+  /** Called with the keys of each change that this process has made. */
+  readonly onCommitted?: (hashes: readonly KeyHash[]) => void;
 }
 
 /** Methods reject with RegistryUnavailableError if Redis does not answer, is out of memory, or a record is broken. */
 export class RedisKeyTable implements KeyTable {
-  readonly #redis: RedisCommands;
   readonly #options: RedisTableOptions;
 
   constructor(options: RedisTableOptions) {
-    this.#redis = options.redis;
     this.#options = options;
   }
 
   async get(hash: KeyHash): Promise<ApiKey | null> {
-    const [record, used] = await answered(
-      this.#redis.run((redis) => Promise.all([redis.hget(RECORDS, hash), redis.hget(USED, hash)])),
+    const [record, used] = await this.#run((client) =>
+      Promise.all([client.hget(RECORDS, hash), client.hget(USED, hash)]),
     );
     return record === null ? null : deserializeKey(record, hash, parseTime(used));
   }
 
-  async find({
-    ids = [],
-    hashes: wanted = [],
-  }: Parameters<KeyTable['find']>[0]): Promise<ReadonlyMap<KeyHash, StoredKey>> {
-    const hashes = new Set(wanted);
+  async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
+    const wanted = new Set(hashes);
     for (const batch of batchesOf(ids)) {
-      const owners = await answered(this.#redis.run((redis) => redis.hmget(IDS, ...batch)));
-      for (const hash of owners) if (hash !== null) hashes.add(hash);
+      const owners = await this.#run((client) => client.hmget(IDS, ...batch));
+      for (const hash of owners) if (hash !== null) wanted.add(hash);
     }
     const found = new Map<KeyHash, StoredKey>();
-    for (const batch of batchesOf([...hashes])) {
-      const records = await answered(this.#redis.run((redis) => redis.hmget(RECORDS, ...batch)));
+    for (const batch of batchesOf([...wanted])) {
+      const records = await this.#run((client) => client.hmget(RECORDS, ...batch));
       const used = await this.#lastUses(batch);
       for (const [i, hash] of batch.entries()) {
         const record = records[i] ?? null;
@@ -124,8 +118,8 @@ export class RedisKeyTable implements KeyTable {
     // A scan may return a field twice.
     const keys = new Map<KeyHash, ApiKey>();
     for await (const page of this.#scan(RECORDS)) {
-      const used = await this.#lastUses([...page.keys()]);
-      for (const [i, [hash, record]] of [...page].entries()) {
+      const used = await this.#lastUses(page.map(([hash]) => hash));
+      for (const [i, [hash, record]] of page.entries()) {
         try {
           keys.set(hash, deserializeKey(record, hash, used[i] ?? null));
         } catch (error) {
@@ -139,7 +133,7 @@ export class RedisKeyTable implements KeyTable {
 
   /** The hashes of all keys, in pages; one may come twice. */
   async *hashes(): AsyncGenerator<KeyHash[]> {
-    for await (const page of this.#scan(IDS)) yield [...page.values()];
+    for await (const page of this.#scan(IDS)) yield page.map(([, hash]) => hash);
   }
 
   /**
@@ -147,36 +141,40 @@ export class RedisKeyTable implements KeyTable {
    * rejects without an answer, the changes may or may not have been made.
    */
   async commit(changes: readonly KeyChange[]): Promise<boolean> {
-    const version = randomUUID();
+    const { redis, onCommitted } = this.#options;
     const hashes = changes.map(({ key }) => key.hash);
     const published = hashes.length > MAX_PUBLISHED ? '*' : hashes.join(',');
     const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
     const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
-    const args = [changesChannel(this.#redis), version, published, endsKeys ? 1 : 0, ...parts];
-    const reply = await answered(runScript(this.#redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }));
-    if (reply === 1) this.#options.onCommitted?.(hashes, version);
+    const args = [changesChannel(redis), randomUUID(), published, endsKeys ? 1 : 0, ...parts];
+    const reply = await answered(runScript(redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }));
+    if (reply === 1) onCommitted?.(hashes);
     return reply === 1;
   }
 
   async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {
     for (const batch of batchesOf([...uses])) {
-      await answered(runScript(this.#redis, RECORD_USES, { keys: [RECORDS, USED], args: batch.flat() }));
+      const call = { keys: [RECORDS, USED], args: batch.flat() };
+      await answered(runScript(this.#options.redis, RECORD_USES, call));
     }
+  }
+
+  #run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
+    return answered(this.#options.redis.run(send));
   }
 
   async #lastUses(hashes: readonly KeyHash[]): Promise<(number | null)[]> {
     if (hashes.length === 0) return [];
-    return (await answered(this.#redis.run((redis) => redis.hmget(USED, ...hashes)))).map(parseTime);
+    return (await this.#run((client) => client.hmget(USED, ...hashes))).map(parseTime);
   }
 
-  async *#scan(name: string): AsyncGenerator<ReadonlyMap<string, string>> {
+  /** Pages of fields and their values. */
+  async *#scan(name: string): AsyncGenerator<(readonly [field: string, value: string])[]> {
     let cursor = '0';
     do {
       const from = cursor;
-      const [next, flat] = await answered(this.#redis.run((redis) => redis.hscan(name, from, 'COUNT', BATCH)));
-      const page = new Map<string, string>();
-      for (let i = 0; i + 1 < flat.length; i += 2) page.set(flat[i] ?? '', flat[i + 1] ?? '');
-      yield page;
+      const [next, flat] = await this.#run((client) => client.hscan(name, from, 'COUNT', BATCH));
+      yield flat.flatMap((field, i) => (i % 2 === 0 ? [[field, flat[i + 1] ?? ''] as const] : []));
       cursor = next;
     } while (cursor !== '0');
   }
@@ -199,6 +197,5 @@ function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
 }
 
 function parseTime(text: string | null | undefined): number | null {
-  const timeMs = Number(text ?? Number.NaN);
-  return Number.isSafeInteger(timeMs) && timeMs >= 0 ? timeMs : null;
+  return /^\d{1,15}$/.test(text ?? '') ? Number(text) : null;
 }

@@ -1,14 +1,14 @@
-/** Creates and changes keys, wherever they are stored: the rules are applied here, and a KeyTable only stores. */
+/** How the gateway finds keys for requests, and how operators show and change them, wherever keys are stored. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import {
   type ApiKey,
   byCreation,
   type ImportedCounts,
-  type ImportedKey,
   type EditedKey,
+  type ImportedKey,
+  InvalidKeyError,
   type IssuedKey,
-  type KeyDirectory,
   type KeyEdit,
   type KeyHash,
   KeyStateError,
@@ -16,7 +16,21 @@ import {
   RegistryUnavailableError,
 } from './key.ts';
 import { adoptKey, editKey, issueKey, rotateKey } from './lifecycle.ts';
-import { InvalidKeyError } from './schema.ts';
+
+/** Finds keys for requests. */
+export interface KeyLookup {
+  /** The key with that hash, whatever its status; null if none was issued. Rejects with RegistryUnavailableError. */
+  find(hash: KeyHash): Promise<ApiKey | null>;
+  /** The key if this process holds a copy that it may use without a look-up; else undefined. */
+  peek(hash: KeyHash): ApiKey | undefined;
+  /**
+   * Whether this process knows the hash as one of an issued key, even if the key itself must be looked up. A hint: it may
+   * be false for an issued key. Absent if `peek` knows every key.
+   */
+  isIssued?(hash: KeyHash): boolean;
+  /** Notes that the key was used now. Never throws, never waits. */
+  touch(key: ApiKey): void;
+}
 
 /** One commit takes a whole import; a larger one would hold Redis up. */
 const MAX_IMPORTED = 10_000;
@@ -38,10 +52,7 @@ export interface KeyChange {
 /** Where keys are stored. Every method may reject with RegistryUnavailableError. */
 export interface KeyTable {
   /** The keys that have one of the ids or one of the hashes, by their hash. */
-  find(names: {
-    readonly ids?: readonly string[];
-    readonly hashes?: readonly KeyHash[];
-  }): Promise<ReadonlyMap<KeyHash, StoredKey>>;
+  find(ids: readonly string[], hashes?: readonly KeyHash[]): Promise<ReadonlyMap<KeyHash, StoredKey>>;
   /** All keys, in no order. */
   all(): Promise<readonly ApiKey[]>;
   /**
@@ -56,8 +67,8 @@ interface Plan<T> {
   readonly changes: readonly KeyChange[];
 }
 
-/** The keys of a table, for operators. A command line needs no more; gateways add the look-up for requests. */
-export class TableRegistry implements KeyDirectory {
+/** The keys of a table, for operators. Every method may reject with RegistryUnavailableError. */
+export class KeyDirectory {
   readonly #table: KeyTable;
   readonly #clock: Clock;
 
@@ -66,6 +77,7 @@ export class TableRegistry implements KeyDirectory {
     this.#clock = clock;
   }
 
+  /** All keys, in the order of `byCreation`. */
   async list(): Promise<readonly ApiKey[]> {
     return (await this.#table.all()).toSorted(byCreation);
   }
@@ -74,48 +86,56 @@ export class TableRegistry implements KeyDirectory {
     return (await this.#stored(keyId))?.key ?? null;
   }
 
-  async create(request: NewKey): Promise<IssuedKey> {
+  create(request: NewKey): Promise<IssuedKey> {
     return this.#commit(async () => {
       const issued = issueKey(request, this.#clock.nowMs());
       return { result: issued, changes: [{ key: issued.key, replaces: null }] };
     });
   }
 
-  async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
-    return this.#commit(async () => {
-      const stored = await this.#stored(keyId);
-      if (stored === null) return { result: null, changes: [] };
-      const before = stored.key;
+  /** The key before and after the change; null if there is no such key. Rejects with KeyStateError as `editKey` throws it. */
+  edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
+    return this.#change(keyId, ({ key: before, record }) => {
       const after = editKey(before, edit);
-      const changes = after === before ? [] : [{ key: after, replaces: stored.record }];
+      const changes = after === before ? [] : [{ key: after, replaces: record }];
       return { result: { before, after }, changes };
     });
   }
 
-  async rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
-    return this.#commit(async () => {
-      const stored = await this.#stored(keyId);
-      if (stored === null) return { result: null, changes: [] };
-      const { successor, retired } = rotateKey(stored.key, this.#clock.nowMs(), overlapMs);
+  /** Issues a successor as `rotateKey` makes it, or rejects with its KeyStateError; null if there is no such key. */
+  rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
+    return this.#change(keyId, ({ key, record }) => {
+      const { successor, retired } = rotateKey(key, this.#clock.nowMs(), overlapMs);
       const changes = [
-        { key: retired, replaces: stored.record },
+        { key: retired, replaces: record },
         { key: successor.key, replaces: null },
       ];
       return { result: successor, changes };
     });
   }
 
+  /**
+   * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
+   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
+   */
   async importKeys(imported: readonly ImportedKey[]): Promise<ImportedCounts> {
     if (imported.length > MAX_IMPORTED) {
       throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
-    const names = { ids: imported.map((key) => key.keyId), hashes: imported.map((key) => key.hash) };
-    return this.#commit(async () => planImport(imported, await this.#table.find(names)));
+    const [ids, hashes] = [imported.map(({ keyId }) => keyId), imported.map(({ hash }) => hash)];
+    return this.#commit(async () => planImport(imported, await this.#table.find(ids, hashes)));
   }
 
   async #stored(keyId: string): Promise<StoredKey | null> {
-    const [stored = null] = (await this.#table.find({ ids: [keyId] })).values();
+    const [stored = null] = (await this.#table.find([keyId])).values();
     return stored;
+  }
+
+  #change<T>(keyId: string, plan: (stored: StoredKey) => Plan<T>): Promise<T | null> {
+    return this.#commit<T | null>(async () => {
+      const stored = await this.#stored(keyId);
+      return stored === null ? { result: null, changes: [] } : plan(stored);
+    });
   }
 
   /** Plans the changes and makes them; plans again if another process was quicker. */

@@ -10,14 +10,14 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { ApiKeyRecord } from '../domain/records.ts';
 import type { Timers } from '../timers.ts';
-import { type ApiKey, type KeyHash, type KeyLookup, type KeyStatus, RegistryUnavailableError, SCOPES } from './key.ts';
+import { type ApiKey, type KeyHash, type KeyStatus, RegistryUnavailableError, SCOPES } from './key.ts';
 import { KeyCache } from './key-cache.ts';
+import type { KeyLookup } from './registry.ts';
 
 const LOOKUPS_PER_SECOND = 10;
 /** Background confirmations leave so many look-ups of each second to keys that a caller waits for. */
 const KEPT_FOR_CALLERS = 5;
 const FRESH_MS = 60_000;
-const CONFIRM_EVERY_MS = 30_000;
 /** How long a caller waits for a confirmation if there is a copy to fall back on. */
 const WAIT_MS = 1000;
 /** After a confirmation that failed or took long, the copy is used without waiting for so long. */
@@ -52,9 +52,8 @@ export class StoreLookup implements KeyLookup {
     this.#cache = new KeyCache({
       ask: (hash) => this.#ask(hash),
       nowMs: () => this.#nowMs(),
-      confirmEveryMs: CONFIRM_EVERY_MS,
       canConfirm: () => this.#lookUpsLeft() > KEPT_FOR_CALLERS,
-      freshMs: Math.min(FRESH_MS, options.graceMs),
+      freshMs: FRESH_MS,
       graceMs: options.graceMs,
     });
   }

@@ -72,8 +72,20 @@ export function withoutRedaction(logger: Logger): Logger {
 
 function standardError(): DestinationStream {
   const lines = fileDestination({ dest: STDERR, sync: false, minLength: BATCH_BYTES });
-  setInterval(() => lines.flush(), FLUSH_EVERY_MS).unref();
-  return lines;
+  const flushing = setInterval(() => lines.flush(), FLUSH_EVERY_MS).unref();
+  let isGone = false;
+  lines.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EIO') throw error;
+    // The terminal is gone, and nobody reads any more. What is left must not be tried again when the process exits.
+    isGone = true;
+    clearInterval(flushing);
+    lines.destroy();
+  });
+  return {
+    write: (line) => {
+      if (!isGone) lines.write(line);
+    },
+  };
 }
 
 /** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */

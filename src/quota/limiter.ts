@@ -34,8 +34,8 @@ export interface QuotaLimits {
 /** Never rejects, but if the limiter that decides is said to. */
 export interface QuotaLimiter {
   /**
-   * Decides whether one more request of `quotaId` is admitted now, and counts it if so (R1). A refused request is counted
-   * nowhere (R1): neither by `decide` in window-log.ts nor by the script in redis-scripts.ts.
+   * Decides whether one more request of `quotaId` is admitted now, and counts it if so. A refused request costs nothing
+   * (R1): neither `SlidingWindowLog.consume` in window-log.ts nor the script in redis-limiter.ts adds it.
    */
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
   /** Both windows as they are; nothing is counted (K8a). */

@@ -7,11 +7,10 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
 import type { Admissions } from './redis-limiter.ts';
-import { QUOTA_WINDOWS, SlidingWindowLog } from './window-log.ts';
+import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from './window-log.ts';
 
 /** More than the default limit of a minute is exact. */
 const MOST_RUNS = 256;
-const { minuteMicros, hourMicros } = QUOTA_WINDOWS;
 
 /** Admissions that Redis does not have yet. They are sent again with the same number until Redis has them. */
 export interface Merge {
@@ -62,10 +61,10 @@ export class LocalShare {
     log.dropOldest(log.length - hourUsed);
     const unknown = hourUsed - log.length;
     if (unknown === 0) return;
-    const newestMicros = hour.emptyAtMicros - hourMicros;
+    const newestMicros = hour.emptyAtMicros - HOUR_MICROS;
     // No more of them are in the minute than it holds at all.
     const older = Math.max(0, unknown - minuteUsed);
-    if (older > 0) log.add(Math.min(nowMicros - minuteMicros - 1, newestMicros), older);
+    if (older > 0) log.add(Math.min(nowMicros - MINUTE_MICROS - 1, newestMicros), older);
     if (unknown > older) log.add(newestMicros, unknown - older);
   }
 
@@ -75,7 +74,7 @@ export class LocalShare {
     const nowMicros = this.#nowFor(quota.log);
     const decision = quota.log.consume(nowMicros, roomForAll(limits, processes), processes);
     if (decision.admitted) {
-      quota.unsynced ??= new SlidingWindowLog(QUOTA_WINDOWS, MOST_RUNS);
+      quota.unsynced ??= new SlidingWindowLog(MOST_RUNS);
       quota.unsynced.add(nowMicros, 1);
       this.#unsyncedIds.add(quotaId);
     }
@@ -124,7 +123,7 @@ export class LocalShare {
   #quota(quotaId: string): KnownQuota {
     let quota = this.#known.get(quotaId);
     if (quota === undefined) {
-      quota = { log: new SlidingWindowLog(QUOTA_WINDOWS, MOST_RUNS), unsynced: null, merge: null };
+      quota = { log: new SlidingWindowLog(MOST_RUNS), unsynced: null, merge: null };
       this.#known.set(quotaId, quota);
     }
     return quota;

@@ -1,7 +1,7 @@
 /** The limits of a gateway without Redis, in the memory of its one process. */
 import type { Clock } from '../clock.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
-import { QUOTA_WINDOWS, SlidingWindowLog } from './window-log.ts';
+import { HOUR_MICROS, SlidingWindowLog } from './window-log.ts';
 
 /** Idle logs dropped per request. A request adds at most one log, so two keep ahead of it and bound the work. */
 const DROPS_PER_REQUEST = 2;
@@ -36,7 +36,7 @@ export class MemoryLimiter implements QuotaLimiter {
   #dropIdle(nowMicros: number): void {
     let drops = 0;
     for (const [quotaId, log] of this.#logs) {
-      const isIdle = log.newestMicros < nowMicros - QUOTA_WINDOWS.hourMicros;
+      const isIdle = log.newestMicros < nowMicros - HOUR_MICROS;
       if (!isIdle || drops === DROPS_PER_REQUEST) return;
       this.#logs.delete(quotaId);
       drops += 1;

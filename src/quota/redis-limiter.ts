@@ -1,14 +1,165 @@
-/** The limits of all processes together, in Redis. All requests of one turn of the event loop share a call. */
+/**
+ * The limits of all processes together, in Redis and by its clock. All requests of one turn of the event loop share a call.
+ *
+ * A log of admitted requests is a list of Unix microseconds in decimal, oldest first (`quotaLogKey`); it expires a minute or
+ * two after its newest entry has left the hour. Releases that run side by side share these lists: a change of their form
+ * needs a new key name.
+ */
 import type { Clock } from '../clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { quotaBucket, quotaLogKey, quotaMergeKey } from '../redis/names.ts';
-import { runScript } from '../redis/script.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
-import { CONSUME, MERGE } from './redis-scripts.ts';
 import { RejectionCache } from './rejection-cache.ts';
-import { type LogSummary, QUOTA_WINDOWS, usageAfter } from './window-log.ts';
+import { HOUR_MICROS, type LogSummary, MINUTE_MICROS, usageAfter } from './window-log.ts';
 
-const { minuteMicros, hourMicros } = QUOTA_WINDOWS;
+/** How long a merge may be sent again without being counted twice. */
+const MARKER_MS = 5 * 60_000;
+
+/**
+ * What both scripts begin with. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
+ * hence the format.
+ */
+const COMMON = `
+local call = redis.call
+local minuteLength, hourLength = ${MINUTE_MICROS}, ${HOUR_MICROS}
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local nowEntry = string.format('%.0f', now)
+
+local log, length
+
+local function at(index)
+  return tonumber(call('LINDEX', log, index))
+end
+
+-- The first entry at or after "since" among those from "low" on and before "high": its index and itself; "high" and 0 if
+-- there is none.
+local function firstSince(since, low, high)
+  local first = 0
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = at(middle)
+    if entry < since then low = middle + 1 else high, first = middle, entry end
+  end
+  return high, first
+end
+
+-- Returns the newest entry. If the clock went back, what is from the future counts as made now.
+local function open(name)
+  log, length = name, call('LLEN', name)
+  local newest = length > 0 and at(length - 1) or 0
+  if newest <= now then return newest end
+  local future = firstSince(now + 1, 0, length)
+  for index = future, length - 1 do call('LSET', log, index, nowEntry) end
+  return now
+end
+
+local function expireLater()
+  call('PEXPIRE', log, math.ceil((hourLength + minuteLength) / 1000) + 1)
+end
+`;
+
+/**
+ * Decides on requests as `SlidingWindowLog.consume` does: first come, first admitted, and a refused one is added nowhere.
+ * KEYS: logs. ARGV: for each log the number of requests (0 for a look), the limit of the minute and that of the hour.
+ * Returns for each log the fields of `LogSummary` before the requests, how many were admitted, and when there is room if
+ * others were refused; or an error for a log that cannot be decided on.
+ *
+ * Each command takes Redis a microsecond in which it answers nobody else. So the edge of the hour is looked for from the old
+ * end, since few entries have left it, and that of the minute among as many as it may hold.
+ */
+const CONSUME = defineScript(
+  'consumeQuota',
+  `${COMMON}
+local function consume(name, count, perMinute, perHour)
+  local newest = open(name)
+  local minuteStart, hourStart = now - minuteLength, now - hourLength
+  local hourFirst, hourOldest = 0, length > 0 and at(0) or 0
+  if length > 0 and hourOldest < hourStart then
+    local low, high = 1, 2
+    while high < length and at(high) < hourStart do low, high = high + 1, high * 4 end
+    hourFirst, hourOldest = firstSince(hourStart, low, math.min(high + 1, length))
+  end
+  local minuteFirst, minuteOldest = hourFirst, hourOldest
+  if hourFirst < length and hourOldest < minuteStart then
+    local low, high = hourFirst + 1, length
+    local edge = math.max(low, length - perMinute)
+    if edge < length and at(edge) >= minuteStart then high = edge + 1 else low = math.min(edge + 1, length) end
+    minuteFirst, minuteOldest = firstSince(minuteStart, low, high)
+  end
+  local minuteUsed, hourUsed = length - minuteFirst, length - hourFirst
+
+  local admitted = math.max(0, math.min(count, perMinute - minuteUsed, perHour - hourUsed))
+  for _ = 1, admitted do call('RPUSH', log, nowEntry) end
+  local retryAt = 0
+  if admitted < count then
+    local used = length + admitted
+    if minuteUsed + admitted >= perMinute then retryAt = at(used - perMinute) + minuteLength + 1 end
+    if hourUsed + admitted >= perHour then retryAt = math.max(retryAt, at(used - perHour) + hourLength + 1) end
+  end
+  if admitted > 0 then
+    if hourFirst > 0 then call('LTRIM', log, hourFirst, -1) end
+    -- Once a minute is enough.
+    if math.floor(newest / minuteLength) ~= math.floor(now / minuteLength) then expireLater() end
+  end
+  return {now, newest, minuteUsed, minuteOldest, hourUsed, hourOldest, admitted, retryAt}
+end
+
+local replies = {}
+for i, name in ipairs(KEYS) do
+  local count, perMinute, perHour = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local isDecided, reply = pcall(consume, name, count, perMinute, perHour)
+  -- A log that can't be decided on fails by itself.
+  replies[i] = isDecided and reply or {err = type(reply) == 'table' and reply.err or tostring(reply)}
+end
+return replies
+`,
+);
+
+/**
+ * Adds requests that a process admitted while it could not ask Redis, each at its time. KEYS: the log, the marker of that
+ * process. ARGV: the number of the merge, which grows, then pairs of time and count in order. The marker holds the number
+ * of the last merge, so that one that is sent again is counted once. The log stays in order: its entries after the first
+ * new one are taken off and put back among the new ones. A time ahead of Redis's clock counts as now.
+ */
+const MERGE = defineScript(
+  'mergeQuota',
+  `${COMMON}
+local marker = KEYS[2]
+if tonumber(call('GET', marker) or 0) >= tonumber(ARGV[1]) then return end
+call('SET', marker, ARGV[1], 'PX', ${MARKER_MS})
+
+local added = {}
+for i = 2, #ARGV, 2 do
+  local at = math.min(tonumber(ARGV[i]), now)
+  if at >= now - hourLength then
+    for _ = 1, tonumber(ARGV[i + 1]) do added[#added + 1] = at end
+  end
+end
+if #added == 0 then return end
+
+open(KEYS[1])
+local first = firstSince(added[1] + 1, 0, length)
+local after = call('LRANGE', log, first, -1)
+if first == 0 then call('DEL', log) else call('LTRIM', log, 0, first - 1) end
+
+local entries, next = {}, 1
+for _, at in ipairs(added) do
+  while after[next] and tonumber(after[next]) <= at do
+    entries[#entries + 1] = after[next]
+    next = next + 1
+  end
+  entries[#entries + 1] = string.format('%.0f', at)
+end
+for rest = next, #after do entries[#entries + 1] = after[rest] end
+-- In parts: Lua's stack is bounded.
+for from = 1, #entries, 1000 do
+  call('RPUSH', log, unpack(entries, from, math.min(from + 999, #entries)))
+end
+expireLater()
+`,
+);
 
 /** Logs per call: each takes Redis some 20 µs, in which it answers nobody else. */
 const MOST_LOGS = 64;
@@ -73,7 +224,7 @@ export class RedisLimiter implements QuotaLimiter {
     if (rejection !== null) return rejection;
     const [reply] = await this.#run([{ quotaId, limits, waiters: [] }]);
     if (reply === undefined || reply instanceof Error) throw reply ?? new UnexpectedReplyError(reply);
-    return usageAfter(0, reply.log, limits, QUOTA_WINDOWS);
+    return usageAfter(0, reply.log, limits);
   }
 
   /**
@@ -82,7 +233,7 @@ export class RedisLimiter implements QuotaLimiter {
    */
   async merge(quotaId: string, processId: string, mergeNumber: number, admissions: Admissions): Promise<void> {
     const keys = [quotaLogKey(quotaId), quotaMergeKey(quotaId, processId)];
-    await runScript(this.#redis, MERGE, { keys, args: [minuteMicros, hourMicros, mergeNumber, ...admissions.flat()] });
+    await runScript(this.#redis, MERGE, { keys, args: [mergeNumber, ...admissions.flat()] });
   }
 
   #add(quotaId: string, limits: QuotaLimits, waiter: Waiter): void {
@@ -131,11 +282,7 @@ export class RedisLimiter implements QuotaLimiter {
   async #run(batches: readonly Batch[]): Promise<readonly (Reply | Error)[]> {
     const reply = await runScript(this.#redis, CONSUME, {
       keys: batches.map(({ quotaId }) => quotaLogKey(quotaId)),
-      args: [
-        minuteMicros,
-        hourMicros,
-        ...batches.flatMap(({ waiters, limits }) => [waiters.length, limits.perMinute, limits.perHour]),
-      ],
+      args: batches.flatMap(({ waiters, limits }) => [waiters.length, limits.perMinute, limits.perHour]),
     });
     if (!Array.isArray(reply) || reply.length !== batches.length) throw new UnexpectedReplyError(reply);
     return reply.map(parseReply);
@@ -144,7 +291,7 @@ export class RedisLimiter implements QuotaLimiter {
 
 function decisionOf(nth: number, { log, admitted, retryAtMicros }: Reply, limits: QuotaLimits): QuotaDecision {
   const isAdmitted = nth < admitted;
-  const { nowMicros, minute, hour } = usageAfter(Math.min(nth + 1, admitted), log, limits, QUOTA_WINDOWS);
+  const { nowMicros, minute, hour } = usageAfter(Math.min(nth + 1, admitted), log, limits);
   return { admitted: isAdmitted, nowMicros, minute, hour, retryAtMicros: isAdmitted ? null : retryAtMicros };
 }
 

@@ -1,22 +1,18 @@
 /**
- * The exact rate limit as an algorithm: two sliding windows over one log of the times at which requests were admitted.
- * The script in Redis does the same (`redis-scripts.ts`); one contract suite holds both to this one.
+ * The exact rate limit as an algorithm: two sliding windows over one log of the times at which requests were admitted. Here
+ * it is decided that a refused request costs nothing: it is not added. The script in `redis-limiter.ts` does the same; one
+ * contract suite holds both to this one.
  *
  * Windows are closed: a request is in a window of length L until more than L has gone by. So no stretch of time of that
- * length, wherever it begins, ever holds more admitted requests than the limit, its two ends included (R1).
+ * length, wherever it begins, ever holds more admitted requests than the limit, its two ends included (R1: limits are exact).
  *
  * An entry from the future shows that the clock went back. It then counts as made now, and so for at most one window
- * from now; the log is corrected, so that `retryAtMicros` stays true by the clock that clients live in (R6).
+ * from now; the log is corrected, so that `retryAtMicros` stays true by the clock that clients live in.
  */
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
 
-/** The lengths of the two windows in microseconds; the hour is not shorter than the minute. */
-export interface QuotaWindows {
-  readonly minuteMicros: number;
-  readonly hourMicros: number;
-}
-
-export const QUOTA_WINDOWS: QuotaWindows = { minuteMicros: 60_000_000, hourMicros: 3_600_000_000 };
+export const MINUTE_MICROS = 60_000_000;
+export const HOUR_MICROS = 3_600_000_000;
 
 /** The numbers in a log that a decision depends on. Times mean nothing if the window is empty. */
 export interface LogSummary {
@@ -29,12 +25,7 @@ export interface LogSummary {
 }
 
 /** Both windows after `admitted` more requests at `nowMicros`. */
-export function usageAfter(
-  admitted: number,
-  log: LogSummary,
-  limits: QuotaLimits,
-  { minuteMicros, hourMicros }: QuotaWindows,
-): QuotaUsage {
+export function usageAfter(admitted: number, log: LogSummary, limits: QuotaLimits): QuotaUsage {
   const { nowMicros } = log;
   const newestMicros = admitted > 0 ? nowMicros : log.newestMicros;
   const stateOf = (limit: number, before: number, oldestMicros: number, lengthMicros: number): WindowState => {
@@ -49,8 +40,8 @@ export function usageAfter(
   };
   return {
     nowMicros,
-    minute: stateOf(limits.perMinute, log.minuteUsed, log.minuteOldestMicros, minuteMicros),
-    hour: stateOf(limits.perHour, log.hourUsed, log.hourOldestMicros, hourMicros),
+    minute: stateOf(limits.perMinute, log.minuteUsed, log.minuteOldestMicros, MINUTE_MICROS),
+    hour: stateOf(limits.perHour, log.hourUsed, log.hourOldestMicros, HOUR_MICROS),
   };
 }
 
@@ -71,15 +62,13 @@ function firstFrom(least: number, sorted: readonly number[]): number {
  * neighbours are put together at the time of the later one, so that no request is ever taken for older than it is.
  */
 export class SlidingWindowLog {
-  readonly #windows: QuotaWindows;
   readonly #mostRuns: number;
   readonly #times: number[] = [];
   /** How many requests were ever added up to the end of each run. */
   readonly #ends: number[] = [];
   #dropped = 0;
 
-  constructor(windows: QuotaWindows = QUOTA_WINDOWS, mostRuns = Infinity) {
-    this.#windows = windows;
+  constructor(mostRuns = Infinity) {
     this.#mostRuns = mostRuns;
   }
 
@@ -99,17 +88,17 @@ export class SlidingWindowLog {
   consume(nowMicros: number, limits: QuotaLimits, weight = 1): QuotaDecision {
     const log = this.#summarize(nowMicros);
     if (log.minuteUsed >= limits.perMinute || log.hourUsed >= limits.perHour) {
-      const { minute, hour } = usageAfter(0, log, limits, this.#windows);
+      const { minute, hour } = usageAfter(0, log, limits);
       return { admitted: false, nowMicros, minute, hour, retryAtMicros: this.#retryAt(log, limits) };
     }
     this.dropOldest(this.length - log.hourUsed);
     this.add(nowMicros, weight);
-    const { minute, hour } = usageAfter(weight, log, limits, this.#windows);
+    const { minute, hour } = usageAfter(weight, log, limits);
     return { admitted: true, nowMicros, minute, hour, retryAtMicros: null };
   }
 
   usage(nowMicros: number, limits: QuotaLimits): QuotaUsage {
-    return usageAfter(0, this.#summarize(nowMicros), limits, this.#windows);
+    return usageAfter(0, this.#summarize(nowMicros), limits);
   }
 
   /** Adds `count` requests, from 1, at a time that may be before that of newer ones. */
@@ -138,7 +127,7 @@ export class SlidingWindowLog {
   /** Brings the log up to a time: drops what has left the hour, and corrects what is from the future. */
   advanceTo(nowMicros: number): void {
     this.#correct(nowMicros);
-    this.dropOldest(this.#endBefore(firstFrom(nowMicros - this.#windows.hourMicros, this.#times)) - this.#dropped);
+    this.dropOldest(this.#endBefore(firstFrom(nowMicros - HOUR_MICROS, this.#times)) - this.#dropped);
   }
 
   /** Pairs of time and count, oldest first. */
@@ -148,8 +137,8 @@ export class SlidingWindowLog {
 
   #summarize(nowMicros: number): LogSummary {
     this.#correct(nowMicros);
-    const minuteRun = firstFrom(nowMicros - this.#windows.minuteMicros, this.#times);
-    const hourRun = firstFrom(nowMicros - this.#windows.hourMicros, this.#times);
+    const minuteRun = firstFrom(nowMicros - MINUTE_MICROS, this.#times);
+    const hourRun = firstFrom(nowMicros - HOUR_MICROS, this.#times);
     const end = this.#endBefore(this.#ends.length);
     return {
       nowMicros,
@@ -171,9 +160,8 @@ export class SlidingWindowLog {
 
   /** If a limit was lowered below the use, more than one request must leave. */
   #retryAt(log: LogSummary, { perMinute, perHour }: QuotaLimits): number {
-    const { minuteMicros, hourMicros } = this.#windows;
-    const minute = log.minuteUsed < perMinute ? 0 : this.#nthNewest(perMinute) + minuteMicros + 1;
-    const hour = log.hourUsed < perHour ? 0 : this.#nthNewest(perHour) + hourMicros + 1;
+    const minute = log.minuteUsed < perMinute ? 0 : this.#nthNewest(perMinute) + MINUTE_MICROS + 1;
+    const hour = log.hourUsed < perHour ? 0 : this.#nthNewest(perHour) + HOUR_MICROS + 1;
     return Math.max(minute, hour);
   }
 

@@ -226,7 +226,7 @@ function connectToOne(address: RedisAddress, about: About): Connections {
   const client = new Redis(connectionOptions(address, about));
   const health = new ConnectionHealth(client, about.timeoutMs);
   const [{ host, port }] = address.nodes;
-  const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
+  const messages = messageOptions(address, about);
   return {
     client,
     health,
@@ -242,7 +242,7 @@ function connectToCluster(address: RedisAddress, about: About): Connections {
   const cluster = new Cluster(nodes, clusterOptions(address, about));
   const health = new ClusterHealth(cluster, about.timeoutMs);
   // Each node forwards what is published at any other, so one connection to any node is enough.
-  const messages = { ...connectionOptions(address, { ...about, name: `${about.name}-messages` }), ...withoutRetries };
+  const messages = messageOptions(address, about);
   const subscriber = new RedisSubscriber(() => new Redis({ ...messages, ...anyNode(cluster, nodes) }), about.timeoutMs);
   // A node that left the Cluster may live on, and hears nothing of it any more.
   cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
@@ -260,17 +260,11 @@ function connectToCluster(address: RedisAddress, about: About): Connections {
 
 /** A node that answers, if there is one; a random one, so that not all processes listen at the same node. */
 function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
-  const known = cluster.nodes('master');
-  const answering = known.filter(({ status }) => status === 'ready');
-  const nodes = (answering.length > 0 ? answering : known).map(({ options: { host = '', port = 0 } }) => ({
-    host,
-    port,
-  }));
-  const all = nodes.length > 0 ? nodes : named;
-  return all[Math.floor(Math.random() * all.length)] ?? {};
+  const answering = cluster.nodes('master').filter(({ status }) => status === 'ready');
+  const nodes =
+    answering.length === 0 ? named : answering.map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+  return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
 }
-
-const withoutRetries = { retryStrategy: () => null, sentinelRetryStrategy: () => null } satisfies RedisOptions;
 
 /** The options of every connection. Throws RedisAddressError if a file that the address names can't be read. */
 function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeoutMs }: About) {
@@ -321,6 +315,12 @@ function connectionOptions(address: RedisAddress, about: About): PlainOptions {
     // After a failover the old primary refuses writes: connecting again finds the new one.
     reconnectOnError: (error) => replyCode(error) === 'READONLY',
   };
+}
+
+/** The same for messages, on a connection that the subscriber replaces when it is lost. */
+function messageOptions(address: RedisAddress, about: About): PlainOptions {
+  const options = connectionOptions(address, { ...about, name: `${about.name}-messages` });
+  return { ...options, retryStrategy: () => null, sentinelRetryStrategy: () => null };
 }
 
 function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddress, about: About): PlainOptions {

@@ -2,6 +2,7 @@
  * Messages of Redis, on a connection of their own. ioredis would subscribe again by itself after a loss, and on a Cluster
  * also choose the node, but reports neither a loss nor a failure to subscribe; here both are noticed.
  */
+import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
 import { ConnectionHealth } from './health.ts';
 
@@ -19,9 +20,9 @@ export type MessageListener = (message: string) => void;
 export class RedisSubscriber {
   readonly #connect: () => Redis;
   readonly #timeoutMs: number;
-  readonly #listeners = new Map<string, Set<MessageListener>>();
-  readonly #upListeners = new Set<() => void>();
-  readonly #downListeners = new Set<(reason: Error) => void>();
+  /** By channel. */
+  readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
+  readonly #changes = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
   #client: Redis;
   #health: ConnectionHealth;
   #attempts = 0;
@@ -47,14 +48,14 @@ export class RedisSubscriber {
 
   /** Calls back once all channels are subscribed to again; what was published in between is lost. */
   onUp(listener: () => void): () => void {
-    this.#upListeners.add(listener);
-    return () => this.#upListeners.delete(listener);
+    this.#changes.on('up', listener);
+    return () => this.#changes.off('up', listener);
   }
 
   /** Calls back once messages may have been lost. */
   onDown(listener: (reason: Error) => void): () => void {
-    this.#downListeners.add(listener);
-    return () => this.#downListeners.delete(listener);
+    this.#changes.on('down', listener);
+    return () => this.#changes.off('down', listener);
   }
 
   /**
@@ -74,7 +75,7 @@ export class RedisSubscriber {
 
   /** The same without waiting, for channels of the whole run: if Redis is down, it begins with the next `onUp`. */
   listen(channel: string, listener: MessageListener): () => void {
-    const isFirst = !this.#listeners.has(channel);
+    const isFirst = this.#messages.listenerCount(channel) === 0;
     const end = this.#add(channel, listener);
     const client = this.#client;
     // After a failure the next connection subscribes to all channels.
@@ -92,9 +93,8 @@ export class RedisSubscriber {
     this.#isClosed = true;
     clearTimeout(this.#reconnection);
     this.#health.close();
-    this.#listeners.clear();
-    this.#upListeners.clear();
-    this.#downListeners.clear();
+    this.#messages.removeAllListeners();
+    this.#changes.removeAllListeners();
     this.#isUp = false;
     this.#client.disconnect();
   }
@@ -105,11 +105,9 @@ export class RedisSubscriber {
     health.onUp(() => void this.#resubscribe());
     health.onDown((reason) => {
       this.#isUp = false;
-      for (const listener of this.#downListeners) listener(reason);
+      this.#changes.emit('down', reason);
     });
-    client.on('message', (channel: string, message: string) => {
-      for (const listener of this.#listeners.get(channel) ?? []) listener(message);
-    });
+    client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     client.once('end', () => {
       health.close();
       if (!this.#isClosed) this.#reconnect();
@@ -128,25 +126,24 @@ export class RedisSubscriber {
   async #resubscribe(): Promise<void> {
     const [client, health] = [this.#client, this.#health];
     try {
-      const channels = [...this.#listeners.keys()];
+      const channels = this.#messages.eventNames();
       if (channels.length > 0) await client.subscribe(...channels);
       if (!health.isUp() || this.#isClosed) return;
       this.#attempts = 0;
       this.#isUp = true;
-      for (const listener of this.#upListeners) listener();
+      this.#changes.emit('up');
     } catch {
       client.disconnect();
     }
   }
 
   #add(channel: string, listener: MessageListener): () => void {
-    const listeners = this.#listeners.get(channel) ?? new Set();
-    this.#listeners.set(channel, listeners.add(listener));
+    this.#messages.on(channel, listener);
     return () => {
-      if (!listeners.delete(listener) || listeners.size > 0) return;
-      if (this.#listeners.get(channel) === listeners) this.#listeners.delete(channel);
+      this.#messages.off(channel, listener);
       // If it stayed subscribed, it would only cost messages without a listener.
-      if (this.#client.status === 'ready') this.#client.unsubscribe(channel).catch(() => undefined);
+      const isLast = this.#messages.listenerCount(channel) === 0;
+      if (isLast && this.#client.status === 'ready') this.#client.unsubscribe(channel).catch(() => undefined);
     };
   }
 }

@@ -65,28 +65,37 @@ export function redisFaults(settings: RedisSettings, purpose: RedisPurpose): rea
   return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
 }
 
+function failure(about: RedisFault['about'], finding: string, remedy: string): RedisFault {
+  return { about, severity: 'fail', finding, remedy };
+}
+
+function warning(about: RedisFault['about'], finding: string, remedy: string): RedisFault {
+  return { about, severity: 'warn', finding, remedy };
+}
+
+function toSet(line: string): string {
+  return `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+}
+
 function versionFault({ version }: RedisSettings): RedisFault | null {
   const [, major, minor] = /^(\d+)\.(\d+)/.exec(version ?? '') ?? [];
   const isOld = Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor);
   if (major === undefined || !isOld) return null;
   const finding = `is of version ${version}, too old for what evalgate asks of it`;
-  const remedy = `Use Redis ${OLDEST.major}.${OLDEST.minor} or newer, or Valkey.`;
-  return { about: 'version', severity: 'fail', finding, remedy };
+  return failure('version', finding, `Use Redis ${OLDEST.major}.${OLDEST.minor} or newer, or Valkey.`);
 }
 
 function modeFault({ mode, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
-  const fault = { about: 'mode', severity: 'fail' } as const;
   if (mode === 'cluster' && kind !== 'cluster') {
-    const finding = 'is a node of a Cluster, and holds only some of the keys';
-    return { ...fault, finding, remedy: 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).' };
+    const remedy = 'Begin its address with redis+cluster:// (rediss+cluster:// for TLS).';
+    return failure('mode', 'is a node of a Cluster, and holds only some of the keys', remedy);
   }
   if (mode === 'sentinel') {
     const remedy = 'Give redis+sentinel://host:port,host:port/primary, with the name by which it knows the primary.';
-    return { ...fault, finding: 'is a Sentinel', remedy };
+    return failure('mode', 'is a Sentinel', remedy);
   }
   if (isReplica !== true) return null;
-  const finding = 'is a replica, and replicas refuse changes';
-  return { ...fault, finding, remedy: 'Give the address of its primary.' };
+  return failure('mode', 'is a replica, and replicas refuse changes', 'Give the address of its primary.');
 }
 
 /** A single Redis need not have any; a Cluster and Sentinels rely on them. */
@@ -94,7 +103,7 @@ function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind):
   if (kind === 'single' || isReplica === true || replicas === null || replicas > 0) return null;
   const finding =
     'has no replica that could take over: when it is gone, what it holds is out of reach until it is back';
-  return { about: 'replicas', severity: 'warn', finding, remedy: 'Add a replica, or bring back the one that it had.' };
+  return warning('replicas', finding, 'Add a replica, or bring back the one that it had.');
 }
 
 function stateMemoryFault(settings: RedisSettings, use: RedisUse, hasCacheBudget: boolean): RedisFault | null {
@@ -102,55 +111,46 @@ function stateMemoryFault(settings: RedisSettings, use: RedisUse, hasCacheBudget
   const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
   const noeviction = toSet('maxmemory-policy noeviction');
   const remedy = use === 'both' ? `${noeviction} And ${own}.` : noeviction;
+  const whenFull = `when its memory is full (maxmemory-policy ${evictionPolicy})`;
   if (evictionPolicy?.startsWith('allkeys-') === true) {
-    const finding = `may drop API keys when its memory is full (maxmemory-policy ${evictionPolicy})`;
-    return { about: 'memory', severity: 'fail', finding, remedy };
+    return failure('memory', `may drop API keys ${whenFull}`, remedy);
   }
   if (evictionPolicy?.startsWith('volatile-') === true) {
-    const finding = `may forget the use of rate limits when its memory is full (maxmemory-policy ${evictionPolicy})`;
-    return { about: 'memory', severity: 'warn', finding, remedy };
+    return warning('memory', `may forget the use of rate limits ${whenFull}`, remedy);
   }
   if (use === 'both' && maxMemoryBytes === 0 && !hasCacheBudget) {
     const finding = 'has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need';
     const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${own}.`;
-    return { about: 'memory', severity: 'warn', finding, remedy: limits };
+    return warning('memory', finding, limits);
   }
   const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;
   if (share <= NEARLY_FULL) return null;
   const finding = `has ${Math.round(share * 100)} % of its maxmemory in use, and refuses all changes once it is full`;
-  const room = use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.';
-  return { about: 'memory', severity: 'warn', finding, remedy: room };
+  return warning('memory', finding, use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.');
 }
 
 function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {
   if (maxMemoryBytes === 0) {
     const finding = 'has no limit of memory (maxmemory 0), and the response cache fills all there is';
     const remedy = 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.';
-    return { about: 'memory', severity: 'warn', finding, remedy };
+    return warning('memory', finding, remedy);
   }
   if (evictionPolicy !== 'noeviction') return null;
   const finding = 'caches nothing more when its memory is full (maxmemory-policy noeviction)';
-  return { about: 'memory', severity: 'warn', finding, remedy: toSet('maxmemory-policy allkeys-lru') };
+  return warning('memory', finding, toSet('maxmemory-policy allkeys-lru'));
 }
 
 function persistenceFault({ appendsToFile, savesSnapshots, failedToWrite }: RedisSettings): RedisFault | null {
-  const about = 'persistence';
   if (failedToWrite) {
     const finding = 'could not write to its disk lately, so that changes are lost when it restarts';
     const remedy = 'Its log says why: often the disk is full, or its folder belongs to another user.';
-    return { about, severity: 'fail', finding, remedy };
+    return failure('persistence', finding, remedy);
   }
   if (appendsToFile !== false || savesSnapshots === null) return null;
   const remedy = toSet('appendonly yes');
-  if (!savesSnapshots) {
-    return { about, severity: 'fail', finding: 'loses all API keys when it restarts: it saves nothing', remedy };
-  }
+  if (!savesSnapshots) return failure('persistence', 'loses all API keys when it restarts: it saves nothing', remedy);
   const finding = 'saves snapshots only: when it crashes, the last minutes are lost, and keys revoked then work again';
-  return { about, severity: 'warn', finding, remedy };
-}
-
-function toSet(line: string): string {
-  return `Set ${line} there: \`redis-cli CONFIG SET ${line}\`, and the same line in redis.conf.`;
+  return warning('persistence', finding, remedy);
 }
 
 /** Asks one server. Most hosted Redis refuse `CONFIG`: what only that says is null there. Rejects if `INFO` fails. */
@@ -161,34 +161,25 @@ export async function readRedisSettings({ client }: Pick<RedisServer, 'client'>)
 
 /** The settings that the answer to `INFO` holds. `savePoints`: the value of `save`; null where it is not known. */
 export function settingsOf(info: string, savePoints: string | null): RedisSettings {
-  const fields = fieldsOf(info);
+  const fields = new Map(Array.from(info.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value] as const));
   const text = (name: string): string | null => fields.get(name) ?? null;
-  const appends = text('aof_enabled');
-  const role = text('role');
-  const fails = (name: string): boolean => text(name) === 'err';
+  const number = (name: string): number | null => (/^\d+$/.test(text(name) ?? '') ? Number(text(name)) : null);
+  const flag = (name: string, yes: string): boolean | null => (text(name) === null ? null : text(name) === yes);
   return {
     version: text('redis_version'),
     mode: text('redis_mode'),
-    isReplica: role === null ? null : role === 'slave',
-    replicas: numberOf(text('connected_slaves')),
+    isReplica: flag('role', 'slave'),
+    replicas: number('connected_slaves'),
     runId: text('run_id'),
     evictionPolicy: text('maxmemory_policy'),
-    maxMemoryBytes: numberOf(text('maxmemory')),
-    usedMemoryBytes: numberOf(text('used_memory')),
-    appendsToFile: appends === null ? null : appends === '1',
+    maxMemoryBytes: number('maxmemory'),
+    usedMemoryBytes: number('used_memory'),
+    appendsToFile: flag('aof_enabled', '1'),
     savesSnapshots: savePoints === null ? null : savePoints !== '',
-    failedToWrite:
-      fails('rdb_last_bgsave_status') || fails('aof_last_write_status') || fails('aof_last_bgrewrite_status'),
+    failedToWrite: ['rdb_last_bgsave_status', 'aof_last_write_status', 'aof_last_bgrewrite_status'].some(
+      (name) => text(name) === 'err',
+    ),
   };
-}
-
-function fieldsOf(info: string): ReadonlyMap<string, string> {
-  const lines = info.split(/\r?\n/).filter((line) => line.includes(':'));
-  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
-}
-
-function numberOf(text: string | null): number | null {
-  return text !== null && /^\d+$/.test(text) ? Number(text) : null;
 }
 
 /** From the reply to `CONFIG GET name`: the name and its value in turn. */

@@ -2,7 +2,7 @@
 import { Gauge } from 'prom-client';
 import type { Readiness } from '../admin/readiness.ts';
 import type { Usage } from '../cache/entry.ts';
-import type { Connectivity } from '../cache/redis/connectivity.ts';
+import type { Connectivity } from '../cache/redis/redis-cache.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { Metrics } from './metrics.ts';
 import type { RedisHealth, RedisMemory } from './redis-health.ts';

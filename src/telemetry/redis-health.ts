@@ -1,6 +1,6 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
-import type { Connectivity } from '../cache/redis/connectivity.ts';
+import type { Connectivity } from '../cache/redis/redis-cache.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import type { SyncState } from '../keys/key-cache.ts';

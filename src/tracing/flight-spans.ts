@@ -1,6 +1,7 @@
 /** Spans of the cache: each flight, and each wait for a flight that another request had begun. */
 import { type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
-import type { AroundFetch, FetchResult } from '../cache/origin-fetch.ts';
+import type { AroundFetch } from '../cache/flights.ts';
+import type { FetchResult } from '../cache/origin-fetch.ts';
 import type { Listener, ReadReport } from '../telemetry/events.ts';
 import { EVALGATE } from './names.ts';
 import { isRecorded, type Spans } from './spans.ts';

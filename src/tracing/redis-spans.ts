@@ -7,7 +7,7 @@ import {
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
 import type { Following, Lease, LeaseAttempt, SharedCache } from '../cache/shared-cache.ts';
-import type { KeyLookup } from '../keys/key.ts';
+import type { KeyLookup } from '../keys/registry.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
 import { EVALGATE } from './names.ts';
 import type { Spans } from './spans.ts';
@@ -64,7 +64,7 @@ export class RedisSpans {
 
   sharedCache(cache: SharedCache): SharedCache {
     return {
-      lookUp: (key, workspaceSet) => this.#ask(GET, () => cache.lookUp(key, workspaceSet)),
+      lookUp: (key, reader) => this.#ask(GET, () => cache.lookUp(key, reader)),
       backfill: (entries) =>
         this.#ask({ ...PUT, attributes: { [ATTR_DB_OPERATION_BATCH_SIZE]: entries.length } }, () =>
           cache.backfill(entries),

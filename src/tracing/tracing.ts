@@ -2,11 +2,11 @@
  * What tracing puts around the parts of a gateway when they are made. Each method gives back something of the same kind
  * to be used in its place; where tracing is off that is the very same thing. Nothing here imports OpenTelemetry.
  */
-import type { AroundFetch } from '../cache/origin-fetch.ts';
+import type { AroundFetch } from '../cache/flights.ts';
 import type { Listener } from '../telemetry/events.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import type { PublicAppHooks, RequestHandler } from '../http/app.ts';
-import type { KeyLookup } from '../keys/key.ts';
+import type { KeyLookup } from '../keys/registry.ts';
 import type { FleetLimiter } from '../quota/limiter.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Fetch } from '../upstream/store.ts';

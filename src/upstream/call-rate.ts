@@ -1,5 +1,9 @@
-/** How many calls a second may go to the store. */
+/** How many calls a second may go to the store: of one process, or of all together, counted in Redis. */
+import { z } from 'zod';
 import type { Clock } from '../clock.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import { callRateKey } from '../redis/names.ts';
+import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../timers.ts';
 
 export interface CallRate {
@@ -18,7 +22,7 @@ export interface CallRateOptions {
 export const unlimitedRate: CallRate = { take: () => true };
 
 /** After a pause, the calls of so long may go at once. */
-export const BURST_MS = 100;
+const BURST_MS = 100;
 
 /** The rate of one process, counted in its memory: the generic cell rate algorithm (ITU-T I.371), with a small burst. */
 export function createLocalCallRate({ perSecond, clock, timers }: CallRateOptions): CallRate {
@@ -36,6 +40,87 @@ export function createLocalCallRate({ perSecond, clock, timers }: CallRateOption
       }
       theoreticalMs = nextMs;
       return true;
+    },
+  };
+}
+
+interface RedisCallRateOptions {
+  /** To the state Redis. */
+  readonly link: RedisLink;
+  /** Names the store among others. */
+  readonly store: string;
+  readonly perSecond: number;
+  /** How many processes there are, as far as is known. */
+  readonly processes: () => number;
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+/** How long booked calls may be used. */
+const BOOKING_HOLDS_MS = 100;
+/** After Redis failed, this process goes on by itself for so long. */
+const LOCAL_FOR_MS = 1000;
+const MICROS = 1_000_000;
+const TOO_FAR_AHEAD_MICROS = 10 * MICROS;
+
+/**
+ * The generic cell rate algorithm by Redis's clock, for several calls at once, which are booked ahead: so everyone who
+ * asks gets its turn. KEYS: when all that were booked will have gone, one by one, in microseconds. ARGV: the time between
+ * two calls, the burst, how many are wanted, and how far ahead is too far: then Redis's clock was set back. Returns after
+ * how long they may go.
+ */
+const BOOK = defineScript(
+  'bookCalls',
+  `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local from = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
+if from > now + tonumber(ARGV[4]) then from = now end
+local to = from + ARGV[1] * ARGV[3]
+redis.call('SET', KEYS[1], string.format('%.0f', to), 'PX', math.ceil((to - now) / 1000) + 1000)
+return math.max(0, math.ceil(to - ARGV[2] - now))
+`,
+);
+
+/**
+ * The rate of all processes together. A process books several calls at once, so that a call seldom waits for Redis; booked
+ * calls that are not used soon lapse. Without Redis each process goes on with its share.
+ */
+export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
+  const { link, store, perSecond, processes, clock, timers } = options;
+  const local = createLocalCallRate({ perSecond: () => perSecond / processes(), clock, timers });
+  const nowMs = (): number => clock.nowMicros() / 1000;
+  let booked = { calls: 0, untilMs: 0 };
+  let localUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** Never rejects. */
+  const book = async (onMore: () => void): Promise<void> => {
+    const intervalMicros = MICROS / perSecond;
+    const burstMicros = Math.max(intervalMicros, BURST_MS * 1000);
+    const calls = Math.max(1, Math.floor(burstMicros / intervalMicros / processes()));
+    const args = [intervalMicros, burstMicros, calls, TOO_FAR_AHEAD_MICROS];
+    try {
+      const waitMicros = z.int().parse(await runScript(link, BOOK, { keys: [callRateKey(store)], args }));
+      timers.after(Math.ceil(waitMicros / 1000), () => {
+        booked = { calls, untilMs: nowMs() + BOOKING_HOLDS_MS };
+        onMore();
+      });
+    } catch {
+      // The link reports that Redis fails.
+      localUntilMs = nowMs() + LOCAL_FOR_MS;
+      onMore();
+    }
+  };
+
+  return {
+    take: (onMore) => {
+      if (booked.calls > 0 && nowMs() < booked.untilMs) {
+        booked.calls -= 1;
+        return true;
+      }
+      if (!link.isUp() || nowMs() < localUntilMs) return local.take(onMore);
+      void book(onMore);
+      return false;
     },
   };
 }

@@ -7,10 +7,9 @@ import { createGunzip } from 'node:zlib';
 import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { type Clock, systemClock } from '../clock.ts';
-import { parseJson } from './json.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
-import { createYield } from './validation.ts';
+import { createYield, parseJson } from './validation.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {

@@ -1,34 +1,31 @@
 /**
- * The store's resources: where each is fetched, and how its record is checked before it gets past here. A new one is
- * declared here and in `RESOURCE_KINDS`; the compiler then asks for its TTLs, its tags and its request to the cache.
+ * The table of the store's resources. Each is declared once: where it is fetched, how its record is checked, whose it is,
+ * and what its copies are found and purged by. Client, guard, cache, purges and the format in Redis all go by the table.
+ *
+ * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`; beside the table it needs default TTLs
+ * in `config/config.ts`, a public form in `domain/` and a route in `http/`.
  */
+import type { z } from 'zod';
 import {
   type ApiKeyRecord,
   apiKeySchema,
-  type DealInsightsRecord,
   dealInsightsSchema,
-  type EvaluationPage,
-  type EvaluationRecord,
   evaluationSchema,
   ID_PATTERN,
-  type ScorecardRecord,
   scorecardSchema,
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import { type Absent, type ListQuery, StoreError } from './store.ts';
-import {
-  createYield,
-  RECORD_PATH,
-  type Validation,
-  validatorOf,
-  withoutInternalMembers,
-  workspaceIdOf,
-} from './validation.ts';
+import { list } from './evaluation-list.ts';
+import { type Absent, malformed } from './store.ts';
+import { validatorOf, withoutInternalMembers, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. Their order is part of the what-if messages: append only. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
+/** Those that are single records, by id. */
+export type RecordKind = Exclude<ResourceKind, 'list'>;
+
 /** Names a resource in logs, metrics and spans. */
 export type ResourceName = ResourceKind | 'apiKey';
 
@@ -37,13 +34,46 @@ export interface Resource<P, R> {
   readonly name: ResourceName;
   /** In place of the path, which holds ids: what spans show. */
   readonly template: string;
-  /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
-  readonly path: (params: P) => string;
   /** The codes with which a 404 is an answer; any other 404 is a failure of the store (Q9). */
   readonly absentCodes: readonly Absent['code'][];
+  /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
+  path(params: P): string;
   /** The record in a 200's JSON. Throws a StoreError of kind `malformed`, or rejects with one. */
-  readonly parse: (value: unknown, params: P, onLeftOut: (leftOut: LeftOut) => void) => R | Promise<R>;
+  parse(value: unknown, params: P, onLeftOut: (leftOut: LeftOut) => void): R | Promise<R>;
 }
+
+/** A resource whose answers are cached. */
+export interface CachedResource<P, R> extends Resource<P, R> {
+  readonly name: ResourceKind;
+  /** A record as it was parsed, to check what is read back from Redis. */
+  readonly schema: z.ZodType<R>;
+  /** The bytes that a record takes in memory, for each byte of its JSON. */
+  readonly memoryFactor: number;
+  /** The tag of the id, which copies are purged by; null for what has no id. */
+  readonly idTag: IdTag | null;
+  /** One form for all parameters that ask for the same. */
+  normalise(params: P): P;
+  /** Names an answer among all that are cached: equal for equal parameters, which are normalised. */
+  cacheName(params: P): string;
+  /** Whether the record is of the id, or of the workspaces, asked for. One that is not is never stored or served (C4). */
+  isAnsweredBy(record: R, params: P): boolean;
+  /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
+  workspaceOf(record: R): string | null;
+  /** What copies are purged by (C6); `record` is null for an absent one. */
+  tags(params: P, record: R | null): readonly RecordTag[];
+  /** The single records that the answer holds, to be cached as well. */
+  backfills(record: R, params: P): readonly Backfill[];
+}
+
+export interface Backfill {
+  readonly kind: RecordKind;
+  readonly id: string;
+  readonly record: unknown;
+}
+
+type IdTag = 'evaluation' | 'scorecard';
+/** `lists-of`: the lists over a workspace. */
+export type RecordTag = `${IdTag | 'workspace' | 'lists-of'}:${string}`;
 
 /** A record of a list that is not served, because it is not what was asked for, or not whole. */
 export interface LeftOut {
@@ -53,60 +83,62 @@ export interface LeftOut {
   readonly path: string;
 }
 
+export interface RecordParams {
+  readonly id: string;
+}
+
 const ROOT = '/internal/v1';
-const MAX_LIST_LIMIT = 100;
 const KEY_HASH_PATTERN = /^[0-9a-f]{64}$/;
+/** How much more memory a record takes as objects than as text: well above what the heap holds, room around it included. */
+const AS_OBJECTS = 2;
 
-/** One faulty record costs itself, never the page; a foreign one costs the page. */
-export const list: Resource<ListQuery, EvaluationPage> = {
-  name: 'list',
-  template: `${ROOT}/evaluations`,
-  path: (query) => `${ROOT}/evaluations?${listParameters(query)}`,
-  // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
-  absentCodes: [],
-  parse: parseList,
-};
-
-export const evaluation = defineRecord({
-  name: 'evaluation',
-  template: '/evaluations/{id}',
-  validate: validatorOf(evaluationSchema),
-  idMember: '_id',
-});
-
-export const transcript = defineRecord({
-  name: 'transcript',
-  template: '/evaluations/{id}/transcript',
-  validate: validatorOf(transcriptSchema),
-  idMember: 'evaluationId',
-});
-
-export const scorecard = defineRecord({
-  name: 'scorecard',
-  template: '/evaluations/{id}/scorecard',
-  validate: validatorOf(scoredCardSchema),
-  idMember: 'evaluationId',
-});
-
-export const dealInsights = defineRecord({
-  name: 'dealInsights',
-  template: '/evaluations/{id}/deal-insights',
-  validate: validatorOf(dealInsightsSchema),
-  idMember: 'evaluationId',
-  clean: (record: DealInsightsRecord) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
-});
-
-export const rubric = defineRecord({
-  name: 'rubric',
-  template: '/scorecards/{id}',
-  validate: validatorOf(scorecardSchema),
-  idMember: '_id',
-  clean: (record: ScorecardRecord) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
-});
+export const RESOURCES = {
+  list,
+  evaluation: defineRecord({
+    name: 'evaluation',
+    template: '/evaluations/{id}',
+    schema: evaluationSchema,
+    idMember: '_id',
+    idTag: 'evaluation',
+    otherTags: ({ scorecardRef: { id } }) => (id === null ? [] : [`scorecard:${id}`]),
+  }),
+  transcript: defineRecord({
+    name: 'transcript',
+    template: '/evaluations/{id}/transcript',
+    schema: transcriptSchema,
+    idMember: 'evaluationId',
+    idTag: 'evaluation',
+    // It is one string.
+    memoryFactor: 1,
+  }),
+  scorecard: defineRecord({
+    name: 'scorecard',
+    template: '/evaluations/{id}/scorecard',
+    schema: scoredCardSchema,
+    idMember: 'evaluationId',
+    idTag: 'evaluation',
+  }),
+  rubric: defineRecord({
+    name: 'rubric',
+    template: '/scorecards/{id}',
+    schema: scorecardSchema,
+    idMember: '_id',
+    idTag: 'scorecard',
+    clean: (record) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
+  }),
+  dealInsights: defineRecord({
+    name: 'dealInsights',
+    template: '/evaluations/{id}/deal-insights',
+    schema: dealInsightsSchema,
+    idMember: 'evaluationId',
+    idTag: 'evaluation',
+    clean: (record) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
+  }),
+} satisfies Record<ResourceKind, unknown>;
 
 const validateApiKey = validatorOf(apiKeySchema);
 
-/** By the lower-case hex SHA-256 of the key, which no record repeats and no message shows. */
+/** By the lower-case hex SHA-256 of the key, which no record repeats and no message shows. It is not cached here. */
 export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   name: 'apiKey',
   template: `${ROOT}/api-keys/{hash}`,
@@ -122,29 +154,39 @@ export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   },
 };
 
-interface RecordDefinition<K extends string, R extends Readonly<Record<K, string>>> {
-  readonly name: Exclude<ResourceName, 'list' | 'apiKey'>;
+interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<Record<K | 'workspaceId', string>>> {
+  readonly name: RecordKind;
+  /** Below the root of the interface, with `{id}`. */
   readonly template: string;
-  readonly validate: (value: unknown) => Validation<R>;
+  readonly schema: z.ZodObject & z.ZodType<R>;
   /** The member that holds the id asked for. */
   readonly idMember: K;
+  readonly idTag: IdTag;
+  /** Tags beside those of the id and of the workspace. */
+  readonly otherTags?: (record: R) => readonly RecordTag[];
   /** What is done to a valid record before it is passed on. */
   readonly clean?: (record: R) => R;
+  readonly memoryFactor?: number;
 }
 
 /** A record that is fetched by id. It is checked to be of that id. */
-function defineRecord<K extends string, R extends Readonly<Record<K, string>>>(
+function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Record<K | 'workspaceId', string>>>(
   definition: RecordDefinition<K, R>,
-): Resource<{ readonly id: string }, R> {
-  const { name, template, validate, idMember, clean } = definition;
+): CachedResource<RecordParams, R> {
+  const { name, schema, idMember, idTag, memoryFactor = AS_OBJECTS } = definition;
+  const template = ROOT + definition.template;
+  const validate = validatorOf(schema);
   return {
     name,
-    template: ROOT + template,
+    template,
+    schema,
+    memoryFactor,
+    idTag,
+    absentCodes: ['NOT_FOUND', 'NOT_READY'],
     path: ({ id }) => {
       if (!ID_PATTERN.test(id)) throw new TypeError(`not an id of the store's ${name} resource`);
-      return ROOT + template.replace('{id}', id);
+      return template.replace('{id}', id);
     },
-    absentCodes: ['NOT_FOUND', 'NOT_READY'],
     parse: (value, { id }) => {
       const validation = validate(value);
       if (!validation.ok) {
@@ -155,93 +197,17 @@ function defineRecord<K extends string, R extends Readonly<Record<K, string>>>(
       if (record[idMember] !== id) {
         throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
       }
-      return clean?.(record) ?? record;
+      return definition.clean?.(record) ?? record;
     },
+    normalise: (params) => params,
+    cacheName: ({ id }) => `${name}:${id}`,
+    isAnsweredBy: (record, { id }) => record[idMember] === id,
+    workspaceOf: ({ workspaceId }) => workspaceId,
+    tags: ({ id }, record) => {
+      const known: readonly RecordTag[] = [`${idTag}:${id}`];
+      if (record === null) return known;
+      return [...known, `workspace:${record.workspaceId}`, ...(definition.otherTags?.(record) ?? [])];
+    },
+    backfills: () => [],
   };
-}
-
-function listParameters(query: ListQuery): string {
-  const { workspaceIds, search, scorecardId, offset, limit } = query;
-  if (workspaceIds.length === 0) throw new TypeError('a list needs at least one workspace');
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIST_LIMIT) {
-    throw new TypeError(`the limit of a list is an integer from 1 to ${MAX_LIST_LIMIT}`);
-  }
-  if (!Number.isSafeInteger(offset) || offset < 0) throw new TypeError('the offset is an integer from 0 on');
-  const parameters = new URLSearchParams();
-  for (const id of workspaceIds) parameters.append('workspaceId', id);
-  parameters.set('state', 'COMPLETED');
-  if (search !== null) parameters.set('q', search);
-  if (scorecardId !== null) parameters.set('scorecardId', scorecardId);
-  parameters.set('offset', String(offset));
-  parameters.set('limit', String(limit));
-  return parameters.toString();
-}
-
-const validateEvaluation = validatorOf(evaluationSchema);
-
-/**
- * A record of another workspace shows that the store ignored the filter. Its total then counts foreign records too, so
- * nothing of such an answer is used (C4).
- */
-async function parseList(
-  value: unknown,
-  query: ListQuery,
-  onLeftOut: (leftOut: LeftOut) => void,
-): Promise<EvaluationPage> {
-  const { items, total } = pageOf(value);
-  const foreign = items.find((item) => isForeign(item, query.workspaceIds));
-  if (foreign !== undefined) {
-    const which = idOfItem(foreign) ?? 'a record without an id';
-    throw malformed(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
-  }
-  const kept = new Map<string, EvaluationRecord>();
-  const yieldToEventLoop = createYield();
-  // Cut first: what the store sends too much costs nothing.
-  for (const item of items.slice(0, query.limit)) {
-    await yieldToEventLoop();
-    const validation = validateEvaluation(item);
-    if (!validation.ok) {
-      onLeftOut({ id: idOfItem(item), path: validation.path });
-      continue;
-    }
-    const { record } = validation;
-    if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
-    else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
-    else kept.set(record['_id'], record);
-  }
-  return { items: [...kept.values()].toSorted(newestFirst), total };
-}
-
-function isForeign(item: unknown, workspaceIds: readonly string[]): boolean {
-  const workspaceId = workspaceIdOf(item);
-  return workspaceId !== null && !workspaceIds.includes(workspaceId);
-}
-
-function pageOf(value: unknown): { readonly items: readonly unknown[]; readonly total: number } {
-  if (typeof value !== 'object' || value === null) throw malformedList(RECORD_PATH);
-  const items: unknown = 'items' in value ? value.items : undefined;
-  const total: unknown = 'total' in value ? value.total : undefined;
-  if (!Array.isArray(items)) throw malformedList('items');
-  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw malformedList('total');
-  return { items, total };
-}
-
-function idOfItem(item: unknown): string | null {
-  if (typeof item !== 'object' || item === null || !('_id' in item)) return null;
-  const id: unknown = item['_id'];
-  return typeof id === 'string' && ID_PATTERN.test(id) ? id : null;
-}
-
-/** The interface's order, which is also the public one: newest first, then by id, descending by code unit (Q5). */
-function newestFirst(a: EvaluationRecord, b: EvaluationRecord): number {
-  if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
-  return b['_id'] > a['_id'] ? 1 : -1;
-}
-
-function malformedList(path: string): StoreError {
-  return malformed(`the store's list is malformed at ${path}`);
-}
-
-function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
-  return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
 }

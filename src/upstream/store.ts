@@ -58,54 +58,48 @@ export interface Absent {
 export type StoreAnswer<T> = Found<T> | NotModified | Absent;
 
 /**
- * - `timeout`: no whole answer in time
- * - `unreachable`: no connection, or it broke
- * - `errorStatus`: the store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code)
- * - `invalidResponse`: it answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep)
- * - `malformed`: the answer is not what was asked for (a member is missing or of the wrong type, another id or workspace)
- * - `overloaded`: the gateway did not send the call, to shield the store
- * - `circuitOpen`: the gateway did not send the call, because too many of the last ones failed
- * - `maintenance`: the store is under maintenance, so the call was not sent
- * - `aborted`: nobody waited for the answer any more, or the gateway was stopping
+ * Why a call has no answer. `label`: the kind as metrics, logs and spans have always named it, which is public; `message`:
+ * for consumers, without address, id or stack (S2).
  */
-export type StoreErrorKind =
-  | 'timeout'
-  | 'unreachable'
-  | 'errorStatus'
-  | 'invalidResponse'
-  | 'malformed'
-  | 'overloaded'
-  | 'circuitOpen'
-  | 'maintenance'
-  | 'aborted';
+const KINDS = {
+  /** No whole answer in time. */
+  timeout: { label: 'timeout', message: 'The evaluation store did not answer in time. Try again later.' },
+  /** No connection, or it broke. */
+  unreachable: {
+    label: 'unreachable',
+    message: 'The evaluation store cannot be reached at the moment. Try again later.',
+  },
+  /** The store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code). */
+  errorStatus: { label: 'refused', message: 'The evaluation store is failing at the moment. Try again later.' },
+  /** It answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep). */
+  invalidResponse: {
+    label: 'garbled',
+    message: 'The evaluation store sent an answer that cannot be read. Try again later.',
+  },
+  /** The answer is not what was asked for (a member is missing or of the wrong type, another id or workspace). */
+  malformed: { label: 'malformed', message: 'The evaluation store sent an answer that cannot be used.' },
+  /** The gateway did not send the call, to shield the store. */
+  overloaded: {
+    label: 'overloaded',
+    message: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
+  },
+  /** The gateway did not send the call, because too many of the last ones failed. */
+  circuitOpen: { label: 'suspended', message: 'The evaluation store is failing at the moment. Try again later.' },
+  /** The store is under maintenance, so the call was not sent. */
+  maintenance: {
+    label: 'paused',
+    message: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
+  },
+  /** Nobody waited for the answer any more, or the gateway was stopping. */
+  aborted: { label: 'aborted', message: 'The request was abandoned before the evaluation store answered.' },
+} as const;
 
-/** What a consumer may read of each kind: no address, no id, no stack (S2). */
-const PUBLIC_MESSAGES: Readonly<Record<StoreErrorKind, string>> = {
-  timeout: 'The evaluation store did not answer in time. Try again later.',
-  unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
-  errorStatus: 'The evaluation store is failing at the moment. Try again later.',
-  invalidResponse: 'The evaluation store sent an answer that cannot be read. Try again later.',
-  malformed: 'The evaluation store sent an answer that cannot be used.',
-  overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
-  circuitOpen: 'The evaluation store is failing at the moment. Try again later.',
-  maintenance: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
-  aborted: 'The request was abandoned before the evaluation store answered.',
-};
+export type StoreErrorKind = keyof typeof KINDS;
+export type StoreErrorLabel = (typeof KINDS)[StoreErrorKind]['label'];
 
-/** The kinds as metrics, logs and spans have always named them. These names are public. */
-const LABELS = {
-  timeout: 'timeout',
-  unreachable: 'unreachable',
-  errorStatus: 'refused',
-  invalidResponse: 'garbled',
-  malformed: 'malformed',
-  overloaded: 'overloaded',
-  circuitOpen: 'suspended',
-  maintenance: 'paused',
-  aborted: 'aborted',
-} as const satisfies Record<StoreErrorKind, string>;
-
-export type StoreErrorLabel = (typeof LABELS)[StoreErrorKind];
+export function isStoreErrorKind(text: unknown): text is StoreErrorKind {
+  return typeof text === 'string' && Object.hasOwn(KINDS, text);
+}
 
 export interface StoreErrorDetails {
   readonly retryAfterMs?: number | null;
@@ -138,15 +132,20 @@ export class StoreError extends Error {
 
   /** The name of the kind in metrics, logs and spans. */
   get label(): StoreErrorLabel {
-    return LABELS[this.kind];
+    return KINDS[this.kind].label;
   }
 
   get publicMessage(): string {
-    return PUBLIC_MESSAGES[this.kind];
+    return KINDS[this.kind].message;
   }
 
   /** Whether a later try of the same call can be expected to go better. */
   get isTransient(): boolean {
     return this.kind !== 'malformed';
   }
+}
+
+/** An answer that cannot be used; `workspaceId` is the one that a single record claims. */
+export function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
+  return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
 }

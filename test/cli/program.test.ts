@@ -189,6 +189,13 @@ describe('serve', () => {
     for (const url of [publicUrl, adminUrl]) await expect(fetch(url)).rejects.toThrow('fetch failed');
   });
 
+  test('SIGHUP ends one that was started at a terminal, which is gone by then', async () => {
+    const env = { ...FREE, UPSTREAM_URL: 'http://127.0.0.1:1', UPSTREAM_TOKEN: 't', DRAIN_DELAY: '0s' };
+    running = await startCliUntil(WHOLE, ['serve', '--json'], { env, typed: '' });
+    running.signal('SIGHUP');
+    expect((await running.ended).status).toBe(0);
+  });
+
   test('SIGHUP reads the file again: what can change is in force at once, and an invalid file changes nothing', async () => {
     const file = join(folder, 'my.yaml');
     const write = (perMinute: unknown) =>

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SampleStore, startSampleStore } from '../../src/demo.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const DOCUMENTS = globSync(['README.md', 'docs/**/*.md', 'docs/examples/*', 'deploy/**/*.md'], { cwd: ROOT });
+const DOCUMENTS = globSync(
+  ['README.md', 'docs/**/*.md', 'docs/examples/*', 'deploy/**/*.md', 'src/http/openapi/examples.ts'],
+  { cwd: ROOT },
+);
 const UUID = /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/gi;
 const EVALUATION_ID = /\bev_\w+/g;
 

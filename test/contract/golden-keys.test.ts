@@ -42,9 +42,11 @@ afterEach(async () => {
 });
 afterAll(() => redis.close());
 
+const keyIdOf = (token: string): string => `key_${hashToken(token).slice(0, 12)}`;
+
 const importKeys = (...tokens: readonly string[]) => {
-  const keys = tokens.map((token, i) => ({
-    keyId: `key_${i}`,
+  const keys = tokens.map((token) => ({
+    keyId: keyIdOf(token),
     hash: hashToken(token),
     name: 'Golden',
     workspaceIds: [WORKSPACE_A],
@@ -71,9 +73,9 @@ async function changesOnce(count: number): Promise<readonly string[]> {
 test('a change is published with the versions before and after it and the hashes of the keys', async () => {
   expect(hashToken(TOKEN)).toBe(HASH);
   await importKeys(TOKEN);
-  await gateway.admin('PATCH', '/api/keys/key_0', { status: 'deprecated' });
-  await gateway.admin('PATCH', '/api/keys/key_0', { status: 'deprecated' });
-  await gateway.admin('DELETE', '/api/keys/key_0');
+  await gateway.admin('PATCH', `/api/keys/${keyIdOf(TOKEN)}`, { status: 'deprecated' });
+  await gateway.admin('PATCH', `/api/keys/${keyIdOf(TOKEN)}`, { status: 'deprecated' });
+  await gateway.admin('DELETE', `/api/keys/${keyIdOf(TOKEN)}`);
   expect(await changesOnce(3)).toEqual([`- V1 ${HASH}`, `V1 V2 ${HASH}`, `V2 V3 ${HASH}`]);
   const version = await withClient(redis.url, (client) => client.get(VERSION));
   expect(changes().at(-1)).toContain(` ${version} `);
@@ -82,7 +84,7 @@ test('a change is published with the versions before and after it and the hashes
 test('one message names up to a thousand keys; a star stands for more', async () => {
   const tokens = Array.from({ length: 1001 }, (_, i) => `token-${i}`);
   await importKeys(...tokens.slice(0, 1000));
-  await importKeys(...tokens);
+  await importKeys(...tokens.map((token) => `another-${token}`));
   expect(await changesOnce(2)).toEqual([`- V1 ${tokens.slice(0, 1000).map(hashToken).join(',')}`, 'V1 V2 *']);
 });
 

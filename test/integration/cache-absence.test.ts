@@ -9,9 +9,13 @@ import { uncountedHeaders } from '../http/common/headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, CacheWorld, containing, HIT } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
+import { anEvaluation } from '../support/records.ts';
 
 const SECOND = 1000;
 const NOT_FOUND_MS = 15 * SECOND;
+const LATENCY_MS = SECOND;
+/** A timer may be early by the part of a millisecond that it rounds off. */
+const TIMER_SLACK_MS = 1;
 
 let world: CacheWorld;
 
@@ -131,6 +135,49 @@ describe.each(BACKENDS)('%s', (kind) => {
       hold.release();
       expect(await Promise.all([leading, joining])).toMatchObject([{ status: 404 }, { status: 404 }]);
       expect(world.store.calls() - before).toBe(1);
+    }
+  });
+
+  test('K7a: who may not see a record waits as long for its 404 as its owner has waited, wherever the owner asks', async () => {
+    for (const gateway of world.gateways) {
+      const subject = putSubject(world.store);
+      const owner = await world.readerOf(GET_CALL, subject);
+      const colleague = await keyFor(world.here, subject, { workspaceIds: [subject.workspaceId, randomUUID()] });
+      const { probe, key } = await createProber();
+      const hold = world.store.hold();
+      const reading = owner.ask(gateway);
+      await world.eventually(() => expect(hold.answers).toHaveLength(1));
+      world.clock.advance(LATENCY_MS);
+      let probedAtMs = 0;
+      const probing = probe(GET_CALL, subject, world.here).then((seen) => {
+        probedAtMs = performance.now();
+        return seen;
+      });
+      await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
+      const sharing = world.here.get(owner.path, { key: colleague });
+      // What came before these is waiting by the time that they are answered.
+      for (let i = 0; i < 3; i += 1) await world.here.get('/v2/calls?page=0', { key });
+      const releasedAtMs = performance.now();
+      hold.release();
+      expect(await reading).toMatchObject({ status: 200 });
+      expect((await sharing).status).toBe(200);
+      expect(probedAtMs).toBe(0);
+      expect(await probing).toMatchObject({ status: 404, text: GET_CALL.notFound, calls: 0 });
+      expect(probedAtMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
+      expect(owner.calls()).toBe(1);
+    }
+  });
+
+  test('K7a: the failure of a call for others spares nobody the call for a record that is not theirs', async () => {
+    const malformed = putSubject(world.store);
+    world.store.evaluations.set(malformed.id, { ...anEvaluation({ _id: malformed.id }), ...malformed, title: null });
+    const owner = await world.readerOf(GET_CALL, malformed);
+    for (const gateway of world.gateways) expect((await owner.ask(gateway)).status).toBe(500);
+    expect(owner.calls()).toBe(1);
+    for (const subject of [newSubject(), malformed]) {
+      const { probe } = await createProber();
+      expect(await probe(GET_CALL, subject, world.there)).toMatchObject({ status: 404, calls: 1 });
+      expect(await probe(GET_CALL, subject, world.here)).toMatchObject({ status: 404, calls: 0 });
     }
   });
 

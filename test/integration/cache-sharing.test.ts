@@ -189,6 +189,21 @@ describe('what two gateways share in Redis', () => {
     expect(reader.calls()).toBe(2);
   });
 
+  test('K7a: who may not see a record does not wait for Redis to send it', async () => {
+    const reader = await world.reader(GET_CALL_TRANSCRIPT);
+    const { id: evaluationId, workspaceId } = reader.subject;
+    const body = Array.from({ length: 4000 }, () => `Riley: ${randomUUID()}${randomUUID()}\n`).join('');
+    world.store.put({ transcripts: [aTranscript({ evaluationId, workspaceId, body })] });
+    await reader.ask();
+    const prober = await world.readerOf(GET_CALL_TRANSCRIPT, { ...reader.subject, workspaceId: randomUUID() });
+    const raw = await world.raw();
+    const sent = async (): Promise<number> =>
+      Number(/total_net_output_bytes:(\d+)/.exec(await raw.info('stats'))?.[1] ?? Number.NaN);
+    const before = await sent();
+    for (const gateway of world.gateways) expect((await prober.ask(gateway)).status).toBe(404);
+    expect((await sent()) - before).toBeLessThan(body.length / 4);
+  });
+
   test('K6, C4: a record that has moved is gone for its old readers as soon as a new one has read it', async () => {
     const reader = await world.reader(GET_CALL);
     for (const gateway of world.gateways) await reader.ask(gateway);

@@ -132,6 +132,27 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
     },
   );
 
+  test.each([
+    ['none', null],
+    ['one of its own', 2 * HOUR_MS],
+  ])('K3: a key with an expiry of %s that is rotated twice hands it to both successors', async (_what, livesMs) => {
+    const { clock } = gateway;
+    const expiry = livesMs === null ? {} : { expiresAt: new Date(clock.nowMs() + livesMs).toISOString() };
+    const { keyId } = await gateway.issue(expiry);
+    const own = (await show(keyId)).expiresAt;
+    const successors = [await rotate(keyId, '1h'), await rotate(keyId, '10m')];
+    expect(successors.map(({ json }) => issuedSchema.parse(json).key.expiresAt)).toEqual([own, own]);
+    expect((await show(keyId)).expiresAt).toBe(new Date(clock.nowMs() + HOUR_MS / 6).toISOString());
+  });
+
+  test('an expiry that is set after a rotation is the one of later successors', async () => {
+    const { keyId } = await gateway.issue();
+    await rotate(keyId, '1h');
+    const expiresAt = new Date(gateway.clock.nowMs() + 2 * HOUR_MS).toISOString();
+    await gateway.admin('PATCH', `/api/keys/${keyId}`, { expiresAt });
+    expect(issuedSchema.parse((await rotate(keyId, '1h')).json).key.expiresAt).toBe(expiresAt);
+  });
+
   test.each(['deprecated', 'revoked', 'expired'])('a key that is %s cannot be rotated', async (state) => {
     const expiresAt = new Date(gateway.clock.nowMs() + HOUR_MS).toISOString();
     const { keyId } = await gateway.issue({ expiresAt });
@@ -154,10 +175,10 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
 
   test('K1: an imported key lets its holder in, and again replaces itself but keeps its quota', async () => {
     const { token, key } = foreign();
-    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0 });
+    expect((await importKeys({ ...key, quotaId: 'common' })).json).toEqual({ added: 1, replaced: 0, unchanged: 0 });
     expect(await use(token)).toBe(200);
     const renamed = { ...key, name: 'renamed', status: 'deprecated' };
-    expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1 });
+    expect((await importKeys(renamed, foreign().key)).json).toEqual({ added: 1, replaced: 1, unchanged: 0 });
     expect(await show(key.keyId)).toMatchObject({ name: 'renamed', status: 'deprecated', quotaId: 'common' });
     expect(await use(token)).toBe(403);
   });

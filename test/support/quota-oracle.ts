@@ -7,12 +7,6 @@ export interface Limits {
   readonly perHour: number;
 }
 
-/** Lengths in microseconds. */
-export interface Windows {
-  readonly minuteMicros: number;
-  readonly hourMicros: number;
-}
-
 interface WindowState {
   readonly limit: number;
   readonly remaining: number;
@@ -36,11 +30,6 @@ export const HOUR_MICROS = 3_600_000_000;
 
 export class QuotaOracle {
   readonly admitted: number[] = [];
-  readonly #windows: Windows;
-
-  constructor(windows: Windows = { minuteMicros: MINUTE_MICROS, hourMicros: HOUR_MICROS }) {
-    this.#windows = windows;
-  }
 
   /** Decides on a request at that time, and remembers it where it is admitted. Entries from the future become those of now. */
   consume(nowMicros: number, limits: Limits): Decision {
@@ -62,8 +51,8 @@ export class QuotaOracle {
   usage(nowMicros: number, limits: Limits): Usage {
     return {
       nowMicros,
-      minute: this.#state(nowMicros, this.#windows.minuteMicros, limits.perMinute),
-      hour: this.#state(nowMicros, this.#windows.hourMicros, limits.perHour),
+      minute: this.#state(nowMicros, MINUTE_MICROS, limits.perMinute),
+      hour: this.#state(nowMicros, HOUR_MICROS, limits.perHour),
     };
   }
 
@@ -74,15 +63,14 @@ export class QuotaOracle {
 
   #fits(nowMicros: number, limits: Limits): boolean {
     return (
-      this.#within(nowMicros, this.#windows.minuteMicros).length < limits.perMinute &&
-      this.#within(nowMicros, this.#windows.hourMicros).length < limits.perHour
+      this.#within(nowMicros, MINUTE_MICROS).length < limits.perMinute &&
+      this.#within(nowMicros, HOUR_MICROS).length < limits.perHour
     );
   }
 
   /** Use only falls just after an entry's time is up, so these are all the moments that need a look. */
   #firstFit(nowMicros: number, limits: Limits): number {
-    const { minuteMicros, hourMicros } = this.#windows;
-    const moments = this.admitted.flatMap((time) => [time + minuteMicros + 1, time + hourMicros + 1]);
+    const moments = this.admitted.flatMap((time) => [time + MINUTE_MICROS + 1, time + HOUR_MICROS + 1]);
     return Math.min(...moments.filter((moment) => moment > nowMicros && this.#fits(moment, limits)));
   }
 

@@ -1,7 +1,7 @@
 /** The pure algorithm of the quota on random traces, judged by the oracle. */
 import { isDeepStrictEqual } from 'node:util';
 import type { QuotaDecision, QuotaLimits } from '../../src/quota/limiter.ts';
-import { type QuotaWindows, SlidingWindowLog } from '../../src/quota/window-log.ts';
+import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from '../../src/quota/window-log.ts';
 import { QuotaOracle } from './quota-oracle.ts';
 import { SeededRandom } from './random.ts';
 
@@ -10,8 +10,8 @@ const STEPS = 40;
 const MOST_FAULTS = 5;
 
 /** A log that holds requests admitted at those times, the oldest first. */
-export function logOf(times: readonly number[], windows?: QuotaWindows): SlidingWindowLog {
-  const log = new SlidingWindowLog(windows);
+export function logOf(times: readonly number[]): SlidingWindowLog {
+  const log = new SlidingWindowLog();
   for (const time of times) log.add(time, 1);
   return log;
 }
@@ -36,8 +36,6 @@ export function judgeTraces(traces: number): TracesVerdict {
 }
 
 function judgeTrace(random: SeededRandom): TracesVerdict {
-  const minuteMicros = random.integer(1, 40);
-  const windows = { minuteMicros, hourMicros: minuteMicros * random.integer(1, 8) };
   const changing = random.next() < 0.3;
   const newLimits = (): QuotaLimits => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
   const isSteppedBack = random.next() < 0.2;
@@ -45,11 +43,11 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
   let nowMicros = T0;
   let refusals = 0;
   const faults: string[] = [];
-  const log = new SlidingWindowLog(windows);
-  const oracle = new QuotaOracle(windows);
+  const log = new SlidingWindowLog();
+  const oracle = new QuotaOracle();
   for (let step = 0; step < STEPS; step += 1) {
-    nowMicros = nextTime(random, nowMicros, oracle, windows);
-    if (isSteppedBack && random.next() < 0.1) nowMicros -= random.integer(0, 2 * windows.hourMicros);
+    nowMicros = nextTime(random, nowMicros, oracle);
+    if (isSteppedBack && random.next() < 0.1) nowMicros -= random.integer(0, 2 * HOUR_MICROS);
     if (changing && random.next() < 0.2) limits = newLimits();
     const expected = oracle.consume(nowMicros, limits);
     const decision = log.consume(nowMicros, limits);
@@ -58,17 +56,17 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
     }
     if (decision.admitted) {
       // Entries that the log has dropped do not come back when the clock goes back.
-      const expired = oracle.admitted.findIndex((time) => time >= nowMicros - windows.hourMicros);
+      const expired = oracle.admitted.findIndex((time) => time >= nowMicros - HOUR_MICROS);
       if (isSteppedBack) oracle.admitted.splice(0, expired);
       continue;
     }
     refusals += 1;
-    const isRetryExact = step % 8 !== 0 || admitsFromOnly(oracle, decision, limits, windows);
+    const isRetryExact = step % 8 !== 0 || admitsFromOnly(oracle, decision, limits);
     if (!isRetryExact) faults.push(`step ${step}: ${decision.retryAtMicros} is not the first time with room`);
   }
   const isOver =
-    mostWithin(oracle.admitted, minuteMicros) > limits.perMinute ||
-    mostWithin(oracle.admitted, windows.hourMicros) > limits.perHour;
+    mostWithin(oracle.admitted, MINUTE_MICROS) > limits.perMinute ||
+    mostWithin(oracle.admitted, HOUR_MICROS) > limits.perHour;
   // A clock that goes back sees requests closer together than they were.
   if (!changing && !isSteppedBack && isOver) faults.push('a window holds more than its limit');
   return { decisions: STEPS, refusals, faults };
@@ -80,21 +78,16 @@ function mostWithin(times: readonly number[], lengthMicros: number): number {
 }
 
 /** A random step: mostly nothing or little, often right at the edge of a window seen from some earlier request. */
-function nextTime(random: SeededRandom, nowMicros: number, oracle: QuotaOracle, windows: QuotaWindows): number {
+function nextTime(random: SeededRandom, nowMicros: number, oracle: QuotaOracle): number {
   const earlier = oracle.admitted[random.integer(0, oracle.admitted.length - 1)] ?? nowMicros;
-  const edge = earlier + random.pick(windows.minuteMicros, windows.hourMicros) + random.integer(-1, 2);
-  const step = random.pick(0, 0, 1, random.integer(0, windows.minuteMicros), random.integer(0, windows.hourMicros));
+  const edge = earlier + random.pick(MINUTE_MICROS, HOUR_MICROS) + random.integer(-1, 2);
+  const step = random.pick(0, 0, 1, random.integer(0, MINUTE_MICROS), random.integer(0, HOUR_MICROS));
   return random.next() < 0.4 && edge >= nowMicros ? edge : nowMicros + step;
 }
 
 /** Whether one request is admitted at the time that the refusal tells, and not a microsecond before. */
-function admitsFromOnly(
-  oracle: QuotaOracle,
-  { retryAtMicros }: QuotaDecision,
-  limits: QuotaLimits,
-  windows: QuotaWindows,
-): boolean {
+function admitsFromOnly(oracle: QuotaOracle, { retryAtMicros }: QuotaDecision, limits: QuotaLimits): boolean {
   if (retryAtMicros === null) return false;
-  const isAdmittedAt = (micros: number): boolean => logOf(oracle.admitted, windows).consume(micros, limits).admitted;
+  const isAdmittedAt = (micros: number): boolean => logOf(oracle.admitted).consume(micros, limits).admitted;
   return isAdmittedAt(retryAtMicros) && !isAdmittedAt(retryAtMicros - 1);
 }

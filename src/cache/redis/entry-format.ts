@@ -5,21 +5,14 @@
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
-import {
-  dealInsightsSchema,
-  evaluationSchema,
-  scorecardSchema,
-  scoredCardSchema,
-  transcriptSchema,
-} from '../../domain/records.ts';
-import { RESOURCE_KINDS, type ResourceKind } from '../../upstream/resources.ts';
+import { type CachedResource, RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
-import { singleKey } from '../cache-key.ts';
-import { classOf, Entry, type StoredEntry, type Tagged } from '../entry.ts';
-import type { Tag } from '../tags.ts';
+import { classOf, Entry, type Learned, type StoredEntry, type Tagged } from '../entry.ts';
+import type { Tag } from '../purge-log.ts';
+import { isOfKey } from '../request.ts';
 import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 
-/** Goes up with every change that an older release could not read, together with KEY_VERSION in cache-key.ts. */
+/** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
 const ENTRY_VERSION = 2;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -38,15 +31,6 @@ export const tagSchema = z.custom<Tag>(
     (value === 'all' || CLASS_TAGS.has(value) || TAG_NAMES.some((name) => value.startsWith(name))),
   'expected a tag',
 );
-
-const recordSchemas = {
-  list: z.object({ items: z.array(evaluationSchema), total: z.int().nonnegative() }),
-  evaluation: evaluationSchema,
-  transcript: transcriptSchema,
-  scorecard: scoredCardSchema,
-  dealInsights: dealInsightsSchema,
-  rubric: scorecardSchema,
-} satisfies Record<ResourceKind, z.ZodType>;
 
 const answerSchema = z.discriminatedUnion('kind', [
   z.object({
@@ -81,7 +65,7 @@ export async function encodeEntry(
   stored: StoredEntry,
   times: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
-  const { kind, entry, tags, position, fetchedAtMs } = stored;
+  const { kind, entry, tags, epoch, fetchedAtMs } = stored;
   const { ttl, afterwards } = times.stateOf(classOf(kind, entry));
   const keepMs = Math.max(keptMs(ttl), keptMs(afterwards));
   const about = {
@@ -91,7 +75,7 @@ export async function encodeEntry(
     filledAtMs: entry.filledAtMs,
     fetchedAtMs,
     tags,
-    position,
+    position: epoch,
   } as const;
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
   if (entry.answer.kind === 'absent') return [write(entry.answer), NO_BYTES, keepMs];
@@ -130,21 +114,21 @@ export async function decodeEntry(
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
     const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, bytes);
-    return { kind, entry: new Entry(read, filledAtMs), tags, position, fetchedAtMs };
+    return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, fetchedAtMs };
   } catch (error) {
     onBroken(asBroken(key, error));
     return null;
   }
 }
 
-/** The part of an entry that purges go by, and whether it is an absence; null, and reported, if it is broken. */
+/** An entry without its record; null, and reported, if it is broken. */
 export function decodeTagged(
   meta: string,
   onBroken: (error: BrokenEntryError) => void,
-): (Tagged & { readonly isAbsent: boolean }) | null {
+): (Tagged & Learned & { readonly isAbsent: boolean }) | null {
   try {
-    const { tags, position, answer } = metaSchema.parse(JSON.parse(meta));
-    return { tags, position, isAbsent: answer.kind === 'absent' };
+    const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
+    return { tags, epoch: position, filledAtMs, fetchedAtMs, isAbsent: answer.kind === 'absent' };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
     return null;
@@ -175,15 +159,10 @@ async function readFound(
   { key, kind, answer }: { readonly key: string; readonly kind: ResourceKind; readonly answer: FoundMeta },
   bytes: Buffer,
 ): Promise<Found<unknown> | Absent> {
-  const record = recordSchemas[kind].parse(await decodeBody(answer, bytes));
-  if (kind !== 'list' && singleKey(kind, idOf(record)) !== key) throw new RangeError('the record is of another id');
+  const { schema }: Pick<CachedResource<never, unknown>, 'schema'> = RESOURCES[kind];
+  const record = schema.parse(await decodeBody(answer, bytes));
+  if (!isOfKey(kind, key, record)) throw new RangeError('the record is of another id');
   return { kind: 'found', record, etag: answer.etag, bytes: answer.bytes };
-}
-
-/** The id of a single record. */
-function idOf(record: z.output<(typeof recordSchemas)[ResourceKind]>): string {
-  if ('_id' in record) return record['_id'];
-  return 'evaluationId' in record ? record.evaluationId : '';
 }
 
 /**
@@ -237,6 +216,7 @@ local function read(key)
   local isRead, meta = pcall(cjson.decode, redis.call('HGET', key, 'meta') or '')
   if not isRead or type(meta) ~= 'table' or type(meta.position) ~= 'table' then return nil end
   if type(meta.filledAtMs) ~= 'number' or type(meta.fetchedAtMs) ~= 'number' then return nil end
+  if type(meta.tags) ~= 'table' or type(meta.answer) ~= 'table' then return nil end
   return meta
 end
 `;

@@ -4,14 +4,27 @@
  * can neither store nor end anything.
  */
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
+import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, type RedisScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
-import type { Completed, Completion, FlightFailure, Lease, LeaseAttempt, LeaseRequest } from '../shared-cache.ts';
+import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
+import type { Tag } from '../purge-log.ts';
+import { type Reader, workspaceSetOf } from '../reader.ts';
+import type {
+  Completed,
+  Completion,
+  FlightEnd,
+  FlightFailure,
+  Following,
+  Lease,
+  LeaseAttempt,
+  LeaseRequest,
+} from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
-import { type FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
 
 /** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
 export interface KeyNames {
@@ -36,14 +49,15 @@ export interface LeasesOptions {
   readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
-/** For so long after a failure nobody asks again. */
+/** For so long after a failure nobody of the same workspaces asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 /** Renewals are so far apart, as a part of the lease, that one that is lost is no lost lease. */
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled. Returns the
- * failure, or how long another's lease still holds, or what is there: the entry only if it is newer than the copy held.
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled, then the
+ * tags of the reader's workspaces. Returns the failure, or how long another's lease still holds, or what is there: the
+ * entry only if it is newer than the copy held, and a record only if it is of one of the workspaces.
  */
 const ACQUIRE = defineScript(
   'acquireLease',
@@ -52,7 +66,11 @@ local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return math.max(1, redis.call('PTTL', KEYS[1])) end
 local entry, present = {false, false}, read(KEYS[3])
-if present and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
+local isVisible = present and present.answer.kind == 'absent'
+for _, tag in ipairs(present and present.tags or {}) do
+  for i = 4, #ARGV do isVisible = isVisible or tag == ARGV[i] end
+end
+if isVisible and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
   entry = redis.call('HMGET', KEYS[3], 'meta', 'body')
 end
 local negative = redis.call('TYPE', KEYS[4]).ok == 'hash' and redis.call('HGET', KEYS[4], 'meta')
@@ -118,6 +136,11 @@ return 1
 `,
 );
 
+/** The tags of the copies that the reader may see, absences apart. */
+export function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
+  return workspaceIds.map((id): Tag => `workspace:${id}`);
+}
+
 export class Leases {
   readonly #options: LeasesOptions;
 
@@ -126,13 +149,13 @@ export class Leases {
   }
 
   /** Rejects if Redis can't be asked. */
-  async acquire({ key, workspaceSet, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
+  async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     const { link, leaseMs, namesOf, channel, onBroken } = this.#options;
-    const names = namesOf(key, workspaceSet);
+    const names = namesOf(key, workspaceSetOf({ workspaceIds }));
     const token = randomUUID();
     const call = {
       keys: [names.lease, names.failure, names.entry, names.negative],
-      args: [token, leaseMs, newerThanMs ?? ''],
+      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
     };
     const reply = await runScriptForBytes(link, ACQUIRE, call);
     if (Array.isArray(reply)) {
@@ -140,6 +163,7 @@ export class Leases {
       const lease = new RedisLease({ ...this.#options, key, names, token });
       const found = {
         entry: await decodeEntry(key, [meta, body], onBroken),
+        foreign: null,
         negative: await decodeEntry(key, [negative], onBroken),
       };
       return { status: 'acquired', lease, found };
@@ -222,3 +246,155 @@ class RedisLease implements Lease {
 }
 
 const NO_ENTRY = ['', '', 0] as const;
+
+const failureSchema = z.object({
+  kind: z.custom<StoreErrorKind>(isStoreErrorKind),
+  message: z.string(),
+  retryAfterMs: z.number().nullable(),
+  status: z.int().nullable(),
+  workspaceId: z.string().nullable().default(null),
+});
+
+/** JSON, because keys and failures hold any text. `sender` is the process. */
+const messageSchema = z.discriminatedUnion('end', [
+  z.object({ end: z.literal('stored'), sender: z.string(), key: z.string(), filledAtMs: z.int() }),
+  z.object({ end: z.literal('failed'), sender: z.string(), key: z.string(), failure: failureSchema }),
+  // The entry is as it was: nothing was to be fetched any more, or the answer is a negative entry.
+  z.object({ end: z.literal('released'), sender: z.string(), key: z.string() }),
+]);
+type FlightMessage = z.output<typeof messageSchema>;
+type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
+
+function writeFailure({ kind, message, retryAfterMs, status, workspaceId }: FlightFailure): string {
+  return JSON.stringify({ kind, message, retryAfterMs, status, workspaceId });
+}
+
+/** Null for what is no failure. */
+function readFailure(text: string): FlightFailure | null {
+  return read(failureSchema, text);
+}
+
+function read<S extends z.ZodType>(schema: S, text: string): z.output<S> | null {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+/** The waiters for a key's call in this process. */
+class Followers {
+  readonly listeners = new Set<(end: FlightEnd) => void>();
+  /** How long the lease held when it was last asked for; null once that was waited for. */
+  leaseLeftMs: number | null = null;
+}
+
+type StoredListener = (key: string, filledAtMs: number) => void;
+
+interface FlightChannelOptions {
+  /** To the cache Redis. */
+  readonly link: Pick<RedisLink, 'subscriber' | 'db'>;
+  readonly names: CacheNames;
+  readonly timers: Timers;
+  /** This process, as the sender of its own messages. */
+  readonly self: string;
+}
+
+/** So that a lease that was not renewed has lapsed when it is looked at. */
+const LAPSE_MARGIN_MS = 5;
+
+/**
+ * The one channel on which processes report how their calls to the store ended. Every process receives all messages,
+ * because each may hold an older copy of the entry; so waiting for a call needs no subscription of its own.
+ */
+export class FlightChannel {
+  /** The channel's name. */
+  readonly name: string;
+  readonly #timers: Timers;
+  readonly #self: string;
+  readonly #followers = new Map<string, Followers>();
+  readonly #storedListeners = new Set<StoredListener>();
+  readonly #unlisten: () => void;
+
+  constructor({ link, names, timers, self }: FlightChannelOptions) {
+    this.name = names.flightsChannel(link.db);
+    this.#timers = timers;
+    this.#self = self;
+    const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
+    this.#unlisten = link.subscriber.listen(this.name, (text) => {
+      // Most are about an entry that this process has just stored itself.
+      if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
+      // Another release may send other messages.
+      const message = read(messageSchema, text);
+      if (message !== null) this.#receive(message);
+    });
+  }
+
+  /** A message of this process; scripts publish it. */
+  message({ end, ...rest }: Unsent<FlightMessage>): string {
+    return JSON.stringify({ end, sender: this.#self, ...rest });
+  }
+
+  /** Misses no end from now on. While the subscription is lost there are none, and waiters look by themselves. */
+  follow(key: string): Following {
+    const ends: FlightEnd[] = [];
+    let wake: (() => void) | null = null;
+    const listener = (end: FlightEnd): void => {
+      ends.push(end);
+      wake?.();
+    };
+    const followers = this.#followers.get(key) ?? new Followers();
+    this.#followers.set(key, followers);
+    followers.listeners.add(listener);
+    return {
+      next: async (timeoutMs) => {
+        if (ends.length === 0) {
+          const { promise, resolve } = Promise.withResolvers<void>();
+          wake = resolve;
+          const cancel = this.#timers.after(Math.min(timeoutMs, takeLeaseLeftMs(followers)), resolve);
+          await promise;
+          cancel();
+          wake = null;
+        }
+        return ends.shift() ?? null;
+      },
+      close: () => {
+        followers.listeners.delete(listener);
+        const isLast = followers.listeners.size === 0 && this.#followers.get(key) === followers;
+        if (isLast) this.#followers.delete(key);
+      },
+    };
+  }
+
+  /** The key's lease lapses after that time unless it is renewed: its followers look then, if not before. */
+  expectLapse(key: string, leaseLeftMs: number): void {
+    const followers = this.#followers.get(key);
+    if (followers !== undefined) followers.leaseLeftMs = leaseLeftMs;
+  }
+
+  /** Calls back for every entry that another process stored. Returns a function that ends this. */
+  onStored(listener: StoredListener): () => void {
+    this.#storedListeners.add(listener);
+    return () => this.#storedListeners.delete(listener);
+  }
+
+  close(): void {
+    this.#unlisten();
+    this.#storedListeners.clear();
+  }
+
+  #receive(message: FlightMessage): void {
+    // Before those who wait look: they would take an older copy for the news otherwise.
+    if (message.end === 'stored' && message.sender !== this.#self) {
+      for (const listener of this.#storedListeners) listener(message.key, message.filledAtMs);
+    }
+    const end: FlightEnd = { kind: message.end === 'failed' ? 'failed' : 'stored' };
+    for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
+  }
+}
+
+function takeLeaseLeftMs(followers: Followers): number {
+  const { leaseLeftMs } = followers;
+  followers.leaseLeftMs = null;
+  return leaseLeftMs === null ? Number.POSITIVE_INFINITY : leaseLeftMs + LAPSE_MARGIN_MS;
+}

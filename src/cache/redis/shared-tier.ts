@@ -8,6 +8,7 @@ import { defineScript, runScript } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
+import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
   Following,
   Inspection,
@@ -27,8 +28,7 @@ import {
   encodeEntry,
   ENTRY_LUA,
 } from './entry-format.ts';
-import { FlightChannel } from './flight-channel.ts';
-import { type KeyNames, Leases } from './leases.ts';
+import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
 
 export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
@@ -97,17 +97,22 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return await decodeEntry(key, fields, onBroken);
   }
 
-  async lookUp(key: string, workspaceSet: string): Promise<Shared> {
+  /** The body is fetched only for readers who may see it: what else it takes would show in the time of a 404 (K7a). */
+  async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
     this.#assertUsable();
     const { link, onBroken } = this.#options;
-    const names = this.#namesOf(key, workspaceSet);
-    const [fields, negative] = await link.run((client) =>
-      Promise.all([client.hmgetBuffer(names.entry, 'meta', 'body'), client.hgetBuffer(names.negative, 'meta')]),
+    const names = this.#namesOf(key, workspaceSetOf(reader));
+    const [meta, negativeMeta] = await link.run((client) =>
+      Promise.all([client.hgetBuffer(names.entry, 'meta'), client.hgetBuffer(names.negative, 'meta')]),
     );
-    return {
-      entry: await decodeEntry(key, fields, onBroken),
-      negative: await decodeEntry(key, [negative], onBroken),
-    };
+    const negative = await decodeEntry(key, [negativeMeta], onBroken);
+    const tagged = meta === null ? null : decodeTagged(meta.toString(), onBroken);
+    if (tagged === null) return { entry: null, foreign: null, negative };
+    if (tagged.isAbsent) return { entry: await decodeEntry(key, [meta], onBroken), foreign: null, negative };
+    const isVisible = workspaceTagsOf(reader).some((tag) => tagged.tags.includes(tag));
+    return isVisible
+      ? { entry: await this.get(key), foreign: null, negative }
+      : { entry: null, foreign: tagged, negative };
   }
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
@@ -221,7 +226,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       entry,
       negative: names.beside(entry, `${NEGATIVE}-${workspaceSet}`),
       lease: names.beside(entry, 'lease'),
-      failure: names.beside(entry, 'failure'),
+      // Readers of other workspaces must not notice that somebody's call has failed (K7a).
+      failure: names.beside(entry, `failure-${workspaceSet}`),
     };
   }
 

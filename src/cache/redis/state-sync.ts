@@ -8,9 +8,8 @@ import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import { afterChange, type RedisCommands, type RedisLink } from '../../redis/connection.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
-import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable } from '../purge-log.ts';
+import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
 import { tagSchema } from './entry-format.ts';
-import type { Tag } from '../tags.ts';
 import {
   CACHE_CLASSES,
   type CacheClass,
@@ -140,15 +139,15 @@ class SharedPurgeLog implements PurgeLog {
   }
 
   get known(): KnownPurges {
-    return { ...this.#table.position, lastId: this.#lastId };
+    return { ...this.#table.epoch, lastId: this.#lastId };
   }
 
-  position(): PurgeEpoch {
-    return this.#table.position;
+  epoch(): PurgeEpoch {
+    return this.#table.epoch;
   }
 
-  since(position: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(position, tags);
+  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
+    return this.#table.since(epoch, tags);
   }
 
   snapshot(): Pick<PurgeLog, 'since'> {
@@ -164,9 +163,9 @@ class SharedPurgeLog implements PurgeLog {
 
   /** Adds one purge to the table; false if those before it are missing. */
   append(history: string, sequence: number, purge: string): boolean {
-    const position = this.#table.position;
-    if (history !== position.history || sequence > position.sequence + 1) return false;
-    if (sequence <= position.sequence) return true;
+    const epoch = this.#table.epoch;
+    if (history !== epoch.history || sequence > epoch.sequence + 1) return false;
+    if (sequence <= epoch.sequence) return true;
     const { mode, tags } = readPurge(purge);
     this.#table.apply(tags, mode, sequence);
     this.#lastId = idOf(purge);
@@ -175,7 +174,7 @@ class SharedPurgeLog implements PurgeLog {
 
   /** In another history, and after too many purges were missed, everything filled before counts as purged. */
   adopt({ history, sequence, floor, purges }: StateReply): void {
-    if (history !== this.#table.history || floor > this.#table.position.sequence) {
+    if (history !== this.#table.history || floor > this.#table.epoch.sequence) {
       this.#table = new PurgeTable(history, floor);
       this.#lastId = '';
     }

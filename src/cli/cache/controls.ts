@@ -10,7 +10,7 @@ import {
   SHORTEST_FOR_MS,
   TAG_FORM,
 } from '../../admin/bodies.ts';
-import { parseTag, type Tag } from '../../cache/tags.ts';
+import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { formatDuration } from '../../duration.ts';
 import { adminCommand, callAdmin, callAndPrint } from '../admin-client.ts';

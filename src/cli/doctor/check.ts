@@ -10,21 +10,22 @@ export interface Check {
   readonly advice: string | null;
 }
 
-export function ok(name: string, message: string): Check {
-  return { name, status: 'ok', message, advice: null };
+/** Makes checks of that name; each message begins with `subject`. */
+export function checksNamed(name: string, subject: string = '') {
+  return {
+    ok: (message: string): Check => ({ name, status: 'ok', message: subject + message, advice: null }),
+    warn: (message: string, advice: string): Check => ({ name, status: 'warn', message: subject + message, advice }),
+    fail: (message: string, advice: string | null): Check => ({
+      name,
+      status: 'fail',
+      message: subject + message,
+      advice,
+    }),
+    skipped: (message: string): Check => ({ name, status: 'skipped', message: subject + message, advice: null }),
+  };
 }
 
-export function warn(name: string, message: string, advice: string): Check {
-  return { name, status: 'warn', message, advice };
-}
-
-export function fail(name: string, message: string, advice: string | null): Check {
-  return { name, status: 'fail', message, advice };
-}
-
-export function skipped(name: string, message: string): Check {
-  return { name, status: 'skipped', message, advice: null };
-}
+export type Checks = ReturnType<typeof checksNamed>;
 
 /** How far this machine's clock is ahead of another one, in milliseconds, and by how much the reading may be wrong. */
 export interface ClockReading {

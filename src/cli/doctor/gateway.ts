@@ -7,7 +7,11 @@ import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin, reasonOf } from '../admin-client.ts';
 import { CliError } from '../command.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { type Check, checksNamed } from './check.ts';
+
+const admin = checksNamed('admin');
+const config = checksNamed('config');
+const ready = checksNamed('ready');
 
 /** For the two endpoints that need no token. */
 const TIMEOUT_MS = 5000;
@@ -18,16 +22,16 @@ type EffectiveValue = z.output<typeof valueSchema>;
 /** Whether a gateway runs and accepts the token. None is no fault: the doctor is also run before the first start. */
 export async function checkAdmin(command: Command): Promise<Check> {
   const { base } = adminAddress(command);
-  if (!(await isListening(base))) return skipped('admin', `no gateway runs: nothing answers at ${base}`);
+  if (!(await isListening(base))) return admin.skipped(`no gateway runs: nothing answers at ${base}`);
   try {
     const query = new URLSearchParams({ limit: '1000' });
     const { keys, nextCursor } = await callAdmin(command, ROUTES.listKeys, { query });
     const more = nextCursor === null ? '' : ' and more';
-    return ok('admin', `a gateway runs at ${base} and knows ${keys.length}${more} keys`);
+    return admin.ok(`a gateway runs at ${base} and knows ${keys.length}${more} keys`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    if (!(error instanceof AdminCallError)) return fail('admin', error.message, null);
-    return fail('admin', error.finding, error.advice ?? adviceFor(error.status));
+    if (!(error instanceof AdminCallError)) return admin.fail(error.message, null);
+    return admin.fail(error.finding, error.advice ?? adviceFor(error.status));
   }
 }
 
@@ -52,8 +56,8 @@ async function isListening(base: string): Promise<boolean> {
  * null if it is invalid. Rejects with CliError if the listener refuses.
  */
 export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
-  const config = await callAdmin(command, ROUTES.config);
-  return [...compareConfigs(config, shell), ...(await checkReadiness(adminAddress(command).base))];
+  const theirs = await callAdmin(command, ROUTES.config);
+  return [...compareConfigs(theirs, shell), ...(await checkReadiness(adminAddress(command).base))];
 }
 
 function compareConfigs(
@@ -63,8 +67,8 @@ function compareConfigs(
   const theirs = flattened(settings);
   const count = (origin: string): number => [...theirs.values()].filter((value) => value.origin === origin).length;
   const message = `the gateway's own: ${file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
-  const checks = [ok('config', message)];
-  if (shell === null) return [...checks, skipped('config', "this shell's variables are faulty")];
+  const checks = [config.ok(message)];
+  if (shell === null) return [...checks, config.skipped("this shell's variables are faulty")];
   const ours = flattened(redactedConfig(shell).settings);
   const secrets: string[] = [];
   for (const { setting, origin } of shell.resolved) {
@@ -75,15 +79,14 @@ function compareConfigs(
     } else if (JSON.stringify(our.value) !== JSON.stringify(their?.value)) {
       const theirValue = their === undefined ? 'no such setting' : JSON.stringify(their.value);
       checks.push(
-        warn(
-          'config',
+        config.warn(
           `${setting.env} is ${JSON.stringify(our.value)} in this shell; the gateway runs with ${theirValue}`,
           'If this shell has it right, restart the gateway with it.',
         ),
       );
     }
   }
-  if (secrets.length > 0) checks.push(skipped('config', `not compared, since they are secrets: ${secrets.join(', ')}`));
+  if (secrets.length > 0) checks.push(config.skipped(`not compared, since they are secrets: ${secrets.join(', ')}`));
   return checks;
 }
 
@@ -102,17 +105,16 @@ async function checkReadiness(base: string): Promise<readonly Check[]> {
     const response = await fetch(`${base}/readyz`, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
     text = await response.text();
   } catch (error) {
-    return [fail('ready', `/readyz gives no answer: ${reasonOf(error)}`, null)];
+    return [ready.fail(`/readyz gives no answer: ${reasonOf(error)}`, null)];
   }
   const { status, dependencies } = readinessSchema.parse(JSON.parse(text));
   return [
-    status === 'ready'
-      ? ok('ready', 'the gateway is ready')
-      : fail('ready', `the gateway is ${status}`, 'See its log.'),
+    status === 'ready' ? ready.ok('the gateway is ready') : ready.fail(`the gateway is ${status}`, 'See its log.'),
     ...dependencies.map(({ name, status: found, since, detail }) => {
-      if (found === 'ok') return ok(name, detail);
-      if (found === 'unknown') return skipped(name, detail);
-      return warn(name, `${detail} (since ${since})`, 'See the runbook for this dependency, docs/runbook.md.');
+      const { ok, skipped, warn } = checksNamed(name);
+      if (found === 'ok') return ok(detail);
+      if (found === 'unknown') return skipped(detail);
+      return warn(`${detail} (since ${since})`, 'See the runbook for this dependency, docs/runbook.md.');
     }),
   ];
 }

@@ -6,10 +6,12 @@ import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminAddress, adminCommand } from '../admin-client.ts';
 import { EXIT_CODES, matching, print } from '../command.ts';
-import { type Check, fail, ok, warn } from './check.ts';
+import { type Check, checksNamed } from './check.ts';
 import { checkAdmin, checkGateway } from './gateway.ts';
 import { checkRedis } from './redis.ts';
 import { checkUpstream } from './upstream.ts';
+
+const checks = checksNamed('config');
 
 export function doctorCommand(): Command {
   const command = adminCommand({
@@ -26,9 +28,9 @@ export function doctorCommand(): Command {
     ],
   }).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
   return command.action(async () => {
-    const checks = await examine(command);
-    const isWell = checks.every(({ status }) => status !== 'fail');
-    print(command, { ok: isWell, checks }, checks.map(checkText).join('\n'));
+    const found = await examine(command);
+    const isWell = found.every(({ status }) => status !== 'fail');
+    print(command, { ok: isWell, checks: found }, found.map(checkText).join('\n'));
     process.exitCode = isWell ? EXIT_CODES.ok : EXIT_CODES.failed;
   });
 }
@@ -56,12 +58,12 @@ function checkConfig(): { readonly loaded: LoadedConfig | null; readonly checks:
     // Weak tokens have a check of their own, which also covers a listener that only this machine reaches.
     const warnings = loaded.warnings
       .filter((warning) => !warning.startsWith('ADMIN_TOKEN: '))
-      .map((warning) => warn('config', warning, 'Change it, unless it is meant.'));
-    return { loaded, checks: [ok('config', message), ...warnings, ...checkTokens(loaded)] };
+      .map((warning) => checks.warn(warning, 'Change it, unless it is meant.'));
+    return { loaded, checks: [checks.ok(message), ...warnings, ...checkTokens(loaded)] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const advice = 'Put right what is listed; docs/configuration.md lists all settings.';
-    return { loaded: null, checks: [fail('config', error.message, advice)] };
+    return { loaded: null, checks: [checks.fail(error.message, advice)] };
   }
 }
 
@@ -69,7 +71,7 @@ function checkTokens({ config }: LoadedConfig): readonly Check[] {
   const weak = config.admin.tokens.filter(({ token }) => token.length < MIN_TOKEN_LENGTH).map(({ name }) => name);
   if (weak.length === 0) return [];
   const message = `admin tokens of fewer than ${MIN_TOKEN_LENGTH} characters can be guessed: ${weak.join(', ')}`;
-  return [warn('config', message, 'Make new ones: openssl rand -base64 24')];
+  return [checks.warn(message, 'Make new ones: openssl rand -base64 24')];
 }
 
 function checkText({ name, status, message, advice }: Check): string {

@@ -1,27 +1,27 @@
 /** Checks of a Redis that consists of several nodes: the primaries of a Cluster, or its Sentinels. */
 import { describeNode, parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
-import { askNode } from '../../redis/connection.ts';
+import { askNode, type RedisLink } from '../../redis/connection.ts';
+import type { RedisSettings } from '../../redis/settings.ts';
 import { askSentinels, type SentinelAnswer } from '../redis.ts';
-import { type Check, ok, warn } from './check.ts';
-import type { RedisLook } from './redis-look.ts';
+import type { Check, Checks } from './check.ts';
 
 const CLUSTER_SLOTS = 16_384;
 
 /** For a Redis that can be used; empty if it is a single server. Never rejects. */
 export async function checkTopology(
-  setting: string,
+  checks: Checks,
   url: string,
-  { kind, servers }: Pick<RedisLook, 'kind' | 'servers'>,
+  { kind, servers }: Pick<RedisLink, 'kind'> & { readonly servers: readonly { settings: RedisSettings | null }[] },
 ): Promise<readonly Check[]> {
   if (kind === 'single') return [];
-  if (kind === 'sentinel') return [checkSentinels(setting, await askSentinels(parseRedisAddress(url)))];
+  if (kind === 'sentinel') return [checkSentinels(checks, await askSentinels(parseRedisAddress(url)))];
   const replicas = servers.reduce((sum, { settings }) => sum + (settings?.replicas ?? 0), 0);
   const primaries = servers.length === 1 ? 'one primary' : `${servers.length} primaries`;
-  return [ok('redis', `${setting}: a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
+  return [checks.ok(`a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
 }
 
 /** For a Redis that can't be used: what its nodes report; empty if none answers. Never rejects. */
-export async function checkBrokenTopology(setting: string, url: string): Promise<readonly Check[]> {
+export async function checkBrokenTopology(checks: Checks, url: string): Promise<readonly Check[]> {
   let address: RedisAddress;
   try {
     address = parseRedisAddress(url);
@@ -29,45 +29,42 @@ export async function checkBrokenTopology(setting: string, url: string): Promise
     // The failure to open it names the fault.
     return [];
   }
-  if (address.kind === 'cluster') return checkBrokenCluster(setting, address);
+  if (address.kind === 'cluster') return checkBrokenCluster(checks, address);
   if (address.kind === 'single') return [];
   const answers = await askSentinels(address);
   // If no Sentinel names the primary, the failure to open it says so.
-  return answers.every(({ primary }) => primary === null) ? [] : [checkSentinels(setting, answers)];
+  return answers.every(({ primary }) => primary === null) ? [] : [checkSentinels(checks, answers)];
 }
 
-function checkSentinels(setting: string, answers: readonly SentinelAnswer[]): Check {
+function checkSentinels(checks: Checks, answers: readonly SentinelAnswer[]): Check {
   const silent = answers.filter(({ primary }) => primary === null).map(({ name }) => name);
   const named = new Set(answers.map(({ primary }) => primary).filter((primary) => primary !== null));
   const primaries = [...named].join(', ');
   if (silent.length > 0) {
     const others = named.size === 0 ? '' : `; the others name ${primaries}`;
-    return warn(
-      'redis',
-      `${setting}: ${silent.length} of ${answers.length} Sentinels do not name the primary (${silent.join(', ')})${others}`,
+    return checks.warn(
+      `${silent.length} of ${answers.length} Sentinels do not name the primary (${silent.join(', ')})${others}`,
       'Start them, and let them watch the same primary: most of them have to agree before another one takes over.',
     );
   }
   if (named.size > 1) {
-    return warn(
-      'redis',
-      `${setting}: the Sentinels name different primaries (${primaries})`,
+    return checks.warn(
+      `the Sentinels name different primaries (${primaries})`,
       'Wait until a failover that is under way has ended; else give each of them the same "sentinel monitor".',
     );
   }
   const count = answers.length;
-  return ok('redis', `${setting}: ${count} of ${count} Sentinels name the same primary, ${primaries}`);
+  return checks.ok(`${count} of ${count} Sentinels name the same primary, ${primaries}`);
 }
 
-async function checkBrokenCluster(setting: string, address: RedisAddress): Promise<readonly Check[]> {
+async function checkBrokenCluster(checks: Checks, address: RedisAddress): Promise<readonly Check[]> {
   const view = await viewCluster(address);
   if (view === null) return [];
   const { name, assignedSlots, servedSlots, silent } = view;
-  const seen = `${setting}: as ${name} sees it,`;
+  const seen = `as ${name} sees it,`;
   if (silent.length > 0) {
     return [
-      warn(
-        'redis',
+      checks.warn(
         `${seen} ${servedSlots} of ${CLUSTER_SLOTS} slots are served, and these primaries do not answer: ${silent.join(', ')}`,
         'Start them with their data. A replica takes over by itself only while most primaries answer; else CLUSTER FAILOVER TAKEOVER at the replica makes it, and what it had not heard of is lost.',
       ),
@@ -75,8 +72,7 @@ async function checkBrokenCluster(setting: string, address: RedisAddress): Promi
   }
   if (assignedSlots === CLUSTER_SLOTS) return [];
   return [
-    warn(
-      'redis',
+    checks.warn(
       `${seen} ${CLUSTER_SLOTS - assignedSlots} of ${CLUSTER_SLOTS} slots belong to no node`,
       'Give them to one: redis-cli --cluster fix host:port.',
     ),

@@ -5,7 +5,11 @@ import type { Config } from '../../config/config.ts';
 import { evaluationSchema } from '../../domain/records.ts';
 import { reasonOf } from '../admin-client.ts';
 import { parseJson } from '../command.ts';
-import { type Check, CLOCK_ADVICE, clockDifference, fail, ok, readClock, skipped, warn } from './check.ts';
+import { type Check, checksNamed, CLOCK_ADVICE, clockDifference, readClock } from './check.ts';
+
+const upstream = checksNamed('upstream');
+const contract = checksNamed('contract');
+const clock = checksNamed('clock');
 
 /** A workspace that no store has: its empty list is enough to check the form of a list. */
 const NO_WORKSPACE = '00000000-0000-4000-8000-000000000000';
@@ -17,21 +21,20 @@ const errorSchema = z.object({ code: z.string(), message: z.string() });
 
 /** `workspaceId`: the workspace whose records are checked; null to check none. Never rejects. */
 export async function checkUpstream(
-  upstream: Config['upstream'],
+  settings: Config['upstream'],
   workspaceId: string | null,
 ): Promise<readonly Check[]> {
-  const { url, token } = upstream;
-  if (url === null) return [skipped('upstream', 'not configured: the bundled sample store is used')];
-  const store: ReachableStore = { ...upstream, url, token };
+  const { url } = settings;
+  if (url === null) return [upstream.skipped('not configured: the bundled sample store is used')];
+  const store: ReachableStore = { ...settings, url };
   const path = `/internal/v1/evaluations?workspaceId=${workspaceId ?? NO_WORKSPACE}&state=COMPLETED&offset=0&limit=${LIST_LENGTH}`;
   try {
     const list = await probe(store, path);
     const access = checkAccess(list);
-    const clock = checkClock(list);
-    if (access.status === 'fail') return [access, clock];
+    if (access.status === 'fail') return [access, checkClock(list)];
     return [
       access,
-      clock,
+      checkClock(list),
       checkList(list, workspaceId),
       await checkRevalidation(store, path, list),
       await checkAbsence(store),
@@ -39,8 +42,7 @@ export async function checkUpstream(
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
     return [
-      fail(
-        'upstream',
+      upstream.fail(
         `the store gives no whole answer: ${error.message}`,
         'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.',
       ),
@@ -49,24 +51,20 @@ export async function checkUpstream(
 }
 
 function checkAccess({ status, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
-  if (status === 200)
-    return ok('upstream', `the store answers, in ${answeredAtMs - sentAtMs} ms, and accepts the token`);
+  if (status === 200) return upstream.ok(`the store answers, in ${answeredAtMs - sentAtMs} ms, and accepts the token`);
   if (status === 401 || status === 403) {
-    return fail(
-      'upstream',
+    return upstream.fail(
       `the store refuses the token (status ${status})`,
       'Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.',
     );
   }
   if (status >= 300 && status < 400) {
-    return fail(
-      'upstream',
+    return upstream.fail(
       `the store redirects (status ${status}), and redirects are never followed`,
       'Set UPSTREAM_URL to where it redirects to.',
     );
   }
-  return fail(
-    'upstream',
+  return upstream.fail(
     `the store answers a list with status ${status}`,
     'Check that UPSTREAM_URL is the base address of the store, and the log of the store.',
   );
@@ -75,8 +73,7 @@ function checkAccess({ status, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
 function checkList({ content, headers }: ProbeAnswer, workspaceId: string | null): Check {
   const page = pageSchema.safeParse(content);
   if (!page.success) {
-    return fail(
-      'contract',
+    return contract.fail(
       'a list of the store is not {"items": [...], "total": integer}',
       'Check that UPSTREAM_URL is the base address of the evaluation store.',
     );
@@ -84,23 +81,20 @@ function checkList({ content, headers }: ProbeAnswer, workspaceId: string | null
   const records = page.data.items.map((item) => evaluationSchema.safeParse(item));
   const foreign = records.filter(({ data }) => data !== undefined && data.workspaceId !== workspaceId?.toLowerCase());
   if (foreign.length > 0) {
-    return fail(
-      'contract',
+    return contract.fail(
       `a list of one workspace holds ${foreign.length} records of another`,
       'They are never served. Have the store put right.',
     );
   }
   const malformed = records.filter(({ success }) => !success).length;
   if (malformed > 0) {
-    return warn(
-      'contract',
+    return contract.warn(
       `${malformed} of ${records.length} records are malformed`,
       'They are left out of lists; the log of the gateway names them and the member that is wrong.',
     );
   }
   if (headers.get('etag') === null) {
-    return warn(
-      'contract',
+    return contract.warn(
       'a list of the store has no ETag',
       'It works, but every refresh costs the store a whole answer.',
     );
@@ -109,16 +103,15 @@ function checkList({ content, headers }: ProbeAnswer, workspaceId: string | null
     workspaceId === null
       ? 'its form is right; --workspace UUID looks at records too'
       : `${records.length} records are whole`;
-  return ok('contract', `lists: ${looked}`);
+  return contract.ok(`lists: ${looked}`);
 }
 
 async function checkRevalidation(store: ReachableStore, path: string, list: ProbeAnswer): Promise<Check> {
   const etag = list.headers.get('etag');
-  if (etag === null) return skipped('contract', 'If-None-Match: there is no ETag to send');
+  if (etag === null) return contract.skipped('If-None-Match: there is no ETag to send');
   const { status } = await probe(store, path, { 'if-none-match': etag });
-  if (status === 304) return ok('contract', 'If-None-Match: answered with 304');
-  return warn(
-    'contract',
+  if (status === 304) return contract.ok('If-None-Match: answered with 304');
+  return contract.warn(
     `If-None-Match: answered with ${status} in place of 304`,
     'It works, but every refresh costs the store a whole answer. A busy store may just have changed: try again.',
   );
@@ -127,9 +120,8 @@ async function checkRevalidation(store: ReachableStore, path: string, list: Prob
 async function checkAbsence(store: ReachableStore): Promise<Check> {
   const { status, content } = await probe(store, `/internal/v1/evaluations/${NO_EVALUATION}`);
   const code = errorSchema.safeParse(content).data?.code;
-  if (status === 404 && code === 'NOT_FOUND') return ok('contract', 'what does not exist: answered with 404 NOT_FOUND');
-  return fail(
-    'contract',
+  if (status === 404 && code === 'NOT_FOUND') return contract.ok('what does not exist: answered with 404 NOT_FOUND');
+  return contract.fail(
     `what does not exist is answered with ${status}${code === undefined ? ' without a code' : ` ${JSON.stringify(code)}`} in place of 404 NOT_FOUND`,
     'Only that code counts as absence; everything else is served as a failure of the store. Have the store, or a proxy before it, put right.',
   );
@@ -141,11 +133,11 @@ const DATE_LAG_MS = 500;
 /** Key expiry and the ages of answers go by this machine's clock. */
 function checkClock({ headers, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
   const theirsMs = Date.parse(headers.get('date') ?? '') + DATE_LAG_MS;
-  if (Number.isNaN(theirsMs)) return skipped('clock', 'the store sends no Date header to compare with');
+  if (Number.isNaN(theirsMs)) return clock.skipped('the store sends no Date header to compare with');
   const reading = readClock(theirsMs, sentAtMs, answeredAtMs);
   const difference = clockDifference(reading, { toleranceMs: 5000, decimals: 0, other: "the store's" });
-  if (difference === null) return ok('clock', "agrees with the store's to within some seconds");
-  return fail('clock', difference, `${CLOCK_ADVICE} A wrong clock ends keys too soon or too late.`);
+  if (difference === null) return clock.ok("agrees with the store's to within some seconds");
+  return clock.fail(difference, `${CLOCK_ADVICE} A wrong clock ends keys too soon or too late.`);
 }
 
 interface ProbeAnswer {
@@ -158,46 +150,42 @@ interface ProbeAnswer {
   readonly answeredAtMs: number;
 }
 
+interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes' | 'token'> {
+  readonly url: string;
+}
+
 /** The store gave no whole response; the message says why, in a few words. */
 class ProbeError extends Error {
   override readonly name = 'ProbeError';
 }
 
-interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes'> {
-  readonly url: string;
-  readonly token: string | null;
-}
-
 /** GETs a path of the store as the gateway does. Throws ProbeError if there is no whole response. */
 async function probe(store: ReachableStore, path: string, headers: Record<string, string> = {}): Promise<ProbeAnswer> {
+  const { url, token, timeoutMs, maxResponseBytes } = store;
   const sentAtMs = Date.now();
   try {
-    const response = await fetch(store.url + path, {
+    const response = await fetch(url + path, {
       headers: {
-        ...(store.token === null ? {} : { authorization: `Bearer ${store.token}` }),
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         'x-request-id': randomUUID(),
         accept: 'application/json',
         ...headers,
       },
       redirect: 'manual',
-      signal: AbortSignal.timeout(store.timeoutMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     const answeredAtMs = Date.now();
-    const text = await readText(response, store.maxResponseBytes);
-    return { status: response.status, headers: response.headers, content: parseJson(text), sentAtMs, answeredAtMs };
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    const body: AsyncIterable<Uint8Array> | null = response.body;
+    for await (const chunk of body ?? []) {
+      bytes += chunk.length;
+      if (bytes > maxResponseBytes) throw new ProbeError(`the answer is larger than ${maxResponseBytes} bytes`);
+      chunks.push(chunk);
+    }
+    const content = parseJson(Buffer.concat(chunks).toString('utf8'));
+    return { status: response.status, headers: response.headers, content, sentAtMs, answeredAtMs };
   } catch (error) {
     throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
   }
-}
-
-async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  const body: AsyncIterable<Uint8Array> | null = response.body;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new ProbeError(`the answer is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

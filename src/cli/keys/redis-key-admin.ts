@@ -4,6 +4,7 @@
  */
 import { userInfo } from 'node:os';
 import type { KeyView } from '../../admin/answers.ts';
+import { isoOrNull } from '../../admin/api.ts';
 import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
 import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
@@ -12,16 +13,9 @@ import { keyCreated, keyEdited, keyRotated, keysImported, keyView } from '../../
 import { KEY_USE, keyUseOf } from '../../admin/stats/stats.ts';
 import { readSteps, stepTimes } from '../../admin/stats/steps.ts';
 import { systemClock } from '../../clock.ts';
-import {
-  type ApiKey,
-  type KeyDirectory,
-  type KeyEdit,
-  KeyStateError,
-  RegistryUnavailableError,
-} from '../../keys/key.ts';
+import { type ApiKey, InvalidKeyError, type KeyEdit, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
 import { RedisKeyTable } from '../../keys/redis-table.ts';
-import { TableRegistry } from '../../keys/registry.ts';
-import { InvalidKeyError } from '../../keys/schema.ts';
+import { KeyDirectory } from '../../keys/registry.ts';
 import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
@@ -37,7 +31,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
     redis: link,
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
-  const registry = new TableRegistry(table, systemClock);
+  const registry = new KeyDirectory(table, systemClock);
   const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
   return { ...keyAdminOf(registry, audit, () => readKeyUse(link)), close: () => link.close() };
 }
@@ -117,7 +111,9 @@ function caller(): string {
 /** A line of an import. */
 function exportedKey(key: ApiKey): unknown {
   const { keyId, lastUsedAt: _, ...rest } = keyView(key);
-  return { keyId, hash: key.hash, ...rest };
+  const { ownExpiresAtMs } = key;
+  const own = ownExpiresAtMs === undefined ? {} : { ownExpiresAt: isoOrNull(ownExpiresAtMs) };
+  return { keyId, hash: key.hash, ...rest, ...own };
 }
 
 function noKey(keyId: string): never {

@@ -1,7 +1,7 @@
 /** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
 import type { AuthFailure, Authenticator } from '../../keys/authenticate.ts';
 import { hasScope } from '../../keys/key.ts';
-import { Problem, surfaceOf } from '../problem.ts';
+import { type ErrorCode, Problem, surfaceOf } from '../problem.ts';
 import { forbidden, type Route } from '../route.ts';
 import { apiKeyOf, type Context, type Middleware } from '../state.ts';
 
@@ -12,6 +12,15 @@ export interface AuthenticateOptions {
   /** Called for each request that is refused. */
   readonly onRefused: (reason: AuthFailure | 'inactive' | 'unavailable') => void;
 }
+
+const CODES: Readonly<Record<AuthFailure, ErrorCode>> = {
+  missing: 'key_missing',
+  'not-bearer': 'key_invalid',
+  empty: 'key_missing',
+  malformed: 'key_invalid',
+  unknown: 'key_invalid',
+  'too-many-failures': 'too_many_failures',
+};
 
 const MESSAGES: Readonly<Record<AuthFailure, string>> = {
   missing: 'No API key was given. Send it as "Authorization: Bearer <API key>".',
@@ -41,7 +50,7 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
     switch (result.kind) {
       case 'inactive':
         onRefused('inactive');
-        throw new Problem(403, route.forbidden, { privateMessage: `key ${result.key.keyId} is not active` });
+        throw forbidden(route, 'key_inactive', `key ${result.key.keyId} is not active`);
       case 'unauthenticated':
         onRefused(result.reason);
         throw unauthenticated(result.reason, result.retryAfterSeconds);
@@ -56,7 +65,7 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
 export function requireScope(route: Route): Middleware {
   const { scope } = route;
   return (ctx, next) => {
-    if (scope !== null && !hasScope(apiKeyOf(ctx), scope)) throw forbidden(route, `scope ${scope}`);
+    if (scope !== null && !hasScope(apiKeyOf(ctx), scope)) throw forbidden(route, 'scope_missing', `scope ${scope}`);
     return next();
   };
 }
@@ -64,5 +73,5 @@ export function requireScope(route: Route): Middleware {
 function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null): Problem {
   const headers: Record<string, string> = { 'WWW-Authenticate': 'Bearer' };
   if (retryAfterSeconds !== null) headers['Retry-After'] = String(retryAfterSeconds);
-  return new Problem(401, MESSAGES[reason], { headers, privateMessage: `unauthenticated: ${reason}` });
+  return new Problem(CODES[reason], MESSAGES[reason], { headers, privateMessage: `unauthenticated: ${reason}` });
 }

@@ -18,9 +18,9 @@ export function errorHandler(): Middleware {
       if (ctx.state.signal.aborted) return;
       ctx.state.failure = error;
       ctx.state.response = null;
-      const { status, publicMessage, headers } = problemOf(error);
+      const { code, status, publicMessage, headers } = problemOf(error);
       ctx.status = status;
-      ctx.set({ 'Cache-Control': 'no-store', ...headers });
+      ctx.set({ 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers });
       ctx.body = errorBody(ctx.path, status, publicMessage);
     }
   };
@@ -31,13 +31,13 @@ function problemOf(error: unknown): Problem {
   if (error instanceof StoreError) {
     // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
-    return new Problem(500, error.publicMessage, { headers });
+    return new Problem(error.isTransient ? 'store_unavailable' : 'record_malformed', error.publicMessage, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
     const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;
-    return new Problem(500, KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
+    return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
   }
-  return new Problem(500, UNEXPECTED);
+  return new Problem('internal_error', UNEXPECTED);
 }
 
 function retryAfter(delayMs: number | null): { readonly 'Retry-After': string } {

@@ -15,7 +15,7 @@ const OVERLOADED = 'The gateway has as many requests under way as it can serve. 
 
 export class OverloadedError extends Problem {
   constructor() {
-    super(500, OVERLOADED, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+    super('overloaded', OVERLOADED, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
   }
 }
 

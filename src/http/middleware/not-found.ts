@@ -6,6 +6,6 @@ import type { Middleware } from '../state.ts';
 export function notFound(): Middleware<Partial<Pick<RouterContext, 'matched'>>> {
   return (ctx) => {
     if ((ctx.matched?.length ?? 0) > 0) throw methodNotAllowed(ctx.method);
-    throw new Problem(404, 'There is no such address in this API. GET /docs describes it.');
+    throw new Problem('path_unknown', 'There is no such address in this API. GET /docs describes it.');
   };
 }

@@ -33,13 +33,13 @@ export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: 
       state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
       const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
       if (waitSeconds === null) return next();
-      throw new Problem(429, TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
+      throw new Problem('rate_limited', TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
     const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
-      throw new Problem(429, REFUSED);
+      throw new Problem('rate_limited', REFUSED);
     }
     // A client may have left while its key and quota were looked up.
     state.signal.throwIfAborted();

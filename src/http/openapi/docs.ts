@@ -11,42 +11,6 @@ const REVALIDATE = 'public, no-cache';
 /** Files of a package change with a release. */
 const ONE_HOUR = 'public, max-age=3600';
 
-/** Relative addresses, so that a prefix in front of the gateway does no harm. */
-const PAGE = `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>evalgate API reference</title>
-    <link rel="icon" type="image/png" href="docs/favicon-32x32.png">
-    <link rel="stylesheet" href="docs/swagger-ui.css">
-    <link rel="stylesheet" href="docs/page.css">
-  </head>
-  <body>
-    <noscript>This page needs JavaScript. The reference as a file: <a href="openapi.json">openapi.json</a>.</noscript>
-    <main id="reference"></main>
-    <script src="docs/swagger-ui-bundle.js"></script>
-    <script src="docs/page.js"></script>
-  </body>
-</html>
-`;
-
-const STYLE = `body { margin: 0; }
-`;
-
-/** Keys typed into the page are held by it only while it is open. */
-const SCRIPT = `SwaggerUIBundle({
-  url: 'openapi.json',
-  dom_id: '#reference',
-  deepLinking: true,
-  displayRequestDuration: true,
-  defaultModelsExpandDepth: 0,
-  persistAuthorization: false,
-  tryItOutEnabled: true,
-  validatorUrl: null,
-});
-`;
-
 /** The page may load only from this server, and holds no script or style of its own. */
 const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -58,6 +22,26 @@ const PAGE_CONTENT_SECURITY_POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
+
+/** The page's own files have relative addresses, so that a prefix in front of the gateway does no harm. */
+const FILES = [
+  { path: '/docs', type: 'text/html', from: './page/index.html', cacheControl: REVALIDATE },
+  { path: '/docs/page.css', type: 'text/css', from: './page/page.css', cacheControl: REVALIDATE },
+  { path: '/docs/page.js', type: 'text/javascript', from: './page/page.js', cacheControl: REVALIDATE },
+  { path: '/docs/swagger-ui.css', type: 'text/css', from: 'swagger-ui-dist/swagger-ui.css', cacheControl: ONE_HOUR },
+  {
+    path: '/docs/swagger-ui-bundle.js',
+    type: 'text/javascript',
+    from: 'swagger-ui-dist/swagger-ui-bundle.js',
+    cacheControl: ONE_HOUR,
+  },
+  {
+    path: '/docs/favicon-32x32.png',
+    type: 'image/png',
+    from: 'swagger-ui-dist/favicon-32x32.png',
+    cacheControl: ONE_HOUR,
+  },
+] as const;
 
 interface File {
   readonly bytes: Buffer;
@@ -76,34 +60,16 @@ export function docsRouter(document: () => Promise<OpenApiDocument>): Router<Req
     written.set(current, file);
     sendFile(ctx, file, 'application/json; charset=utf-8', REVALIDATE);
   });
-  serve(router, '/docs', { type: 'text/html; charset=utf-8', read: () => Buffer.from(PAGE) });
-  serve(router, '/docs/page.css', { type: 'text/css; charset=utf-8', read: () => Buffer.from(STYLE) });
-  serve(router, '/docs/page.js', { type: 'text/javascript; charset=utf-8', read: () => Buffer.from(SCRIPT) });
-  for (const [name, type] of [
-    ['swagger-ui.css', 'text/css; charset=utf-8'],
-    ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
-    ['favicon-32x32.png', 'image/png'],
-  ] as const) {
-    const read = (): Buffer => readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
-    serve(router, `/docs/${name}`, { type, read, cacheControl: ONE_HOUR });
+  for (const { path, type, from, cacheControl } of FILES) {
+    // Read when it is first asked for: most processes never are.
+    let file: File | null = null;
+    router.get(path, (ctx) => {
+      file ??= fileOf(readFileSync(new URL(import.meta.resolve(from))));
+      ctx.state.headers.push({ 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY });
+      sendFile(ctx, file, type === 'image/png' ? type : `${type}; charset=utf-8`, cacheControl);
+    });
   }
   return router;
-}
-
-interface Served {
-  readonly type: string;
-  readonly read: () => Buffer;
-  readonly cacheControl?: string;
-}
-
-/** Read when it is first asked for: most processes never are. */
-function serve(router: Router<RequestState>, path: string, { type, read, cacheControl = REVALIDATE }: Served): void {
-  let file: File | null = null;
-  router.get(path, (ctx) => {
-    file ??= fileOf(read());
-    ctx.state.headers.push({ 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY });
-    sendFile(ctx, file, type, cacheControl);
-  });
 }
 
 function fileOf(bytes: Buffer): File {

@@ -1,17 +1,16 @@
 /** The examples in the document. Each is made from a record by the same functions as a real answer. */
 import { toCall } from '../../domain/call.ts';
-import { toDealInsightsBody } from '../../domain/deal-insights.ts';
 import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
+import { toDealInsightsBody, toRubricBody, toScoredCardView } from '../../domain/parts.ts';
 import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
-import { toOwnKeyBody } from '../../domain/own-key.ts';
+import { toCurrentKeyBody } from '../../domain/current-key.ts';
 import { toReport } from '../../domain/report.ts';
-import { toRubricBody } from '../../domain/rubric.ts';
-import { toScoredCardView } from '../../domain/scored-card.ts';
 import { toCallTranscript, toReportTranscript } from '../../domain/transcript.ts';
 
-export const EXAMPLE_WORKSPACE_ID = '5f0c3d0a-8a53-4d0e-9d6e-2f6f3c1b7a10';
-export const EXAMPLE_EVALUATION_ID = 'ev_7Qm2xK';
-export const EXAMPLE_SCORECARD_ID = '0b8f6b52-6a3d-4c58-b7a4-51e9d0a3c2f7';
+/** These exist in the bundled sample store, so that the examples can be tried with its demo keys. */
+export const EXAMPLE_WORKSPACE_ID = '2393e09e-a0b1-4849-8887-0fb942eae255';
+export const EXAMPLE_EVALUATION_ID = 'ev_X2iGLaPDuMYx6hFIpZ';
+export const EXAMPLE_SCORECARD_ID = '62b5d819-10a7-411b-b2dd-385d0ddd92fc';
 
 const SCORECARD_NAME = 'Discovery call';
 const TURNS = ['Dana Whitfield: Thanks for making the time today.', 'Jon Abara: Happy to. We have half an hour.'];
@@ -75,7 +74,7 @@ const scoredCard: ScoredCardRecord = {
 
 const page = { items: [evaluation], total: 1 };
 
-const ownKey = toOwnKeyBody(
+const ownKey = toCurrentKeyBody(
   {
     keyId: 'key_8sK2dQmV4xTz',
     name: 'nightly export',

@@ -23,7 +23,7 @@ const always: Readonly<Record<string, Header>> = {
   },
 };
 
-const ofDeprecated: Readonly<Record<string, Header>> = {
+const sometimes: Readonly<Record<string, Header>> = {
   Deprecation: {
     description:
       'Only where the operation is deprecated, or will be: since when (RFC 9745), as an `@` and a Unix time in seconds.',
@@ -36,9 +36,10 @@ const ofDeprecated: Readonly<Record<string, Header>> = {
     example: 'Sat, 01 Jan 2028 00:00:00 GMT',
   },
   Link: {
-    description: 'Only where the operation is deprecated: where people can read what to do.',
-    schema: { type: 'string', pattern: '^<[^>]+>; rel="deprecation"$' },
-    example: '<https://docs.example/v1>; rel="deprecation"',
+    description:
+      'On lists and transcript pages: the `first`, `prev`, `next` and `last` page, as far as there are such (RFC 8288), relative to the address of the request. Where the operation is deprecated: what people can read about it.',
+    schema: { type: 'string', pattern: '^<[^>]+>; rel="[a-z]+"(?:, <[^>]+>; rel="[a-z]+")*$' },
+    example: '<?page=1&pageSize=50>; rel="first", <?page=2&pageSize=50>; rel="next", <?page=7&pageSize=50>; rel="last"',
   },
 };
 
@@ -150,12 +151,12 @@ export const headerComponents: Readonly<Record<string, Header>> = {
   ...required(caching),
   ...required(counted),
   ...Object.fromEntries(Object.entries(counted).map(([name, header]) => [`${name}-IfCounted`, header])),
-  ...ofDeprecated,
+  ...sometimes,
   ...particular,
 };
 
-/** On every response, or on every one of a deprecated operation. */
-export const alwaysHeaders = { ...references(always), ...references(ofDeprecated) };
+/** On every response, or on every one of a deprecated operation or of a list. */
+export const alwaysHeaders = { ...references(always), ...references(sometimes) };
 /** On what was read: 200 and 304. */
 export const cachingHeaders = references(caching);
 /** On every response to a request that counted against a key. */

@@ -1,5 +1,6 @@
 /** What the document says about the API as a whole. */
 import type { oas31 } from 'zod-openapi';
+import { ERROR_CODES } from '../problem.ts';
 
 /** The limits of a key that has none of its own. */
 export interface DocumentedLimits {
@@ -38,6 +39,15 @@ export const SECURITY_SCHEMES = {
   },
 } as const;
 
+/** Stands for the address of the gateway. */
+const EXAMPLE_ORIGIN = 'https://gateway.example';
+
+const ERROR_TABLE = [
+  '| Status | X-Error-Code | Meaning |',
+  '| --- | --- | --- |',
+  ...Object.entries(ERROR_CODES).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`),
+].join('\n');
+
 /** Title, version and the part of the reference that holds for every operation. */
 export function infoOf(limits: DocumentedLimits): oas31.InfoObject {
   return {
@@ -55,6 +65,32 @@ function descriptionOf(limits: DocumentedLimits): string {
 
 It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Version 2 (\`/v2\`) shows the same evaluations as **calls**, across all workspaces of a key, with transcripts in pages and with rubrics.
 
+## First request
+Ask for the two newest calls that your key may read:
+
+\`\`\`bash
+curl -H 'Authorization: Bearer YOUR_KEY' '${EXAMPLE_ORIGIN}/v2/calls?pageSize=2'
+\`\`\`
+
+\`\`\`javascript
+const response = await fetch('${EXAMPLE_ORIGIN}/v2/calls?pageSize=2', {
+  headers: { Authorization: 'Bearer YOUR_KEY' },
+});
+console.log(response.status, await response.json());
+\`\`\`
+
+\`\`\`python
+import requests
+
+response = requests.get(
+    '${EXAMPLE_ORIGIN}/v2/calls?pageSize=2',
+    headers={'Authorization': 'Bearer YOUR_KEY'},
+)
+print(response.status_code, response.json())
+\`\`\`
+
+To try the operations on this page, press *Authorize* and enter your key. Each answer then shows its request in the same three languages. Keys are for servers: there is no CORS, so web pages of other origins cannot call the API.
+
 ## Requests
 Every operation is a GET and takes no body. HEAD works wherever GET does and answers with the same status and headers, without the body. Any other method is answered with 405.
 
@@ -69,6 +105,12 @@ Send an API key with every request: \`Authorization: Bearer <API key>\`. A key h
 - **403**: the key was issued, but it is not active any more, lacks the scope, or may not see the workspace.
 - **404**: what belongs to another workspace looks the same as what does not exist.
 
+## Pagination
+Lists are newest first. \`Link\` (RFC 8288) leads to the \`first\`, \`prev\`, \`next\` and \`last\` page of a list or a transcript; its addresses are relative to that of the request. Follow \`next\` until there is none.
+
+## Keeping a copy
+Two pages may be copies of different moments, so reading page after page can leave gaps. Let each page overlap with what you have: if it holds a call that you know, nothing lies between the two; if not, step back a page and read again. Remember ids, not page numbers, and send \`If-None-Match\`: a page that has not changed is a 304.
+
 ## Rate limits
 Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it was given limits of its own. Every request with an active key counts, whatever its outcome, on both surfaces together. A request that is refused with 429 counts in neither window, and neither do those to \`GET /v1/key\` and \`GET /v2/key\`, which tell what a key may read and what is left of its quota.
 
@@ -81,5 +123,9 @@ Answers come from a cache where it has them. \`Age\` tells how old the data is a
 What is going to end says so on every answer: \`Deprecation\` (RFC 9745) since when, \`Sunset\` (RFC 8594) from when it may be gone, \`Link\` where to read more.
 
 ## Errors
-Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
+Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. For programs, every error has an \`X-Error-Code\`:
+
+${ERROR_TABLE}
+
+ Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
 }

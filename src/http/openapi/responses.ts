@@ -6,6 +6,7 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { callErrorSchema, reportErrorSchema, reportListErrorSchema } from '../../domain/errors.ts';
+import { ERROR_CODES } from '../problem.ts';
 import type { FailureStatus, Route } from '../route.ts';
 import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
 
@@ -119,12 +120,23 @@ function failureComponents(
         `${prefix}Error${status}`,
         {
           description,
-          headers: { ...alwaysHeaders, ...notKept, ...headers },
+          headers: { ...alwaysHeaders, ...notKept, ...headers, 'X-Error-Code': errorCodeHeader(status) },
           content: { 'application/json': mediaOf(message) },
         },
       ];
     }),
   );
+}
+
+/** The codes that the status can have, and what each means. */
+function errorCodeHeader(status: number): oas31.HeaderObject {
+  const codes = Object.entries(ERROR_CODES).filter(([, code]) => code.status === status);
+  return {
+    description: codes.map(([name, { meaning }]) => `\`${name}\`: ${meaning}`).join(' '),
+    required: true,
+    schema: { type: 'string', enum: codes.map(([name]) => name) },
+    example: codes[0]?.[0],
+  };
 }
 
 function failureName(status: FailureStatus | 405, { surface, name }: Route): string {

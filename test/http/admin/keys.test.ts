@@ -351,7 +351,8 @@ describe('POST /api/keys/import', () => {
     );
     expect(answer.status).toBe(400);
     const time = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
-    const members = 'keyId, hash, name, status, workspaceIds, scopes, expiresAt, createdAt, limits, quotaId';
+    const members =
+      'keyId, hash, name, status, workspaceIds, scopes, expiresAt, createdAt, limits, quotaId, ownExpiresAt';
     expect(messageOf(answer)).toBe(
       faults(
         'keys[1].keyId: given a text of 47 characters; allowed: a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and never a key itself',

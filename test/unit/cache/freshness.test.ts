@@ -13,10 +13,10 @@ function at(
   ageMs: number,
   { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
 ): Freshness {
-  const position = new MemoryPurgeLog().position();
+  const epoch = new MemoryPurgeLog().epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', entry, tags: ['all'], position, fetchedAtMs: 0 } as const;
-  return freshnessOf(keyHash, stored, { times: { of: () => times }, purges: { since: () => purge } }, ageMs);
+  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, fetchedAtMs: 0 } as const;
+  return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
 }
 
 /** This key's entry of time 0 has no jitter. */

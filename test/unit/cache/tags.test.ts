@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { Entry, tagsOf } from '../../../src/cache/entry.ts';
-import { listRequest, RECORD_REQUESTS } from '../../../src/cache/request.ts';
-import { parseTag } from '../../../src/cache/tags.ts';
+import { parseTag } from '../../../src/cache/purge-log.ts';
+import { cacheRequest } from '../../../src/cache/request.ts';
+import { RESOURCES } from '../../../src/upstream/resources.ts';
 import { anEvaluation, aScorecard, aTranscript, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const found = <T>(record: T): Entry<T> => new Entry({ kind: 'found', record, etag: null, bytes: 1 }, 0);
@@ -33,7 +34,7 @@ test.each([
 });
 
 test('an evaluation is tagged with its workspace and its scorecard', () => {
-  expect(tagsOf(RECORD_REQUESTS.evaluation('ev_1'), found(anEvaluation()))).toEqual([
+  expect(tagsOf(cacheRequest(RESOURCES.evaluation, { id: 'ev_1' }), found(anEvaluation()))).toEqual([
     'all',
     'class:evaluation',
     'evaluation:ev_1',
@@ -43,18 +44,18 @@ test('an evaluation is tagged with its workspace and its scorecard', () => {
 });
 
 test('an absent part is of both classes; nobody knows its workspace', () => {
-  const tags = tagsOf(RECORD_REQUESTS.transcript('ev_1'), absent);
+  const tags = tagsOf(cacheRequest(RESOURCES.transcript, { id: 'ev_1' }), absent);
   expect(tags).toEqual(['all', 'class:transcript', 'class:notFound', 'evaluation:ev_1']);
 });
 
 test('a transcript and a rubric are tagged with what they belong to', () => {
-  expect(tagsOf(RECORD_REQUESTS.transcript('ev_1'), found(aTranscript()))).toEqual([
+  expect(tagsOf(cacheRequest(RESOURCES.transcript, { id: 'ev_1' }), found(aTranscript()))).toEqual([
     'all',
     'class:transcript',
     'evaluation:ev_1',
     `workspace:${WORKSPACE_A}`,
   ]);
-  expect(tagsOf(RECORD_REQUESTS.rubric('sc_1'), found(aScorecard()))).toEqual([
+  expect(tagsOf(cacheRequest(RESOURCES.rubric, { id: 'sc_1' }), found(aScorecard()))).toEqual([
     'all',
     'class:rubric',
     'scorecard:sc_1',
@@ -65,7 +66,7 @@ test('a transcript and a rubric are tagged with what they belong to', () => {
 test('a list is tagged with its workspaces, the scorecard it is filtered by, and those that it shows', () => {
   const query = { workspaceIds: [WORKSPACE_A, WORKSPACE_B], search: null, scorecardId: 'sc_9', offset: 0, limit: 50 };
   const items = [anEvaluation(), anEvaluation({ scorecardRef: { id: null, name: 'None' } }), anEvaluation()];
-  expect(tagsOf(listRequest(query), found({ items, total: 3 }))).toEqual([
+  expect(tagsOf(cacheRequest(RESOURCES.list, query), found({ items, total: 3 }))).toEqual([
     'all',
     'class:list',
     `workspace:${WORKSPACE_A}`,

@@ -1,10 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { QUOTA_WINDOWS, SlidingWindowLog } from '../../../src/quota/window-log.ts';
+import { HOUR_MICROS as HOUR, MINUTE_MICROS as MINUTE, SlidingWindowLog } from '../../../src/quota/window-log.ts';
 import { judgeTraces, logOf } from '../../support/quota-traces.ts';
 
-const MINUTE = QUOTA_WINDOWS.minuteMicros;
-const HOUR = QUOTA_WINDOWS.hourMicros;
 const T0 = 1_768_478_400_000_000;
 
 test('R2: the first request of a key leaves all but itself, for a minute and an hour', () => {
@@ -110,7 +108,7 @@ describe('R6: after the clock went back', () => {
 });
 
 test('a log of bounded size takes no request for older than it is, and forgets none', () => {
-  const bounded = new SlidingWindowLog(QUOTA_WINDOWS, 16);
+  const bounded = new SlidingWindowLog(16);
   for (let i = 0; i < 1000; i += 1) bounded.add(T0 + i * 1000, 1 + (i % 3));
   const runs = bounded.runs();
   expect(runs.length).toBeLessThanOrEqual(16);

@@ -1,6 +1,6 @@
-/** A scored scorecard with its coaching plan: the same body on both surfaces. */
+/** The public forms of what belongs to an evaluation or a scorecard: the same for every surface that shows it. */
 import { z } from 'zod';
-import type { ScoredCardRecord } from './records.ts';
+import type { DealInsightsRecord, ScorecardRecord, ScoredCardRecord } from './records.ts';
 
 const criterionSchema = z
   .strictObject({
@@ -75,4 +75,40 @@ function toCoachingPlan(plan: ScoredCardRecord['coachingPlan']): ScoredCardView[
     strengths: plan.strengths.map(({ name, comment }) => ({ name, comment })),
     areas_for_improvement: plan.areasForImprovement.map(({ name, comment }) => ({ name, comment })),
   };
+}
+
+/** The body of deal insights. What `deal_insights` holds is passed on as it is. */
+export const dealInsightsBodySchema = z
+  .strictObject({
+    evaluation_id: z.string(),
+    link: z.string().meta({ description: 'Where a person can read the evaluation.' }),
+    deal_insights: z.record(z.string(), z.unknown()).meta({
+      description: 'What the evaluation says about the deal. Its inner structure is not fixed.',
+    }),
+  })
+  .meta({ id: 'DealInsightsBody' });
+
+/** The public form of deal insights. */
+export function toDealInsightsBody(record: DealInsightsRecord): z.output<typeof dealInsightsBodySchema> {
+  return { evaluation_id: record.evaluationId, link: record.permalink, deal_insights: record.insights };
+}
+
+/** The body of a rubric. What `content` holds is the scorecard author's own and is passed on as it is. */
+export const rubricBodySchema = z
+  .strictObject({
+    scorecard: z
+      .strictObject({
+        id: z.string(),
+        name: z.string(),
+        content: z.record(z.string(), z.unknown()).meta({
+          description: 'The rubric as its authors wrote it. Its inner structure is not fixed.',
+        }),
+      })
+      .meta({ id: 'Rubric' }),
+  })
+  .meta({ id: 'RubricBody' });
+
+/** The public form of a scorecard's rubric. */
+export function toRubricBody(record: ScorecardRecord): z.output<typeof rubricBodySchema> {
+  return { scorecard: { id: record._id, name: record.name, content: record.rubric } };
 }

@@ -12,7 +12,7 @@ const windowSchema = z
   })
   .meta({ id: 'KeyWindow' });
 
-const ownKeySchema = z
+const currentKeySchema = z
   .strictObject({
     id: z.string().meta({ description: 'Names the key to people and in logs. It is no secret.' }),
     name: z.string().meta({ description: 'What the key was called when it was issued.' }),
@@ -33,28 +33,28 @@ const ownKeySchema = z
   .meta({ id: 'Key', description: 'The API key that the request was made with.' });
 
 /** The body of `GET /v1/key` and `GET /v2/key`. */
-export const ownKeyBodySchema = z.strictObject({ key: ownKeySchema }).meta({ id: 'KeyBody' });
+export const currentKeyBodySchema = z.strictObject({ key: currentKeySchema }).meta({ id: 'KeyBody' });
 
-export type OwnKeyBody = z.output<typeof ownKeyBodySchema>;
-type OwnKey = OwnKeyBody['key'];
+export type CurrentKeyBody = z.output<typeof currentKeyBodySchema>;
+type CurrentKey = CurrentKeyBody['key'];
 
 /** An active key, as the registry knows it. */
 export interface HeldKey {
   readonly keyId: string;
   readonly name: string;
-  readonly scopes: readonly OwnKey['scopes'][number][];
+  readonly scopes: readonly CurrentKey['scopes'][number][];
   readonly workspaceIds: readonly string[];
   readonly expiresAtMs: number | null;
 }
 
 /** How its quota stands; `reset` is in Unix seconds. */
 export interface HeldQuota {
-  readonly minute: Readonly<OwnKey['rate_limit']['minute']>;
-  readonly hour: Readonly<OwnKey['rate_limit']['hour']>;
+  readonly minute: Readonly<CurrentKey['rate_limit']['minute']>;
+  readonly hour: Readonly<CurrentKey['rate_limit']['hour']>;
 }
 
 /** Holds nothing of the key but what stands here: neither its token nor its hash. */
-export function toOwnKeyBody(key: HeldKey, { minute, hour }: HeldQuota): OwnKeyBody {
+export function toCurrentKeyBody(key: HeldKey, { minute, hour }: HeldQuota): CurrentKeyBody {
   return {
     key: {
       id: key.keyId,
