@@ -16,7 +16,6 @@ import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import type { DemoAnnouncement, StoreAddress } from './demo.ts';
 import { createPublicApp, type RequestHandler } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
@@ -24,19 +23,19 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import type { ImportedKey } from './keys/key.ts';
 import type { KeyLookup } from './keys/registry.ts';
 import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
-import { openStore } from './store.ts';
+import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
-import { registerGauges } from './telemetry/gauges.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
-import { systemTimers } from './timers.ts';
+import type { Siblings } from './telemetry/redis-health.ts';
+import { RequestLog } from './telemetry/request-log.ts';
+import { systemTimers, type Timers } from './timers.ts';
 import { type Tracing, UNTRACED } from './tracing/tracing.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
@@ -63,6 +62,7 @@ export interface Gateway {
 export interface GatewayOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
+  readonly timers?: Timers;
   /** Set for one of several workers. */
   readonly worker?: WorkerOptions;
 }
@@ -70,11 +70,11 @@ export interface GatewayOptions {
 export interface WorkerOptions {
   readonly workers: Workers;
   /** The sample store that all workers share, and the keys to it; null in front of a real store. */
-  readonly sample: (StoreAddress & { readonly keys: readonly ImportedKey[] }) | null;
+  readonly sample: SampleAccess | null;
 }
 
 /** How all workers of a gateway are doing, for each of them. */
-export interface Workers {
+export interface Workers extends Siblings {
   /** How many are ready, of how many there are to be, since when (Unix milliseconds). */
   status(): { readonly ready: number; readonly wanted: number; readonly sinceMs: number };
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
@@ -92,26 +92,27 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, logger, worker = null } = options;
+  const { clock = systemClock, timers = systemTimers, logger, worker = null } = options;
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
   const reporting = { metrics, health, clock, logger };
-  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting) };
+  const requestLog = new RequestLog(logger, config.log.requests);
+  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = trackMaintenance(health, clock, systemTimers);
+  const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const tracing = await openTracing(loaded, logger);
-  const sample = worker?.sample ?? null;
+  const { workers = null, sample = null } = worker ?? {};
   const store = await openStore({ upstream: config.upstream, hooks, tracing, sample, maintenance, clock });
-  const parts = { config, health, metrics, memory, ttl, maintenance, store, tracing, clock, logger };
+  const parts = { config, health, metrics, memory, ttl, maintenance, store, workers, tracing, clock, timers, logger };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, backend, workers: worker?.workers ?? null });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, backend, workers });
   try {
-    await backend.transientKeys.importKeys(sample?.keys ?? []);
+    await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
   } catch (error) {
     await gateway.stop(0);
@@ -125,6 +126,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: HttpHooks;
+  readonly requestLog: RequestLog;
   readonly backend: Backend;
   /** Null in a gateway of one process. */
   readonly workers: Workers | null;
@@ -145,7 +147,7 @@ class RunningGateway implements Gateway {
     const { metrics, memory, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
-    registerGauges(metrics, {
+    metrics.addGauges({
       readiness: () => this.#readiness(null),
       memory: () => memory.usage(),
       memoryLimitBytes: config.cache.memoryBytes,
@@ -154,6 +156,7 @@ class RunningGateway implements Gateway {
       guard: () => store.guard.status(),
       processes: () => backend.instances.count(),
       redis: backend.redis,
+      redisCacheBytes: config.cache.redisBytes,
     });
     metrics.configReadAt.set(clock.nowMs() / 1000);
   }
@@ -171,8 +174,8 @@ class RunningGateway implements Gateway {
   }
 
   async start(): Promise<void> {
-    const { config, hooks, store, backend, logger } = this.#parts;
-    const { admin, server } = config;
+    const { config, hooks, store, logger } = this.#parts;
+    const { admin, server, upstream, redis } = config;
     const cache = this.#createCache();
     const [adminListener, publicListener] = await Promise.allSettled([
       startAdminServer(this.#adminOptions(cache), admin),
@@ -186,18 +189,32 @@ class RunningGateway implements Gateway {
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
     if (publicListener.status === 'fulfilled') this.#public = publicListener.value;
     throwIfFailed([publicListener, adminListener]);
-    this.#demo = (await store.demo?.(backend.transientKeys, this.publicUrl)) ?? null;
+    this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
-    logger.info(this.#startedLine(), 'started');
+    const caches = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
+    // The addresses of this process's own listeners are no secret; those of the store and of Redis are.
+    logger.info(
+      {
+        version: VERSION,
+        node: process.versions.node,
+        public: this.publicUrl,
+        admin: this.adminUrl,
+        workers: server.workers,
+        store: upstream.url === null ? 'bundled sample' : 'configured',
+        redis: redis.url === null ? 'none' : caches,
+      },
+      'started',
+    );
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, clock, logger } = this.#parts;
+    const { ttl, metrics, requestLog, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
     this.#document = null;
     ttl.configure(loaded.config.cache.classes);
     logger.level = loaded.config.log.level;
+    requestLog.requests = loaded.config.log.requests;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
     return needRestart;
@@ -218,6 +235,7 @@ class RunningGateway implements Gateway {
 
   async #drain(delayMs: number): Promise<void> {
     const { store, backend, tracing, metrics } = this.#parts;
+    // `/readyz` is 503 from now on, and every response closes its connection.
     this.#become('draining');
     await sleep(delayMs);
     await this.#public?.close(IN_FLIGHT_GRACE_MS);
@@ -322,21 +340,6 @@ class RunningGateway implements Gateway {
     if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
     return { status, dependencies: [...health.list(), ...(workers === null ? [] : [workersDependency(workers)])] };
   }
-
-  /** For the log. The addresses of this process's own listeners are no secret; those of the store and of Redis are. */
-  #startedLine() {
-    const { redis, server, upstream } = this.#parts.config;
-    const separateCache = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
-    return {
-      version: VERSION,
-      node: process.versions.node,
-      public: this.publicUrl,
-      admin: this.adminUrl,
-      workers: server.workers,
-      store: upstream.url === null ? 'bundled sample' : 'configured',
-      redis: redis.url === null ? 'none' : separateCache,
-    };
-  }
 }
 
 /** OpenTelemetry is only loaded if tracing is on. */
@@ -352,13 +355,13 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 }
 
 /** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
-function keyLookup({ config, store, maintenance, backend, clock }: Parts): KeyLookup {
+function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
   if (config.keys.source === 'registry') return backend.keys;
   const gate = maintenanceGate(maintenance, clock);
   return new StoreLookup({
     registry: backend.keys,
     clock,
-    timers: systemTimers,
+    timers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
       const answer = await gate(() => store.guard.fetch(apiKey, { hash }, { requestId: randomUUID() }));

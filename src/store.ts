@@ -1,11 +1,11 @@
 /** The store of evaluations: the configured one, or the bundled sample if none is configured. */
-import { createHash } from 'node:crypto';
-import { gated, maintenanceGate } from './cache/maintenance.ts';
-import type { MaintenanceWatch } from './cache/maintenance.ts';
-import type { Clock } from './clock.ts';
+import { createHash, randomBytes } from 'node:crypto';
+import { gated, type MaintenanceWatch, maintenanceGate } from './cache/maintenance.ts';
+import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import type { DemoAnnouncement, StoreAddress } from './demo.ts';
-import type { KeyDirectory } from './keys/registry.ts';
+import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
+import { MemoryRegistry } from './keys/memory-registry.ts';
+import type { DemoIds } from './sample/data.ts';
 import type { StoreHooks } from './telemetry/hooks.ts';
 import { systemTimers } from './timers.ts';
 import type { Tracing } from './tracing/tracing.ts';
@@ -18,8 +18,8 @@ export interface Store {
   readonly guard: Guard;
   /** Names the store among others, in letters and digits, without its address. */
   readonly identity: string;
-  /** Issues keys to the sample that was started here; null in front of another store. */
-  readonly demo: ((keys: KeyDirectory, publicUrl: string) => Promise<DemoAnnouncement>) | null;
+  /** The sample that was started here; null in front of another store. */
+  readonly sample: SampleStore | null;
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface StoreOptions {
   readonly hooks: StoreHooks;
   readonly tracing: Tracing;
   /** The sample that the workers of a gateway share; null if there is none. */
-  readonly sample: StoreAddress | null;
+  readonly sample: SampleAccess | null;
   /** While it is on, nothing is sent. */
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
@@ -46,13 +46,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     return connect({ url: upstream.url, token: upstream.token }, identity, options);
   }
   if (sample !== null) return connect(sample, SAMPLE_IDENTITY, options);
-  // Loaded only here: most gateways have a store of their own.
-  const { announceDemo, issueDemoKeys, startSampleStore } = await import('./demo.ts');
   const own = await startSampleStore();
   const store = connect(own, SAMPLE_IDENTITY, options);
   return {
     ...store,
-    demo: async (keys, publicUrl) => announceDemo(await issueDemoKeys(keys, own.ids), own.ids, publicUrl),
+    sample: own,
     close: async () => {
       await store.close();
       await own.close();
@@ -79,5 +77,89 @@ function connect(
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers: systemTimers }));
   }
-  return { guard, identity, demo: null, close: async () => client.close() };
+  return { guard, identity, sample: null, close: async () => client.close() };
+}
+
+/** How a process reaches the sample, and the keys to it. */
+export interface SampleAccess {
+  readonly url: string;
+  readonly token: string;
+  readonly keys: readonly ImportedKey[];
+}
+
+export interface SampleStore extends SampleAccess {
+  /** The records that the announcement shows. */
+  readonly ids: DemoIds;
+  /** For newcomers. */
+  announcement(publicUrl: string): DemoAnnouncement;
+  close(): Promise<void>;
+}
+
+export interface DemoAnnouncement {
+  readonly v1Key: string;
+  readonly v2Key: string;
+  /** One per endpoint, ready for a shell. */
+  readonly curlLines: readonly string[];
+}
+
+const SAMPLE_EVALUATIONS = 5000;
+const SAMPLE_SEED = 1;
+/** The sample is as slow as the stores that the gateway is for. */
+const SAMPLE_MEDIAN_LATENCY_MS = 120;
+
+/**
+ * Starts the sample on a free loopback port, with a token that nobody else knows and one key per surface. The keys are
+ * of use only where they are imported: a real store has no demo keys.
+ */
+export async function startSampleStore(): Promise<SampleStore> {
+  // Loaded only here: most gateways have a store of their own.
+  const [{ createSampleData }, { SampleUpstream }] = await Promise.all([
+    import('./sample/data.ts'),
+    import('./sample/server.ts'),
+  ]);
+  const data = createSampleData({ seed: SAMPLE_SEED, evaluations: SAMPLE_EVALUATIONS });
+  const token = randomBytes(24).toString('base64url');
+  const sample = new SampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
+  const { url } = await sample.listen(0);
+  const registry = new MemoryRegistry(systemClock);
+  const issue = (name: string, scopes: readonly Scope[]): Promise<IssuedKey> =>
+    registry.create({
+      name,
+      workspaceIds: [data.demo.workspaceId],
+      scopes,
+      expiresAtMs: null,
+      limits: { perMinute: null, perHour: null },
+    });
+  const v1 = await issue('Demo key for v1', ['reports.read']);
+  const v2 = await issue('Demo key for v2', ['calls.read', 'coaching.read']);
+  return {
+    url,
+    token,
+    ids: data.demo,
+    keys: [v1, v2].map(({ key: { lastUsedAtMs: _lastUsedAtMs, ...key } }) => key),
+    announcement: (publicUrl) => announce(v1.token, v2.token, data.demo, publicUrl),
+    close: () => sample.close(),
+  };
+}
+
+function announce(v1Key: string, v2Key: string, ids: DemoIds, publicUrl: string): DemoAnnouncement {
+  const report = `/v1/workspaces/${ids.workspaceId}/reports/${ids.reportId}`;
+  const call = `/v2/calls/${ids.callId}`;
+  const v1Paths = [
+    `/v1/workspaces/${ids.workspaceId}/reports?limit=2`,
+    report,
+    `${report}/scorecard`,
+    `${report}/deal-insights`,
+    `${report}/transcript`,
+  ];
+  const v2Paths = [
+    '/v2/calls?pageSize=2',
+    call,
+    `${call}/transcript?pageSize=5`,
+    `${call}/scorecard`,
+    `/v2/scorecards/${ids.scorecardId}/rubric`,
+  ];
+  const curl = (key: string, path: string): string => `curl -H 'Authorization: Bearer ${key}' '${publicUrl}${path}'`;
+  const curlLines = [...v1Paths.map((path) => curl(v1Key, path)), ...v2Paths.map((path) => curl(v2Key, path))];
+  return { v1Key, v2Key, curlLines };
 }

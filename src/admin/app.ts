@@ -43,7 +43,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
 
   app.use(requestState());
   app.use(securityHeaders());
-  app.use(errorHandler(options.log));
+  app.use(errorHandler(options.log, options.addressOf));
   app.use(hostGuard(options.allowedHosts));
   app.use(originGuard());
   app.use(jsonGuard());

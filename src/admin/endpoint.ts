@@ -91,7 +91,7 @@ export function callerOf(ctx: { readonly state: AdminState }): string {
 }
 
 /** Renders whatever was thrown further in: the only place that sets a failure's status. */
-export function errorHandler(log: AdminLog): AdminMiddleware {
+export function errorHandler(log: AdminLog, addressOf: (ctx: AdminContext) => string): AdminMiddleware {
   return async (ctx, next) => {
     try {
       await next();
@@ -103,7 +103,8 @@ export function errorHandler(log: AdminLog): AdminMiddleware {
       ctx.body = { error: { message: error.publicMessage } };
       const isRead = method === 'GET' || method === 'HEAD';
       // Never the path, which may hold anything: a token pasted in the wrong place, for instance.
-      const fields = { method, route: state.route, status: error.status, who: state.who, reason: error.message };
+      const { status, message: reason } = error;
+      const fields = { method, route: state.route, status, who: state.who, address: addressOf(ctx), reason };
       if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
       else if (!isRead || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
     }

@@ -21,7 +21,8 @@ import type { InstanceInfo, Instances } from '../redis/instances.ts';
 import type { Store } from '../store.ts';
 import type { Health } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { RedisHealth } from '../telemetry/redis-health.ts';
+import type { RedisHealth, Siblings } from '../telemetry/redis-health.ts';
+import type { Timers } from '../timers.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../version.ts';
 
@@ -59,8 +60,11 @@ export interface BackendOptions {
   readonly ttl: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly store: Store;
+  /** Null in a gateway of one process. */
+  readonly workers: Siblings | null;
   readonly tracing: Tracing;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly logger: Logger;
 }
 

@@ -10,11 +10,10 @@ import { MemoryRegistry } from '../keys/memory-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import { MemoryLimiter } from '../quota/memory-limiter.ts';
 import { singleInstance } from '../redis/instances.ts';
-import { systemTimers } from '../timers.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 export function memoryBackend(options: BackendOptions): Backend {
-  const { clock, ttl, maintenance, logger } = options;
+  const { clock, timers, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
   const whatIf = new WhatIf({ clock, ttl });
@@ -29,7 +28,7 @@ export function memoryBackend(options: BackendOptions): Backend {
     ttlControl: new MemoryTtlControl({
       policy: ttl,
       clock,
-      timers: systemTimers,
+      timers,
       onEnd: (end) => void audit.record(ttlEndEntry(end)),
     }),
     maintenance: new MemoryMaintenance(maintenance),

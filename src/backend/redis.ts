@@ -16,7 +16,6 @@ import { StartError } from '../server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
 import { logBudget, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
-import { systemTimers as timers } from '../timers.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
@@ -25,12 +24,12 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
  * Throws a StartError for an address that is none.
  */
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
-  const { config, store, tracing, clock, logger } = options;
+  const { config, store, tracing, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
   const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
-  const redis = new RedisHealth({ ...options, timers, isOne });
-  const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
+  const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
+  const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
   const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
   const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit });
   const registry = new RedisRegistry({
@@ -89,10 +88,9 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
 function openLinks(
   { config, metrics, logger }: BackendOptions,
   { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
-  redis: RedisHealth,
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
-  const hooks = { onDown: redis.onDown, onCommand: redisCommandHook(metrics) };
+  const hooks = { onCommand: redisCommandHook(metrics) };
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
       return new RedisLink({ url: address, timeoutMs, hooks, role });
@@ -129,7 +127,6 @@ function openCache(
     isOne,
     maxBytes: config.cache.redisBytes,
     store: store.identity,
-    timers,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
     onConnectivity: redis.onConnectivity,
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
@@ -141,13 +138,21 @@ function openCache(
 }
 
 /** The limit of all processes together (`maxRequestsPerSecond`). Without Redis each process keeps its share of it. */
-function limitStoreCalls({ config, store, clock }: BackendOptions, link: RedisLink, processes: () => number): void {
+function limitStoreCalls(
+  { config, store, clock, timers }: BackendOptions,
+  link: RedisLink,
+  processes: () => number,
+): void {
   const { maxRequestsPerSecond: perSecond } = config.upstream;
   if (perSecond === null) return;
   store.guard.limitBy(createRedisCallRate({ link, store: store.identity, perSecond, processes, clock, timers }));
 }
 
-function openWhatIf({ ttl, store, clock, logger }: BackendOptions, link: RedisLink, instances: Instances): WhatIf {
+function openWhatIf(
+  { ttl, store, clock, timers, logger }: BackendOptions,
+  link: RedisLink,
+  instances: Instances,
+): WhatIf {
   return new WhatIf(
     { clock, ttl },
     {

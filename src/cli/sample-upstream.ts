@@ -1,14 +1,9 @@
 /** `evalgate sample-upstream`: the bundled store by itself, with faults on request. */
 import { once } from 'node:events';
 import { type Command, Option } from 'commander';
-import {
-  createSampleData,
-  SampleUpstream,
-  FAULT_OPTIONS,
-  FaultOptionError,
-  type Faults,
-  parseFaults,
-} from '../sample/index.ts';
+import { createSampleData } from '../sample/data.ts';
+import { FAULT_OPTIONS, FaultOptionError, type Faults, parseFaults } from '../sample/faults.ts';
+import { SampleUpstream } from '../sample/server.ts';
 import { CliError, EXIT_CODES, integerBetween, makeCommand, print, secretFrom } from './command.ts';
 
 const DEFAULT_TOKEN = 'sample-token';

@@ -3,9 +3,9 @@ import cluster from 'node:cluster';
 import type { Command } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
-import type { DemoAnnouncement } from '../demo.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
+import type { DemoAnnouncement } from '../store.ts';
 import { makeCommand, print } from './command.ts';
 
 export function serveCommand(): Command {

@@ -26,8 +26,14 @@ export const startSchema = z.object({
     .nullable(),
 });
 
-/** How many workers are ready, of how many there are to be, since when (Unix milliseconds). */
-const statusSchema = z.object({ ready: z.int(), wanted: z.int(), sinceMs: z.number() });
+const statusSchema = z.object({
+  /** How many workers are ready, of how many there are to be, since when (Unix milliseconds). */
+  ready: z.int(),
+  wanted: z.int(),
+  sinceMs: z.number(),
+  /** Whether Redis has ever answered one of them. */
+  hasRedisAnswered: z.boolean(),
+});
 
 const toWorkerSchema = z.discriminatedUnion('kind', [
   /** `payload` is of `startSchema`; a worker that cannot read it ends. */
@@ -47,6 +53,8 @@ const toWorkerSchema = z.discriminatedUnion('kind', [
 const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('hello') }),
   z.object({ kind: z.literal('ready'), publicUrl: z.string(), adminUrl: z.string() }),
+  /** Redis has answered this worker for the first time. */
+  z.object({ kind: z.literal('redis-answered') }),
   /** It can't start as it is configured; the message is for the operator. */
   z.object({ kind: z.literal('failed'), message: z.string() }),
   /** The worker's own metrics, as prom-client hands them from process to process. */

@@ -2,27 +2,19 @@
  * The first process of a gateway of several workers (WORKERS). It serves nothing itself: it keeps as many workers running
  * as configured, replaces those that end, adds up their metrics, and drains all together.
  */
-import { once } from 'node:events';
+import cluster, { type Worker } from 'node:cluster';
+import { on, once } from 'node:events';
 import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import type { KeptConfig } from '../config/load.ts';
 import { reload } from '../config/effective.ts';
-import {
-  announceDemo,
-  type DemoAnnouncement,
-  type DemoKeys,
-  issueDemoKeys,
-  type SampleStore,
-  startSampleStore,
-} from '../demo.ts';
-import type { ImportedKey } from '../keys/key.ts';
-import { MemoryRegistry } from '../keys/memory-registry.ts';
+import type { KeptConfig } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
+import { type DemoAnnouncement, startSampleStore, type SampleStore } from '../store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
-import type { FromWorker, StartPayload, WorkersStatus } from './messages.ts';
-import { configureCluster, type WorkerEnd, WorkerProcess } from './worker-process.ts';
+import { type FromWorker, readFromWorker, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
 /** The same for all workers. */
 interface Addresses {
@@ -35,10 +27,14 @@ export interface SupervisedGateway extends Addresses {
   readonly demo: DemoAnnouncement | null;
 }
 
+/** The program itself, which finds out from node:cluster that it is a worker. */
+const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
+/** For a worker to send its metrics. */
+const METRICS_TIMEOUT_MS = 1000;
 /** Added to the longest time that a worker takes to stop by itself. */
 const KILL_MARGIN_MS = 5000;
-/** If so many workers end without a message before any start has succeeded, none is started again. */
-const MAX_SILENT_ENDS = 3;
+/** If so many workers in a row end at once before all have been ready, none is started again. */
+const MAX_EARLY_ENDS = 3;
 /** A worker that was ready for less than this ended "at once": starting it again will hardly help. */
 const EARLY_END_MS = 2000;
 const FIRST_RESTART_DELAY_MS = 100;
@@ -46,10 +42,9 @@ const LAST_RESTART_DELAY_MS = 10_000;
 
 export class Supervisor {
   readonly #logger: Logger;
-  /** How many workers there are to be. */
-  readonly #wanted: number;
   readonly #started: KeptConfig;
-  readonly #workers = new Set<WorkerProcess>();
+  /** Since when each is ready (Unix milliseconds); null before. */
+  readonly #workers = new Map<Worker, number | null>();
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #metrics: WorkerMetrics;
@@ -57,23 +52,26 @@ export class Supervisor {
   readonly #allEnded = Promise.withResolvers<void>();
   #latest: KeptConfig;
   #env: StartPayload['env'] = {};
-  #sample: { readonly store: SampleStore; readonly keys: DemoKeys } | null = null;
+  #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
   #status: WorkersStatus;
-  #silentEnds = 0;
   /** Workers in a row that ended at once. */
   #earlyEnds = 0;
   #killed = 0;
+  #lastMetricsId = 0;
 
   constructor(kept: KeptConfig, logger: Logger) {
     const { workers } = kept.loaded.config.server;
     this.#logger = logger;
-    this.#wanted = workers;
     this.#started = kept;
     this.#latest = kept;
     this.#metrics = new WorkerMetrics(workers);
-    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs() };
-    configureCluster();
+    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), hasRedisAnswered: false };
+    // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
+    // connections on: one on its way to a worker that is killed is never answered and never closed.
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    // Metrics hold NaN, which JSON cannot express.
+    cluster.setupPrimary({ exec: PROGRAM, args: ['serve'], serialization: 'advanced' });
   }
 
   /**
@@ -83,22 +81,13 @@ export class Supervisor {
   async start(): Promise<SupervisedGateway | null> {
     const { config } = this.#started.loaded;
     this.#env = await chosenPorts(config);
-    if (config.upstream.url === null) {
-      const store = await startSampleStore();
-      this.#sample = { store, keys: await issueDemoKeys(new MemoryRegistry(systemClock), store.ids) };
-    }
-    for (let i = 0; this.#state === 'starting' && i < this.#wanted; i += 1) this.#startWorker();
-    try {
-      const addresses = await this.#allReady.promise;
-      const sample = this.#sample;
-      if (addresses === null) await this.#closeSample();
-      return (
-        addresses && { ...addresses, demo: sample && announceDemo(sample.keys, sample.store.ids, addresses.publicUrl) }
-      );
-    } catch (error) {
-      await this.#closeSample();
+    if (config.upstream.url === null) this.#sample = await startSampleStore();
+    for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
+    const addresses = await this.#allReady.promise.catch(async (error: unknown) => {
+      await this.#sample?.close();
       throw error;
-    }
+    });
+    return addresses && { ...addresses, demo: this.#sample?.announcement(addresses.publicUrl) ?? null };
   }
 
   /** All workers take over what can be changed while they run; returns the settings that need a restart to change. */
@@ -106,13 +95,14 @@ export class Supervisor {
     const { inForce, needRestart } = reload(this.#latest.loaded, kept.loaded);
     this.#latest = { loaded: inForce, files: kept.files };
     this.#logger.level = inForce.config.log.level;
-    for (const worker of this.#workers) worker.send({ kind: 'reload', files: kept.files });
+    this.#sendToAll({ kind: 'reload', files: kept.files });
     return needRestart;
   }
 
   /** A new configuration is invalid: the old one stays in force. One worker counts it, since metrics are their sum. */
   reloadFailed(): void {
-    this.#ready()[0]?.send({ kind: 'reload-failed' });
+    const [worker] = this.#ready();
+    if (worker !== undefined) send(worker, { kind: 'reload-failed' });
   }
 
   /** Drains all workers as `Gateway.stop` does. Resolves with how many of them had to be killed. */
@@ -120,71 +110,88 @@ export class Supervisor {
     if (this.#state !== 'stopping') {
       this.#state = 'stopping';
       this.#allReady.resolve(null);
-      for (const worker of this.#workers) worker.send({ kind: 'drain', delayMs });
+      this.#sendToAll({ kind: 'drain', delayMs });
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
-        for (const worker of this.#workers)
-          this.#logger.error(worker.names, 'worker did not end in time and is killed');
+        const late = [...this.#workers.keys()].map((worker) => names(worker));
+        this.#logger.error({ workers: late }, 'workers did not end in time and are killed');
         this.#killAll();
       }, killAfterMs);
       void this.#allEnded.promise.then(() => clearTimeout(timeout));
       this.#startNoMore();
     }
     await this.#allEnded.promise;
-    await this.#closeSample();
+    await this.#sample?.close();
     return this.#killed;
   }
 
   #startWorker(): void {
-    const worker = new WorkerProcess({
-      onMessage: (sender, message) => this.#onMessage(sender, message),
-      onEnd: (ended, end) => this.#onEnd(ended, end),
+    const worker = cluster.fork();
+    this.#workers.set(worker, null);
+    worker.on('message', (received: unknown) => {
+      const message = readFromWorker(received);
+      if (message !== null && this.#workers.has(worker)) this.#onMessage(worker, message);
     });
-    this.#workers.add(worker);
+    worker.on('exit', (code: number | null, signal: string | null) => {
+      this.#onEnd(worker, signal === null ? `exit status ${code}` : `ended by ${signal}`);
+    });
+    // A process that was never made has no exit. Other errors are of messages to one that is ending.
+    worker.on('error', () => {
+      if (worker.process.pid === undefined) this.#onEnd(worker, 'it could not be started');
+    });
   }
 
-  #onMessage(worker: WorkerProcess, message: Exclude<FromWorker, { kind: 'metrics' }>): void {
+  #onMessage(worker: Worker, message: FromWorker): void {
     switch (message.kind) {
       case 'hello':
         // One that has not begun has nothing to finish.
-        if (this.#state === 'stopping') worker.kill();
-        else worker.send({ kind: 'start', payload: this.#startPayload() });
-        worker.send({ kind: 'status', status: this.#status });
+        send(worker, { kind: 'status', status: this.#status });
+        if (this.#state === 'stopping') kill(worker);
+        else send(worker, { kind: 'start', payload: this.#startPayload() });
         break;
       case 'ready':
         this.#onReady(worker, message);
         break;
+      case 'redis-answered':
+        this.#status = { ...this.#status, hasRedisAnswered: true };
+        this.#sendStatus();
+        break;
       case 'failed':
         if (this.#state === 'starting') this.#giveUp(message.message);
-        else this.#logger.error({ ...worker.names, reason: message.message }, 'worker cannot start');
+        else this.#logger.error({ ...names(worker), reason: message.message }, 'worker cannot start');
         break;
       case 'request-metrics':
         void this.#sendMetrics(worker, message.id);
         break;
+      // Read by `metricsOf`.
+      case 'metrics':
+        break;
     }
   }
 
-  #onReady(worker: WorkerProcess, { publicUrl, adminUrl }: Addresses): void {
-    worker.readyAtMs = systemClock.nowMs();
-    this.#logger.info(worker.names, 'worker ready');
+  #onReady(worker: Worker, { publicUrl, adminUrl }: Addresses): void {
+    this.#workers.set(worker, systemClock.nowMs());
+    this.#logger.info(names(worker), 'worker ready');
     this.#sendStatus();
-    if (this.#state !== 'starting' || this.#ready().length < this.#wanted) return;
+    if (this.#state !== 'starting' || this.#ready().length < this.#status.wanted) return;
     this.#state = 'running';
     this.#allReady.resolve({ publicUrl, adminUrl });
   }
 
-  #onEnd(worker: WorkerProcess, end: WorkerEnd): void {
-    this.#workers.delete(worker);
+  #onEnd(worker: Worker, reason: string): void {
+    const readyAtMs = this.#workers.get(worker) ?? null;
+    if (!this.#workers.delete(worker)) return;
     if (this.#state === 'stopping') {
       this.#startNoMore();
       return;
     }
-    if (this.#state === 'starting' && worker.readyAtMs === null) this.#silentEnds += 1;
-    const delayMs = this.#restartDelayMs(worker.readyAtMs);
-    const reason = describeEnd(end);
-    this.#logger.error({ ...worker.names, end: reason, delayMs }, 'worker ended by itself; another is started');
-    if (this.#silentEnds >= MAX_SILENT_ENDS) {
-      this.#giveUp(`Worker processes end before they are ready, ${this.#silentEnds} of them by now (${reason}).`);
+    const isEarly = readyAtMs === null || systemClock.nowMs() - readyAtMs < EARLY_END_MS;
+    this.#earlyEnds = isEarly ? this.#earlyEnds + 1 : 0;
+    // Twice as long for each worker in a row that ended at once.
+    const delayMs = isEarly ? Math.min(LAST_RESTART_DELAY_MS, FIRST_RESTART_DELAY_MS * 2 ** (this.#earlyEnds - 1)) : 0;
+    this.#logger.error({ ...names(worker), end: reason, delayMs }, 'worker ended by itself; another is started');
+    if (this.#state === 'starting' && this.#earlyEnds >= MAX_EARLY_ENDS) {
+      this.#giveUp(`Worker processes end before they are ready, ${this.#earlyEnds} of them by now (${reason}).`);
       return;
     }
     this.#sendStatus();
@@ -193,16 +200,6 @@ export class Supervisor {
       this.#startWorker();
     }, delayMs);
     this.#restarts.add(restart);
-  }
-
-  /** None, or twice as long for each worker in a row that ended at once. */
-  #restartDelayMs(readyAtMs: number | null): number {
-    if (readyAtMs !== null && systemClock.nowMs() - readyAtMs >= EARLY_END_MS) {
-      this.#earlyEnds = 0;
-      return 0;
-    }
-    this.#earlyEnds += 1;
-    return Math.min(LAST_RESTART_DELAY_MS, FIRST_RESTART_DELAY_MS * 2 ** Math.min(this.#earlyEnds - 1, 20));
   }
 
   #giveUp(reason: string): void {
@@ -214,7 +211,7 @@ export class Supervisor {
 
   #killAll(): void {
     this.#killed += this.#workers.size;
-    for (const worker of this.#workers) worker.kill();
+    for (const worker of this.#workers.keys()) kill(worker);
   }
 
   /** While it is stopping. */
@@ -225,16 +222,18 @@ export class Supervisor {
   }
 
   /** Any worker that is scraped sends the metrics of all. */
-  async #sendMetrics(to: WorkerProcess, id: number): Promise<void> {
+  async #sendMetrics(to: Worker, requestId: number): Promise<void> {
+    this.#lastMetricsId += 1;
+    const id = this.#lastMetricsId;
+    const asked = this.#ready();
     try {
-      const all = await Promise.all(
-        this.#ready().map(async (worker) => ({ worker: worker.id, answer: await worker.metrics() })),
-      );
-      const answers = all.flatMap(({ worker, answer }) =>
-        typeof answer === 'string' ? [] : [{ worker, value: answer.value }],
-      );
-      const silent = all.filter(({ answer }) => answer === 'silent').map(({ worker }) => worker);
-      to.send({ kind: 'all-metrics', id, text: await this.#metrics.render({ answers, silent }) });
+      const values = await Promise.all(asked.map((worker) => metricsOf(worker, id)));
+      const answers = asked.map(({ id: worker }, i) => ({ worker, value: values[i] ?? null }));
+      const text = await this.#metrics.render({
+        answers: answers.filter(({ value }) => value !== null),
+        silent: asked.filter((worker, i) => values[i] === null && this.#workers.has(worker)).map((worker) => worker.id),
+      });
+      send(to, { kind: 'all-metrics', id: requestId, text });
     } catch (error) {
       this.#logger.error({ err: error }, 'the metrics of the workers cannot be added up');
     }
@@ -243,11 +242,15 @@ export class Supervisor {
   #sendStatus(): void {
     const ready = this.#ready().length;
     if (ready !== this.#status.ready) this.#status = { ...this.#status, ready, sinceMs: systemClock.nowMs() };
-    for (const worker of this.#workers) worker.send({ kind: 'status', status: this.#status });
+    this.#sendToAll({ kind: 'status', status: this.#status });
   }
 
-  #ready(): readonly WorkerProcess[] {
-    return [...this.#workers].filter(({ readyAtMs }) => readyAtMs !== null);
+  #sendToAll(message: ToWorker): void {
+    for (const worker of this.#workers.keys()) send(worker, message);
+  }
+
+  #ready(): readonly Worker[] {
+    return [...this.#workers].filter(([, readyAtMs]) => readyAtMs !== null).map(([worker]) => worker);
   }
 
   #startPayload(): StartPayload {
@@ -256,15 +259,39 @@ export class Supervisor {
       env: this.#env,
       files: this.#started.files,
       reloaded: this.#latest === this.#started ? null : this.#latest.files,
-      sample: sample && { url: sample.store.url, token: sample.store.token, keys: importable(sample.keys) },
+      sample: sample && { url: sample.url, token: sample.token, keys: [...sample.keys] },
     };
   }
+}
 
-  async #closeSample(): Promise<void> {
-    const sample = this.#sample;
-    this.#sample = null;
-    await sample?.store.close();
+/** For log lines. A number is never used again for another worker. */
+function names(worker: Worker) {
+  return { worker: worker.id, workerPid: worker.process.pid ?? null };
+}
+
+/** Does nothing if the worker is gone. */
+function send(worker: Worker, message: ToWorker): void {
+  if (worker.isConnected()) worker.process.send(message, () => undefined);
+}
+
+/** At once; `worker.kill()` would disconnect it first. */
+function kill(worker: Worker): void {
+  worker.process.kill('SIGKILL');
+}
+
+/** A worker's own metrics; null if it is gone, or does not answer within a second. Never rejects. */
+async function metricsOf(worker: Worker, id: number): Promise<unknown> {
+  const messages = on(worker, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT_MS), close: ['exit'] });
+  send(worker, { kind: 'send-metrics', id });
+  try {
+    for await (const [received] of messages) {
+      const message = readFromWorker(received);
+      if (message?.kind === 'metrics' && message.id === id) return message.value;
+    }
+  } catch {
+    // Timed out.
   }
+  return null;
 }
 
 /**
@@ -291,17 +318,4 @@ async function freePort(host: string): Promise<number> {
   } finally {
     server.close();
   }
-}
-
-/** The keys as they were issued: each worker accepts the same ones, and counts them as the same. */
-function importable({ v1, v2 }: DemoKeys): ImportedKey[] {
-  return [v1, v2].map(({ key: { lastUsedAtMs, ...key } }) => {
-    if (lastUsedAtMs !== null) throw new Error('A key that was just issued has been used already.');
-    return key;
-  });
-}
-
-function describeEnd({ code, signal }: WorkerEnd): string {
-  if (signal !== null) return `ended by ${signal}`;
-  return code === null ? 'it could not be started' : `exit status ${code}`;
 }

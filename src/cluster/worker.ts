@@ -1,7 +1,7 @@
 /** A worker: a gateway that the first process starts, reloads and drains. */
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
-import type { Gateway, WorkerOptions, Workers } from '../gateway.ts';
+import type { Gateway, Workers } from '../gateway.ts';
 import { createLogger } from '../log/logger.ts';
 import { terminalFormat } from '../log/terminal.ts';
 import { StartError } from '../server.ts';
@@ -22,9 +22,15 @@ export async function runWorker(ownEnv: Environment): Promise<number> {
   const supervisor = new SupervisorLink();
   const { env, files, reloaded, sample } = await supervisor.start();
   const load = (from: KeptFiles): LoadedConfig => loadKept({ ...ownEnv, ...env }, from);
-  const gateway = await start(load(files), { workers: supervisor, sample });
-  if ('reason' in gateway) {
-    await send({ kind: 'failed', message: gateway.reason });
+  const loaded = load(files);
+  const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
+  const { startGateway } = await import('../gateway.ts');
+  let gateway: Gateway;
+  try {
+    gateway = await startGateway(loaded, { logger, worker: { workers: supervisor, sample } });
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    await send({ kind: 'failed', message: error.message });
     return 1;
   }
   if (reloaded !== null) gateway.reload(load(reloaded));
@@ -34,18 +40,6 @@ export async function runWorker(ownEnv: Environment): Promise<number> {
   return 0;
 }
 
-/** The gateway, or why it can't start as it is configured. */
-async function start(loaded: LoadedConfig, worker: WorkerOptions): Promise<Gateway | { readonly reason: string }> {
-  const { startGateway } = await import('../gateway.ts');
-  const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
-  try {
-    return await startGateway(loaded, { logger, worker });
-  } catch (error) {
-    if (error instanceof StartError) return { reason: error.message };
-    throw error;
-  }
-}
-
 const METRICS_TIMEOUT_MS = 3000;
 
 /** The worker's end of the line to the first process. */
@@ -53,11 +47,9 @@ class SupervisorLink implements Workers {
   readonly #start = Promise.withResolvers<unknown>();
   readonly #drain = Promise.withResolvers<number>();
   readonly #metricsRequests = new Map<number, (text: string) => void>();
-  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now() };
-  #gateway: Gateway | null = null;
-  #reload: ((files: KeptFiles) => void) | null = null;
-  /** The files of a reload that came before the gateway had started. */
-  #waitingFiles: KeptFiles | null = null;
+  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), hasRedisAnswered: false };
+  /** What comes before the gateway has started waits for it. */
+  readonly #gateway = Promise.withResolvers<{ gateway: Gateway; reload: (files: KeptFiles) => void }>();
   #lastId = 0;
 
   constructor() {
@@ -80,14 +72,19 @@ class SupervisorLink implements Workers {
 
   /** From now on the gateway gets each new configuration, one that came earlier too, and reports its metrics. */
   connect(gateway: Gateway, reload: (files: KeptFiles) => void): void {
-    this.#gateway = gateway;
-    this.#reload = reload;
-    if (this.#waitingFiles !== null) reload(this.#waitingFiles);
-    this.#waitingFiles = null;
+    this.#gateway.resolve({ gateway, reload });
   }
 
   status(): WorkersStatus {
     return this.#status;
+  }
+
+  hasRedisAnswered(): boolean {
+    return this.#status.hasRedisAnswered;
+  }
+
+  redisAnswered(): void {
+    void send({ kind: 'redis-answered' });
   }
 
   metrics(): Promise<string> {
@@ -113,11 +110,10 @@ class SupervisorLink implements Workers {
         this.#start.resolve(message.payload);
         break;
       case 'reload':
-        if (this.#reload === null) this.#waitingFiles = filesSchema.parse(message.files);
-        else this.#reload(filesSchema.parse(message.files));
+        void this.#gateway.promise.then(({ reload }) => reload(filesSchema.parse(message.files)));
         break;
       case 'reload-failed':
-        this.#gateway?.reloadFailed();
+        void this.#gateway.promise.then(({ gateway }) => gateway.reloadFailed());
         break;
       case 'drain':
         this.#drain.resolve(message.delayMs);
@@ -136,7 +132,8 @@ class SupervisorLink implements Workers {
 
   /** Metrics that can't be read are not sent: the first process waits only for a moment. */
   async #sendMetrics(id: number): Promise<void> {
-    const value = await this.#gateway?.ownMetrics().catch(() => undefined);
+    const { gateway } = await this.#gateway.promise;
+    const value = await gateway.ownMetrics().catch(() => undefined);
     if (value !== undefined) await send({ kind: 'metrics', id, value });
   }
 }

@@ -11,6 +11,7 @@ const SECOND = 1000;
 const DAY = 86_400_000;
 const MAX_REQUESTS = 1_000_000_000;
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const REQUEST_LINES = ['all', 'errors', 'off'] as const;
 
 const settingsSchema = z.strictObject({
   server: z.strictObject({
@@ -139,6 +140,9 @@ const settingsSchema = z.strictObject({
   log: z.strictObject({
     level: setting(oneOf(LOG_LEVELS), { env: 'LOG_LEVEL', default: 'info' }).describe(
       'Least grave log lines to write. `debug` while looking for a fault.',
+    ),
+    requests: setting(oneOf(REQUEST_LINES), { env: null, default: 'all' }).describe(
+      'Which requests get a line in the log: all; those with a status of 400 or more (`errors`); or none (`off`). A failure of the gateway itself always gets one. `errors` if the balancer writes an access log.',
     ),
   }),
 });

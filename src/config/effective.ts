@@ -41,7 +41,7 @@ export function originOf({ resolved }: LoadedConfig, id: string): Origin {
 }
 
 /** All other settings need a new process. */
-const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.level)/;
+const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.)/;
 
 interface Reloaded {
   /** In force from now on: the new values of reloadable settings, the old ones of the rest. */

@@ -38,8 +38,15 @@ export function showGiven(written: unknown, secret: boolean): string {
   return text.length > GIVEN_MAX_LENGTH ? `${text.slice(0, GIVEN_MAX_LENGTH)}...` : text;
 }
 
-/** The candidate nearest to the word by edit distance, ignoring case; null if none is near enough to be meant. */
+/**
+ * The candidate nearest to the word by edit distance, ignoring case, or the one that the word is with its unit
+ * (`redisBytes` for `redis`); null if none is near enough to be meant.
+ */
 export function nearest(word: string, candidates: readonly string[]): string | null {
+  const withUnit = candidates.find(
+    (candidate) => word.startsWith(candidate) && /^[A-Z]/.test(word.slice(candidate.length)),
+  );
+  if (withUnit !== undefined) return withUnit;
   const limit = Math.max(2, Math.floor(word.length / 3));
   const [best] = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))

@@ -1,6 +1,6 @@
 /**
- * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1 puts
- * right what it can; v2 refuses what breaks a rule and names every fault.
+ * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1
+ * corrects invalid numbers; v2 refuses what breaks a rule and names every fault.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';

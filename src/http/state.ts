@@ -18,6 +18,13 @@ export interface CachedResponse {
   readonly body: Awaited<ReturnType<Representation['body']>> | null;
 }
 
+/** Why a request was refused, and whose it was: for the log. */
+export interface Refusal {
+  readonly reason: string;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly address: string;
+}
+
 export interface RequestState {
   requestId: string;
   /** The caller's W3C trace context, if it sent a valid one. */
@@ -40,6 +47,8 @@ export interface RequestState {
   cache: ReadOutcome | null;
   /** Set by `respond`: a cached representation to be sent. */
   response: CachedResponse | null;
+  /** Set if the key was refused, or a limit was used up. */
+  refusal: Refusal | null;
   /** Why the request failed, for the log. */
   failure: unknown;
 }

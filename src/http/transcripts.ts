@@ -4,10 +4,10 @@ import { LRUCache } from 'lru-cache';
 import { Derivation, type Entry } from '../cache/entry.ts';
 import type { TranscriptRecord } from '../domain/records.ts';
 import { toCallTranscript, toReportTranscript } from '../domain/transcript.ts';
-import { createPager, type TranscriptPager } from '../transcript/pager.ts';
+import { TranscriptPager } from '../transcript/pager.ts';
 import { parseSteps } from '../transcript/parse.ts';
 import { runSteps } from '../transcript/steps.ts';
-import type { PageRequest } from '../transcript/types.ts';
+import type { PageRequest } from '../transcript/pager.ts';
 import { pageLinks } from './page-links.ts';
 import { Representation } from './representation.ts';
 
@@ -59,7 +59,7 @@ export class Transcripts {
 
   #pagerOf(entry: Entry<TranscriptRecord>, record: TranscriptRecord): Promise<TranscriptPager> {
     return this.#pagers.of(entry, async () => {
-      const pager = createPager(await runSteps(parseSteps(record.body, record.format), pause));
+      const pager = new TranscriptPager(await runSteps(parseSteps(record.body, record.format), pause));
       entry.addDerivedBytes(pager.weightBytes);
       return pager;
     });

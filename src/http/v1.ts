@@ -1,4 +1,4 @@
-/** The workspace surface: the reports of one workspace. Numbers in queries are put right, not refused (Q2). */
+/** The workspace surface: the reports of one workspace. Invalid numbers in queries are corrected, not refused (Q2). */
 import { Router } from '@koa/router';
 import { Derivation } from '../cache/entry.ts';
 import type { Cache } from '../cache/reader.ts';
@@ -94,7 +94,7 @@ const listReports = route({
   },
   summary: 'List reports',
   description:
-    'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: what cannot be meant is put right, as each of them says.',
+    'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: an invalid value is corrected, as each of them says.',
   parameters: [workspaceParameter, page.openapi, limit.openapi, search.openapi, scorecardId.openapi],
   failures: [400, 401, 403, 429, 500],
   response: reportsPageSchema,
@@ -132,7 +132,7 @@ const getReportDealInsights = route({
   notFound: `${NO_REPORT}, or its deal insights are not ready yet.`,
   parseRequest: (view, texts) => recordOf(view, 'dealInsights', texts),
   summary: 'Get the deal insights of a report',
-  description: 'What the evaluation says about the deal. 404 until it is there.',
+  description: 'The findings of the evaluation about the deal. 404 until they are there.',
   response: dealInsightsBodySchema,
   success: 'The deal insights.',
 });

@@ -7,7 +7,7 @@ import { callBodySchema, toCall } from '../domain/call.ts';
 import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { PageRequest } from '../transcript/types.ts';
+import type { PageRequest } from '../transcript/pager.ts';
 import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, respondWithKey } from './current-key.ts';
 import { requireScope } from './middleware/authenticate.ts';
@@ -190,7 +190,7 @@ const getScorecardRubric = route({
   notFound: 'There is no such scorecard.',
   parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
   summary: 'Get the rubric of a scorecard',
-  description: `What a scorecard asks and how it is scored. ${NO_PARAMETERS}`,
+  description: `The questions of a scorecard and how they are scored. ${NO_PARAMETERS}`,
   parameters: [pathId('scorecardId', 'The scorecard.')],
   response: rubricBodySchema,
   success: 'The rubric.',

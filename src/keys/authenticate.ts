@@ -42,7 +42,7 @@ export interface AuthenticatorOptions {
 
 /**
  * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
- * issued are served from it all the same (K9).
+ * issued are served from it all the same (K9: failures are counted per address).
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;

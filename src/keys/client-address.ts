@@ -61,7 +61,8 @@ export interface Connection {
 }
 
 /**
- * Makes the function that finds the client's address, `unknown` if the socket has none (K9).
+ * Makes the function that finds the client's address, `unknown` if the socket has none. Failed authentications are counted
+ * by it (K9).
  *
  * `X-Forwarded-For` counts only as far as trusted proxies wrote it: from the right, the first address that is none of
  * theirs is the client's, because the client wrote everything further left. An entry that is no address ends the walk at

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 
-/** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2). */
+/** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2: no token is stored). */
 export type KeyHash = string;
 
 export const SCOPES = ['reports.read', 'calls.read', 'coaching.read'] as const;

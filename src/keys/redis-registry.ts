@@ -24,6 +24,10 @@ const WRITE_USES_EVERY_MS = 30_000;
 const HEARTBEAT_EVERY_MS = 250;
 /** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
 const LOST_AFTER_MS = 900;
+/** A heartbeat unanswered for so long won't be answered: any other silence then has the same cause. */
+const UNANSWERED_AFTER_MS = 100;
+/** A connection that was just cut, or just came back, misses one at most. */
+const MAX_MISSED = 2;
 /** Heartbeats that may still arrive. */
 const MAX_AWAITED = 8;
 /** After so many that were answered and did not arrive, and again after as many, the subscriber connects anew. */
@@ -78,6 +82,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   /** Heartbeats in a row that were answered and did not arrive, with the one under way. */
   #missed = 0;
   #doesRedisAnswer = false;
+  #isUnanswered = false;
   /** The registry's, after the last change that arrived. */
   #version: string | null = null;
   #reportedState: SyncState | null = null;
@@ -151,7 +156,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   /** How far copies may be used now. */
   #syncState(): SyncState {
     if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'synced';
-    return this.#doesRedisAnswer ? 'subscriptionLost' : 'disconnected';
+    return this.#doesRedisAnswer && !this.#isUnanswered ? 'subscriptionLost' : 'disconnected';
   }
 
   #loseSync(): void {
@@ -200,12 +205,17 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     this.#cancelBeat();
     // Now and not after the answer, which may come just before the heartbeat arrives.
     if (this.#lastBeat > 0) this.#adoptState(this.#syncState());
+    // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
+    if (this.#missed >= MAX_MISSED) this.#cache.markStale();
     if (this.#missed % RECONNECT_AFTER_MISSED === RECONNECT_AFTER_MISSED - 1) link.subscriber.renew();
     this.#missed += 1;
     this.#lastBeat += 1;
     this.#sentAtMs.set(this.#lastBeat, this.#nowMs());
     this.#sentAtMs.delete(this.#lastBeat - MAX_AWAITED);
     this.#isBeating = true;
+    const answered = timers.after(UNANSWERED_AFTER_MS, () => {
+      this.#isUnanswered = true;
+    });
     try {
       await runScript(link, HEARTBEAT, { keys: [VERSION], args: [this.#beatChannel, this.#lastBeat] });
       this.#doesRedisAnswer = true;
@@ -215,7 +225,9 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
       this.#doesRedisAnswer = code !== null && !REFUSES_ALL.has(code);
       this.#missed = 0;
     }
+    answered();
     this.#isBeating = false;
+    this.#isUnanswered = false;
     if (!this.#isClosed) this.#cancelBeat = timers.after(HEARTBEAT_EVERY_MS, () => void this.#beat());
   }
 
@@ -223,8 +235,6 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     if (state !== this.#reportedState) this.#options.onSyncState?.(state);
     this.#reportedState = state;
     if (state !== 'disconnected') void this.#issued.refresh();
-    // If Redis then stops answering, only keys are used that it confirmed meanwhile, or that it was asked for in vain.
-    if (state === 'subscriptionLost') this.#cache.markStale();
   }
 
   #writeUsesLater(): void {

@@ -38,7 +38,7 @@ export interface QuotaLimiter {
    * (R1): neither `SlidingWindowLog.consume` in window-log.ts nor the script in redis-limiter.ts adds it.
    */
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
-  /** Both windows as they are; nothing is counted (K8a). */
+  /** Both windows as they are; nothing is counted: a look at one's own key is free (K8a). */
   usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;
 }
 

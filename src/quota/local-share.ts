@@ -51,8 +51,12 @@ export class LocalShare {
     });
   }
 
-  /** Takes in a decision of Redis: requests that this process did not know of are other processes'. */
+  /**
+   * Takes in a decision of Redis: requests that this process did not know of are other processes'. A decision from before
+   * Redis had all that was admitted here changes nothing: it would give that part of the share back, to be used again (R5).
+   */
   learn(quotaId: string, { admitted, nowMicros, minute, hour }: QuotaDecision): void {
+    if (this.#unsyncedIds.has(quotaId)) return;
     this.#aheadMicros = nowMicros - this.#options.clock.nowMicros();
     const { log } = this.#quota(quotaId);
     log.advanceTo(nowMicros);

@@ -64,12 +64,11 @@ export function parseRedisAddress(url: string): RedisAddress {
   if (hosts === undefined) throw new RedisAddressError(`it is none of ${ADDRESS_FORMS}`);
   const kind = KINDS[kindName.toLowerCase()] ?? 'single';
   const isTls = scheme.toLowerCase() === 'rediss';
-  const options = parseOptions(query, [
+  const option = parseOptions(query, [
     'family',
     ...(isTls ? ['tlsCaFile', 'tlsCertFile', 'tlsKeyFile', 'tlsServerName'] : []),
     ...(kind === 'sentinel' ? ['sentinelUsername', 'sentinelPassword'] : []),
   ]);
-  const option = (name: string): string | null => options.get(name) ?? null;
   const [primary = '', database = '', ...rest] = kind === 'sentinel' ? path.split('/') : ['', path];
   if (kind === 'sentinel' && primary === '') {
     throw new RedisAddressError('it lacks the name of the primary: redis+sentinel://host:port,host:port/primary');
@@ -134,31 +133,32 @@ function parseTls(option: (name: string) => string | null): TlsNames {
 }
 
 function parseFamily(text: string | null): 0 | 4 | 6 {
-  if (text === null || text === '0') return 0;
-  if (text === '4') return 4;
-  if (text === '6') return 6;
-  throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
+  const family = ([0, 4, 6] as const).find((known) => String(known) === (text ?? '0'));
+  if (family === undefined) throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
+  return family;
 }
 
-/** Throws RedisAddressError for an option that is not among the known ones. */
-function parseOptions(query: string, known: readonly string[]): ReadonlyMap<string, string> {
-  const options = new Map<string, string>();
-  for (const part of query.split('&').filter((text) => text !== '')) {
-    const [name = '', ...value] = part.split('=').map(decoded);
-    if (!known.includes(name)) {
-      const which = /^[A-Za-z]{1,40}$/.test(name) ? name : 'of another name';
-      throw new RedisAddressError(`it has no option ${which}: there are ${known.join(', ')}`);
-    }
-    options.set(name, value.join('='));
-  }
-  return options;
+/** The value of an option, null for one that is not given. Throws RedisAddressError for one that is not known. */
+function parseOptions(query: string, known: readonly string[]): (name: string) => string | null {
+  // A plus sign in a password is no space.
+  const options = new URLSearchParams(query.replaceAll('+', '%2B'));
+  const unknown = [...options.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return (name) => options.get(name);
+  const which = /^[A-Za-z]{1,40}$/.test(unknown) ? unknown : 'of another name';
+  throw new RedisAddressError(`it has no option ${which}: there are ${known.join(', ')}`);
 }
 
 function decoded(text: string): string {
+  const fault = 'it has a percent sign that begins no code: write %25 for it';
+  return orRefuse(fault, () => decodeURIComponent(text));
+}
+
+/** Throws RedisAddressError with that fault if `run` throws. */
+function orRefuse<T>(fault: string, run: () => T): T {
   try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new RedisAddressError('it has a percent sign that begins no code: write %25 for it');
+    return run();
+  } catch (error) {
+    throw new RedisAddressError(fault, { cause: error });
   }
 }
 
@@ -177,31 +177,22 @@ export function tlsOptions(names: TlsNames | null): ConnectionOptions | undefine
 }
 
 /** Checked here, since Node takes any text for one, and then trusts nobody. */
-function authority(pem: Buffer): Buffer {
-  try {
-    if (pem.includes('-----BEGIN') && new X509Certificate(pem).raw.length > 0) return pem;
-  } catch {
-    // Said below.
-  }
-  throw new RedisAddressError('the file of its option tlsCaFile holds no certificate in PEM form');
+function authority(pem: string): string {
+  const fault = 'the file of its option tlsCaFile holds no certificate in PEM form';
+  orRefuse(fault, () => new X509Certificate(pem));
+  return pem;
 }
 
-function ownCertificate(certFile: string, keyFile: string): { readonly cert: Buffer; readonly key: Buffer } {
+function ownCertificate(certFile: string, keyFile: string): { readonly cert: string; readonly key: string } {
   const pair = { cert: contentOf(certFile, 'tlsCertFile'), key: contentOf(keyFile, 'tlsKeyFile') };
-  try {
-    createSecureContext(pair);
-    return pair;
-  } catch (error) {
-    throw new RedisAddressError(
-      'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form',
-      { cause: error },
-    );
-  }
+  const fault = 'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form';
+  orRefuse(fault, () => createSecureContext(pair));
+  return pair;
 }
 
-function contentOf(path: string, option: string): Buffer {
+function contentOf(path: string, option: string): string {
   try {
-    return readFileSync(path);
+    return readFileSync(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     throw new RedisAddressError(`the file of its option ${option} can't be read (${code})`, { cause: error });

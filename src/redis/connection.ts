@@ -28,7 +28,6 @@ export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unse
 
 /** They are notified of changes, for logs and metrics. A Redis that is down is reported once, not at each attempt. */
 export interface RedisHooks {
-  readonly onUp?: (role: RedisRole) => void;
   readonly onDown?: (role: RedisRole, reason: Error) => void;
   /** Called for each `run`, so it has to be cheap. */
   readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
@@ -73,7 +72,7 @@ export function replyCode(error: unknown): string | null {
   return error.message.split(' ', 1)[0] ?? null;
 }
 
-export const DEFAULT_TIMEOUT_MS = 250;
+const DEFAULT_TIMEOUT_MS = 250;
 /** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
 const STALL_MS = 250;
 const CONNECT_TIMEOUT_MS = 2000;
@@ -132,14 +131,13 @@ export class RedisLink {
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-    this.onUp(() => hooks.onUp?.(role));
     this.onDown((reason) => hooks.onDown?.(role, reason));
   }
 
   /**
    * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and with RedisTimeoutError
    * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
-   * waits for it (R6).
+   * waits for it (R6: a request waits for Redis once, and for a bounded time).
    *
    * ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
    * Redis; so commands are timed here.
@@ -196,6 +194,11 @@ export class RedisLink {
   /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
   isUp(): boolean {
     return !this.#isInDoubt && this.#connections.health.isUp();
+  }
+
+  /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
+  get downReason(): Error {
+    return this.#connections.health.lastError;
   }
 
   /** Calls back at each change to up; returns a function that ends this. */

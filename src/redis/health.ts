@@ -35,7 +35,7 @@ export abstract class Health {
   protected abstract ask(): Promise<void>;
 
   /** Why Redis does not answer, as far as is known without asking. */
-  protected lastError = new Error('Redis did not answer yet.');
+  lastError = new Error('Redis did not answer yet.');
 
   isUp(): boolean {
     return this.#state === 'up';
@@ -60,6 +60,7 @@ export abstract class Health {
   }
 
   setDown(reason: Error): void {
+    this.lastError = reason;
     if (this.#state === 'down') return;
     this.#state = 'down';
     this.#events.emit('down', reason);
@@ -76,7 +77,7 @@ export abstract class Health {
   async #probeNow(): Promise<void> {
     const sentAtMs = performance.now();
     await this.ask();
-    // It stays down as long as each command would time out once more (R6).
+    // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
     if (this.#state === 'down' && performance.now() - sentAtMs > this.#timeoutMs) {
       throw new RedisTimeoutError(`Redis did not answer within ${this.#timeoutMs} ms`);
     }

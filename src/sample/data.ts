@@ -10,15 +10,11 @@ interface SampleOptions {
   readonly seed: number;
   /** How many evaluations: 1 to 1,000,000. */
   readonly evaluations: number;
-  /** When the newest evaluation is about an hour old, in Unix milliseconds. */
-  readonly nowMs?: number;
 }
 export interface SampleData {
   readonly workspaceIds: readonly string[];
   /** All of them, newest first, whole and without internal members: tests compare with these. */
   readonly evaluations: readonly EvaluationRecord[];
-  /** The broken records, and the path of the member that is wrong in each. */
-  readonly malformed: readonly { readonly id: string; readonly path: string }[];
   /** The completed evaluation whose transcript is about 2 MB; null if the third workspace has no completed one. */
   readonly hugeTranscriptId: string | null;
   /** The records that the store serves: with internal members, and with the broken ones. It ships no API keys. */
@@ -33,8 +29,8 @@ export interface DemoIds {
   readonly scorecardId: string;
 }
 
-const DEFAULT_NOW_MS = Date.UTC(2026, 10, 16, 9);
-const MAX_EVALUATIONS = 1_000_000;
+/** The newest evaluation is about an hour older. */
+const NOW_MS = Date.UTC(2026, 10, 16, 9);
 /** 5,000 evaluations span a year and a half; more of them don't reach further back. */
 const SPAN_MS = 540 * 86_400_000;
 const MAX_GAP_MS = SPAN_MS / 5000;
@@ -51,18 +47,12 @@ interface Entry {
   readonly record: EvaluationRecord;
 }
 
-/**
- * Makes a sample. No clock and no unseeded randomness goes into it: equal options give equal records.
- * Throws a RangeError for a number of evaluations out of range.
- */
-export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: SampleOptions): SampleData {
-  if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > MAX_EVALUATIONS) {
-    throw new RangeError(`the number of evaluations must be an integer from 1 to ${MAX_EVALUATIONS}`);
-  }
+/** Makes a sample. No clock and no unseeded randomness goes into it: equal options give equal records. */
+export function createSampleData({ seed, evaluations }: SampleOptions): SampleData {
   const workspaces = createWorkspaces(seed);
   const gapMs = Math.min(MAX_GAP_MS, SPAN_MS / evaluations);
   const entries = Array.from({ length: evaluations }, (_, index): Entry => {
-    const call = createCall({ seed, nowMs, workspaces, gapMs }, index);
+    const call = createCall({ seed, nowMs: NOW_MS, workspaces, gapMs }, index);
     return { call, record: createEvaluation(call) };
   }).toSorted((a, b) => compareNewestFirst(a.record, b.record));
   const completedIds = (workspace: number): readonly string[] =>
@@ -71,7 +61,7 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
       .map(({ call }) => call.id);
   const candidates = completedIds(HUGE_WORKSPACE);
   const huge = candidates[Math.floor(candidates.length / 3)] ?? null;
-  const malformed = chooseDamaged(completedIds(DAMAGED_WORKSPACE));
+  const damaged = chooseDamaged(completedIds(DAMAGED_WORKSPACE));
 
   const calls = new Map(
     entries.map(({ call }) => [call.id, call.id === huge ? { ...call, transcript: HUGE } : call] as const),
@@ -83,9 +73,8 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
   );
   const records = new StoreRecords();
   for (const { call, record } of entries) {
-    const damaged = malformed.find(({ id }) => id === call.id);
     const planted = plantInternals(record, call.random('internals of evaluation'));
-    records.evaluations.set(call.id, damaged === undefined ? planted : DAMAGES.get(damaged.path)?.(planted));
+    records.evaluations.set(call.id, damaged.get(call.id)?.(planted) ?? planted);
   }
   /** A part is made when it is read: all of them together would take gigabytes. */
   const part = (kind: string, isThere: (call: Call) => boolean, create: (call: Call) => JsonObject) => (id: string) => {
@@ -104,7 +93,6 @@ export function createSampleData({ seed, evaluations, nowMs = DEFAULT_NOW_MS }: 
   return {
     workspaceIds: workspaces.map(({ id }) => id),
     evaluations: entries.map(({ record }) => record),
-    malformed,
     hugeTranscriptId: huge,
     records,
     demo: demoOf(entries),
@@ -130,31 +118,25 @@ function demoOf(entries: readonly Entry[]): DemoIds {
   return { workspaceId: call.workspaceId, reportId: report._id, callId: call._id, scorecardId };
 }
 
-/** Ways of being broken, by the path of the member that is missing or of the wrong type, at several depths. */
-const DAMAGES: ReadonlyMap<string, (record: JsonObject) => JsonObject> = new Map([
-  ['title', ({ title: _title, ...rest }) => rest],
-  ['overallScore', (record) => ({ ...record, overallScore: String(record['overallScore']) })],
-  ['createdAtMs', (record) => ({ ...record, createdAtMs: '2026-02-30T00:00:00Z' })],
-  ['people', (record) => ({ ...record, people: null })],
-  ['evaluatee.email', (record) => ({ ...record, evaluatee: { ...Object(record['evaluatee']), email: undefined } })],
-  [
-    'crmLinks.0.objectType',
-    (record) => ({
-      ...record,
-      crmLinks: [{ objectType: 'opportunity', externalId: 'x1', label: 'Imported', href: null }],
-    }),
-  ],
-]);
+/** Ways of being broken: a member is missing or of the wrong type, at several depths. */
+const DAMAGES: readonly ((record: JsonObject) => JsonObject)[] = [
+  ({ title: _title, ...rest }) => rest,
+  (record) => ({ ...record, overallScore: String(record['overallScore']) }),
+  (record) => ({ ...record, createdAtMs: '2026-02-30T00:00:00Z' }),
+  (record) => ({ ...record, people: null }),
+  (record) => ({ ...record, evaluatee: { ...Object(record['evaluatee']), email: undefined } }),
+  (record) => ({
+    ...record,
+    crmLinks: [{ objectType: 'opportunity', externalId: 'x1', label: 'Imported', href: null }],
+  }),
+];
 
-/** Spreads the damages over the candidates; a small sample gets fewer of them. */
-function chooseDamaged(candidates: readonly string[]): SampleData['malformed'] {
-  const count = Math.min(DAMAGES.size, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
+/** Spreads the damages over the candidates, by their ids; a small sample gets fewer of them. */
+function chooseDamaged(candidates: readonly string[]): ReadonlyMap<string | undefined, (typeof DAMAGES)[number]> {
+  const count = Math.min(DAMAGES.length, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
   const first = Math.min(WHOLE_AT_FIRST, Math.floor(candidates.length / 4));
   const step = Math.floor((candidates.length - first) / Math.max(1, count));
-  return [...DAMAGES.keys()].slice(0, count).flatMap((path, index) => {
-    const id = candidates[first + index * step];
-    return id === undefined ? [] : [{ id, path }];
-  });
+  return new Map(DAMAGES.slice(0, count).map((damage, index) => [candidates[first + index * step], damage]));
 }
 
 /** Stands in every internal text, so that a leak can be searched for. */

@@ -43,7 +43,7 @@ export interface Exchange {
   readonly url: string;
   readonly answer: Answer;
   /** Waits; rejects when the caller has left. */
-  readonly wait: (ms: number) => Promise<void>;
+  readonly wait: (ms: number) => Promise<unknown>;
 }
 
 type Behaviour = (exchange: Exchange) => void | Promise<void>;
@@ -121,11 +121,9 @@ const BEHAVIOURS = {
 
 export type Misbehaviour = keyof typeof BEHAVIOURS;
 
-export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter((name) => isMisbehaviour(name));
-
-function isMisbehaviour(name: string): name is Misbehaviour {
-  return Object.hasOwn(BEHAVIOURS, name);
-}
+export const MISBEHAVIOURS: readonly Misbehaviour[] = Object.keys(BEHAVIOURS).filter((name): name is Misbehaviour =>
+  Object.hasOwn(BEHAVIOURS, name),
+);
 
 /** Rejects when the caller has had enough. The response may be left open. */
 export async function misbehave(way: Misbehaviour, exchange: Exchange): Promise<void> {

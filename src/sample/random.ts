@@ -68,10 +68,8 @@ export class Random {
   }
 }
 
-type State128 = readonly [number, number, number, number];
-
 /** cyrb128: spreads a string over the 128 bits that the generator starts from. */
-function hash128(text: string): State128 {
+function hash128(text: string): [number, number, number, number] {
   let [h1, h2, h3, h4] = [1779033703, 3144134277, 1013904242, 2773480762];
   for (let i = 0; i < text.length; i += 1) {
     const unit = text.charCodeAt(i);
@@ -88,8 +86,7 @@ function hash128(text: string): State128 {
 }
 
 /** sfc32 of the PractRand suite: 128 bits of state, integer arithmetic only, so the same on every machine. */
-function sfc32(state: State128): () => number {
-  let [a, b, c, counter] = state;
+function sfc32([a, b, c, counter]: [number, number, number, number]): () => number {
   const next = (): number => {
     const result = (a + b + counter) | 0;
     counter = (counter + 1) | 0;

@@ -1,5 +1,5 @@
 /** The sample upstream: a real HTTP server that implements the store's whole interface, and its faults on request. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,7 +21,7 @@ export interface SampleUpstreamOptions {
   /** Sees every call before anything else does; true if it has answered the call. */
   readonly intercept?: (call: SampleCall) => boolean | Promise<boolean>;
   /** Waits; ends early, by rejecting, when the signal aborts. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 export interface SampleCall {
   readonly request: IncomingMessage;
@@ -55,6 +55,9 @@ const gzipAsync = promisify(gzip);
 
 /** Call `listen` to start it. */
 export class SampleUpstream {
+  /** TCP connections opened so far, and those that are open now. */
+  connections = 0;
+  openConnections = 0;
   readonly #options: SampleUpstreamOptions;
   readonly #server = createServer((request, response) => {
     const requestId = request.headers['x-request-id'];
@@ -65,8 +68,6 @@ export class SampleUpstream {
   readonly #faultRandom: Random;
   readonly #latencyRandom: Random;
   #faults: Faults;
-  #connections = 0;
-  #openConnections = 0;
   #inFlight = 0;
 
   constructor(options: SampleUpstreamOptions) {
@@ -77,20 +78,10 @@ export class SampleUpstream {
     this.#latencyRandom = new Random(seed, 'latency');
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.on('connection', (socket) => {
-      this.#connections += 1;
-      this.#openConnections += 1;
-      socket.once('close', () => (this.#openConnections -= 1));
+      this.connections += 1;
+      this.openConnections += 1;
+      socket.once('close', () => (this.openConnections -= 1));
     });
-  }
-
-  /** TCP connections opened so far. */
-  get connections(): number {
-    return this.#connections;
-  }
-
-  /** TCP connections that are open now. */
-  get openConnections(): number {
-    return this.#openConnections;
   }
 
   /** Replaces all faults: `setFaults({})` is a healthy store again. */
@@ -133,13 +124,13 @@ export class SampleUpstream {
     const closed = new AbortController();
     response.once('close', () => closed.abort());
     if (await intercept(call)) return;
-    if (!isAuthorized(request, token)) {
+    if (/^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] !== token) {
       response.setHeader('www-authenticate', 'Bearer');
       return send(call, errorAnswer(401, 'UNAUTHENTICATED', 'the bearer token is missing or wrong'));
     }
     // Decided before anything is awaited: the outcome depends on the order of calls, not on their speed.
     const { fault, load } = this.#admit(response);
-    const wait = (ms: number): Promise<void> => sleep(ms, closed.signal);
+    const wait = (ms: number): Promise<unknown> => sleep(ms, closed.signal);
     if (latency * load > 0) await wait(latency * load);
     if (typeof fault === 'number') {
       const { retryAfter } = this.#faults;
@@ -169,19 +160,7 @@ export class SampleUpstream {
   }
 }
 
-function sleepAbortably(ms: number, signal: AbortSignal): Promise<void> {
-  return delay(ms, undefined, { signal });
-}
-
-/** Compares digests, so that the time taken says nothing of the token. */
-function isAuthorized(request: IncomingMessage, token: string): boolean {
-  const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
-  return timingSafeEqual(sha256(given), sha256(token));
-}
-
-function sha256(text: string | Buffer): Buffer {
-  return createHash('sha256').update(text).digest();
-}
+const sleepAbortably = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
 
 /**
  * A 200 carries an ETag; it is weak on a compressed body, whose bytes may change while the record doesn't (RFC 9110,
@@ -192,7 +171,7 @@ async function send({ request, response }: SampleCall, { status, body }: Answer)
   const headers: OutgoingHttpHeaders = { 'content-type': 'application/json; charset=utf-8', vary: 'Accept-Encoding' };
   if (status !== 200) return end(response, status, headers, plain);
   const isZipped = plain.length > GZIP_FROM_BYTES && acceptsGzip(request.headers['accept-encoding']);
-  const tag = `"${sha256(plain).toString('base64url').slice(0, 22)}"`;
+  const tag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   const tagged = { ...headers, etag: isZipped ? `W/${tag}` : tag };
   if (matchesTag(request.headers['if-none-match'], tag)) return void response.writeHead(304, tagged).end();
   if (!isZipped) return end(response, 200, tagged, plain);

@@ -16,20 +16,17 @@ const LONGEST_WAIT_MS = 86_400_000;
 
 type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure'>;
 
-interface StoreOutage {
-  readonly sinceMs: number;
-  readonly lastAtMs: number;
-  readonly lastDetail: string;
-  readonly lastCall: CheckedCall;
-  /** When the first call succeeded since the last that failed. */
-  okSinceMs: number | null;
-}
-
 /** How the store is doing, by the outcome of real calls only (C7). */
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;
-  #outage: StoreOutage | null = null;
+  /** The last call that failed, until the store has settled. `okSinceMs`: of the first that succeeded after it. */
+  #failure: {
+    readonly call: CheckedCall;
+    readonly sinceMs: number;
+    readonly atMs: number;
+    okSinceMs: number | null;
+  } | null = null;
   /** Null before the first call. */
   #okSinceMs: number | null = null;
   #lastStatus: number | null = null;
@@ -39,7 +36,7 @@ export class StoreHealth {
   constructor(health: Health, clock: Clock) {
     this.#health = health;
     this.#clock = clock;
-    health.add({ name: 'store', check: () => this.#check() });
+    health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
   }
 
   onCall(call: CheckedCall): void {
@@ -56,35 +53,42 @@ export class StoreHealth {
   #note(call: CheckedCall): void {
     this.#settle();
     const nowMs = this.#clock.nowMs();
-    const failure = failureOf(call);
     this.#lastStatus = call.status;
-    if (failure !== null) {
-      const sinceMs = this.#outage?.sinceMs ?? nowMs;
-      this.#outage = { sinceMs, lastAtMs: nowMs, lastDetail: failure, lastCall: call, okSinceMs: null };
-    } else if (this.#outage === null) {
-      this.#okSinceMs ??= nowMs;
-    } else {
-      this.#outage.okSinceMs ??= nowMs;
-    }
+    if (FAILURES.has(call.outcome)) {
+      this.#failure = { call, sinceMs: this.#failure?.sinceMs ?? nowMs, atMs: nowMs, okSinceMs: null };
+    } else if (this.#failure === null) this.#okSinceMs ??= nowMs;
+    else this.#failure.okSinceMs ??= nowMs;
   }
 
   #check(): DependencyState {
     const state = this.#checkCalls();
     if (this.#heldBackFor === null) return state;
-    const detail = `calls are held back, but for one a second; ${state.detail}`;
-    return { ...state, status: 'degraded', trouble: 'circuitOpen', detail, fields: { err: this.#heldBackFor } };
+    return {
+      status: 'degraded',
+      message: 'the store is failing: calls to it are held back, but for one a second',
+      detail: `calls are held back, but for one a second; ${state.detail}`,
+      fields: { err: this.#heldBackFor },
+      ...(state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs }),
+    };
   }
 
   #checkCalls(): DependencyState {
     this.#settle();
-    if (this.#outage !== null) {
-      const { sinceMs, okSinceMs, lastDetail, lastCall } = this.#outage;
-      const { resource, outcome, requestId } = lastCall;
-      const detail =
+    if (this.#failure !== null) {
+      const { call, sinceMs, okSinceMs } = this.#failure;
+      const { resource, outcome, requestId } = call;
+      const since =
         okSinceMs === null
-          ? `last call failed: ${lastDetail}`
-          : `answers again, not for ${STORE_SETTLED_AFTER_MS / 1000} s yet; the last call that failed: ${lastDetail}`;
-      return { status: 'degraded', sinceMs, detail, fields: { resource, outcome, requestId } };
+          ? 'last call failed'
+          : `answers again, not for ${STORE_SETTLED_AFTER_MS / 1000} s yet; the last call that failed`;
+      const detail = `${since}: ${describeFailure(call)}`;
+      return {
+        status: 'degraded',
+        message: 'the store is failing',
+        detail,
+        sinceMs,
+        fields: { resource, outcome, requestId },
+      };
     }
     if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
     const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
@@ -92,49 +96,42 @@ export class StoreHealth {
   }
 
   #settle(): void {
-    if (this.#outage === null || this.#outage.okSinceMs === null) return;
-    if (this.#clock.nowMs() - this.#outage.lastAtMs < STORE_SETTLED_AFTER_MS) return;
-    this.#okSinceMs = this.#outage.okSinceMs;
-    this.#outage = null;
+    if (this.#failure === null || this.#failure.okSinceMs === null) return;
+    if (this.#clock.nowMs() - this.#failure.atMs < STORE_SETTLED_AFTER_MS) return;
+    this.#okSinceMs = this.#failure.okSinceMs;
+    this.#failure = null;
   }
 }
 
-/** Null if the store did what it is for. */
-function failureOf({ outcome, status, failure }: CheckedCall): string | null {
-  if (!FAILURES.has(outcome)) return null;
+function describeFailure({ outcome, status, failure }: CheckedCall): string {
   const reason = failure ?? outcome;
   return status === 401 || status === 403 ? `${reason}: the store does not take the gateway's token` : reason;
 }
 
-/** Whether this process has refused requests or connections lately, because it had as many as it may have. */
-export class CapacityHealth {
-  readonly #health: Health;
-  readonly #clock: Clock;
-  #sinceMs = 0;
-  #lastAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(health: Health, clock: Clock) {
-    this.#health = health;
-    this.#clock = clock;
-    health.add({ name: 'capacity', check: () => this.#check() });
-  }
-
-  /** A request or a connection was refused. */
-  onRefused(): void {
-    const nowMs = this.#clock.nowMs();
-    if (nowMs - this.#lastAtMs >= CAPACITY_SETTLED_AFTER_MS) this.#sinceMs = nowMs;
-    this.#lastAtMs = nowMs;
-    this.#health.update('capacity');
-  }
-
-  #check(): DependencyState {
-    if (this.#clock.nowMs() - this.#lastAtMs >= CAPACITY_SETTLED_AFTER_MS) {
-      return { status: 'ok', detail: 'nothing is refused for want of a place' };
-    }
-    const detail =
-      'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be';
-    return { status: 'degraded', sinceMs: this.#sinceMs, detail };
-  }
+/** Notes that a request or a connection was refused, because this process has as many as it may have. */
+export function trackCapacity(health: Health, clock: Clock): () => void {
+  let sinceMs = 0;
+  let lastAtMs = Number.NEGATIVE_INFINITY;
+  const isSettled = (): boolean => clock.nowMs() - lastAtMs >= CAPACITY_SETTLED_AFTER_MS;
+  health.add({
+    name: 'capacity',
+    okMessage: 'nothing is refused for want of a place any more',
+    check: () =>
+      isSettled()
+        ? { status: 'ok', detail: 'nothing is refused for want of a place' }
+        : {
+            status: 'degraded',
+            message: 'there are as many requests or connections as there may be: others are refused',
+            detail:
+              'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be',
+            sinceMs,
+          },
+  });
+  return () => {
+    if (isSettled()) sinceMs = clock.nowMs();
+    lastAtMs = clock.nowMs();
+    health.update('capacity');
+  };
 }
 
 /**
@@ -157,16 +154,16 @@ export function trackMaintenance(health: Health, clock: Clock, timers: Timers): 
     last = state.current();
     update();
   });
-  health.add({ name: 'maintenance', check: () => maintenanceState(state.current(), last) });
+  health.add({
+    name: 'maintenance',
+    okMessage: 'maintenance has ended',
+    check: () => {
+      const on = state.current();
+      if (on === null) return { status: 'ok', detail: 'off', ...(last === null ? {} : { sinceMs: last.untilMs }) };
+      // Without who switched it on: probes need no token.
+      const detail = `the store is asked nothing until ${new Date(on.untilMs).toISOString()}`;
+      return { status: 'degraded', message: 'maintenance: the store is asked nothing', detail, sinceMs: on.sinceMs };
+    },
+  });
   return state;
-}
-
-/** Without who switched it on: probes need no token. */
-function maintenanceState(maintenance: Maintenance | null, last: Maintenance | null): DependencyState {
-  if (maintenance === null) {
-    const off: DependencyState = { status: 'ok', detail: 'off' };
-    return last === null ? off : { ...off, sinceMs: last.untilMs };
-  }
-  const { sinceMs, untilMs } = maintenance;
-  return { status: 'degraded', detail: `the store is asked nothing until ${new Date(untilMs).toISOString()}`, sinceMs };
 }

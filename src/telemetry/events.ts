@@ -97,30 +97,19 @@ export interface Listener {
 
 /** One listener that passes each event on to all of them, in their order. The type keeps an event from being left out. */
 export function broadcast(listeners: readonly Listener[]): Required<Listener> {
+  const toEach =
+    <E>(pass: (listener: Listener, event: E) => void) =>
+    (event: E): void => {
+      for (const listener of listeners) pass(listener, event);
+    };
   return {
-    onRead: (event) => {
-      for (const listener of listeners) listener.onRead?.(event);
-    },
-    onStoreCall: (event) => {
-      for (const listener of listeners) listener.onStoreCall?.(event);
-    },
-    onLeaseWait: (event) => {
-      for (const listener of listeners) listener.onLeaseWait?.(event);
-    },
-    onFill: (event) => {
-      for (const listener of listeners) listener.onFill?.(event);
-    },
-    onBackfill: (event) => {
-      for (const listener of listeners) listener.onBackfill?.(event);
-    },
-    onRefresh: (event) => {
-      for (const listener of listeners) listener.onRefresh?.(event);
-    },
-    onRefreshFailed: (event) => {
-      for (const listener of listeners) listener.onRefreshFailed?.(event);
-    },
-    onFleetFailed: (event) => {
-      for (const listener of listeners) listener.onFleetFailed?.(event);
-    },
+    onRead: toEach((listener, event) => listener.onRead?.(event)),
+    onStoreCall: toEach((listener, event) => listener.onStoreCall?.(event)),
+    onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
+    onFill: toEach((listener, event) => listener.onFill?.(event)),
+    onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
+    onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
+    onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
+    onFleetFailed: toEach((listener, event) => listener.onFleetFailed?.(event)),
   };
 }

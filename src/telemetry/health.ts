@@ -7,12 +7,16 @@ import type { Dependency } from '../admin/readiness.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
 
-export interface DependencyState {
-  readonly status: Dependency['status'];
+export type DependencyState =
+  | Degraded
+  | { readonly status: 'ok' | 'unknown'; readonly detail: string; readonly sinceMs?: number };
+
+export interface Degraded {
+  readonly status: 'degraded';
   /** For an operator. Holds no secret: probes need no token. */
   readonly detail: string;
-  /** Which kind of `degraded` it is, if there are several; the log has a line for each. */
-  readonly trouble?: string;
+  /** Which kind of trouble it is: a line of the log, written once per outage. */
+  readonly message: string;
   /** Unix milliseconds, if it is known better than by the first check that finds it. */
   readonly sinceMs?: number;
   /** More of it, for the log only. */
@@ -23,6 +27,8 @@ export interface DependencyCheck {
   readonly name: string;
   /** Cheap, and without effect. */
   readonly check: () => DependencyState;
+  /** The line of the log when the trouble is over. */
+  readonly okMessage: string;
   /** Several that fail together, such as two uses of one Redis, are logged as one under this name. */
   readonly loggedAs?: string;
 }
@@ -33,58 +39,12 @@ interface Tracked {
   sinceMs: number;
 }
 
-/** An outage that was logged and is not over. Each kind of it is logged once, however often one becomes the other. */
-interface Outage {
-  readonly troubles: ReadonlySet<string>;
-  readonly sinceMs: number;
-}
-
-type Messages = Readonly<Record<string, string>>;
-
-const REDIS: Messages = {
-  disconnected: 'Redis does not answer',
-  subscriptionLost: 'Redis answers, but its messages do not arrive: nothing is served from memory',
-  full: 'Redis is full (maxmemory): limits are per process, and changes fail',
-  ok: 'Redis answers again',
-};
-
-/** The messages of log lines, by dependency and trouble. */
-const MESSAGES: Readonly<Record<string, Messages>> = {
-  store: {
-    degraded: 'the store is failing',
-    circuitOpen: 'the store is failing: calls to it are held back, but for one a second',
-    ok: 'the store answers again',
-  },
-  redis: REDIS,
-  'redis-state': REDIS,
-  'redis-cache': REDIS,
-  quota: {
-    degraded: 'quotas: this process goes on with its share of the limits',
-    ok: 'quotas: exact over all processes again',
-  },
-  keys: {
-    disconnected: 'keys: Redis cannot be asked; only keys that it confirmed lately are let in',
-    neverAsked: 'keys: Redis could not be asked since the start; no key is let in until it answers',
-    graceOver: 'keys: Redis could not be asked for too long; no key is let in until it answers',
-    disconnectedDemo: 'keys: Redis cannot be asked; only keys that it confirmed lately and the demo keys are let in',
-    neverAskedDemo: 'keys: Redis could not be asked since the start; only the demo keys are let in until it answers',
-    graceOverDemo: 'keys: Redis could not be asked for too long; only the demo keys are let in until it answers',
-    subscriptionLost: 'keys: changes may be missed; each key is confirmed before it is used',
-    full: 'keys: Redis is full; they can be revoked, and not be issued or changed',
-    ok: 'keys: every change is heard of again',
-  },
-  capacity: {
-    degraded: 'there are as many requests or connections as there may be: others are refused',
-    ok: 'nothing is refused for want of a place any more',
-  },
-  maintenance: { degraded: 'maintenance: the store is asked nothing', ok: 'maintenance has ended' },
-};
-
 export class Health {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #tracked = new Map<string, Tracked>();
-  readonly #outages = new Map<string, Outage>();
+  /** Outages that were logged and are not over, with the messages that were. */
+  readonly #outages = new Map<string, { readonly messages: Set<string>; readonly sinceMs: number }>();
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = clock;
@@ -106,17 +66,17 @@ export class Health {
       const state = tracked.source.check();
       tracked.state = state;
       if (state.status !== before.status) tracked.sinceMs = this.#startOf(state);
-      if (state.status !== before.status || state.trouble !== before.trouble) this.#log(tracked.source);
+      if (state.status !== before.status || messageOf(state) !== messageOf(before)) this.#log(tracked.source);
     }
   }
 
   list(): readonly Dependency[] {
     this.update();
-    return [...this.#tracked.values()].map(({ source, state, sinceMs }) => ({
-      name: source.name,
-      status: state.status,
+    return [...this.#tracked.values()].map(({ source: { name }, state: { status, detail }, sinceMs }) => ({
+      name,
+      status,
       since: new Date(sinceMs).toISOString(),
-      detail: state.detail,
+      detail,
     }));
   }
 
@@ -125,22 +85,25 @@ export class Health {
   }
 
   /** From `unknown` to `ok` is no change worth a line. */
-  #log({ name, loggedAs: dependency = name }: DependencyCheck): void {
+  #log({ name, okMessage, loggedAs: dependency = name }: DependencyCheck): void {
     const members = [...this.#tracked.values()].filter(({ source }) => (source.loggedAs ?? source.name) === dependency);
-    const worst = members.find(({ state }) => state.status === 'degraded');
     const outage = this.#outages.get(dependency);
-    const messages = MESSAGES[dependency] ?? {};
-    if (worst !== undefined) {
-      const { trouble = 'degraded', detail, fields } = worst.state;
-      if (outage?.troubles.has(trouble) === true) return;
-      const troubles = new Set([...(outage?.troubles ?? []), trouble]);
-      this.#outages.set(dependency, { troubles, sinceMs: outage?.sinceMs ?? worst.sinceMs });
-      this.#logger.warn({ dependency, detail, ...fields }, messages[trouble] ?? `${dependency} is degraded`);
-    } else if (outage !== undefined) {
-      this.#outages.delete(dependency);
-      const endedAtMs = Math.max(...members.map(({ sinceMs }) => sinceMs));
-      const lastedMs = Math.max(0, endedAtMs - outage.sinceMs);
-      this.#logger.info({ dependency, lastedMs }, messages['ok'] ?? `${dependency} is ok again`);
+    for (const { state, sinceMs } of members) {
+      if (state.status !== 'degraded') continue;
+      const { message, detail, fields } = state;
+      const { messages } = outage ?? { messages: new Set() };
+      if (outage === undefined) this.#outages.set(dependency, { messages, sinceMs });
+      if (!messages.has(message)) this.#logger.warn({ dependency, detail, ...fields }, message);
+      messages.add(message);
+      return;
     }
+    if (outage === undefined) return;
+    this.#outages.delete(dependency);
+    const endedAtMs = Math.max(...members.map(({ sinceMs }) => sinceMs));
+    this.#logger.info({ dependency, lastedMs: Math.max(0, endedAtMs - outage.sinceMs) }, okMessage);
   }
+}
+
+function messageOf(state: DependencyState): string | null {
+  return state.status === 'degraded' ? state.message : null;
 }

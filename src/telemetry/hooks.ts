@@ -1,20 +1,16 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import type { Clock } from '../clock.ts';
 import type { PublicAppHooks } from '../http/app.ts';
-import { OverloadedError } from '../http/middleware/load-shedding.ts';
-import type { RequestReport } from '../http/middleware/request-context.ts';
-import { RegistryUnavailableError } from '../keys/key.ts';
-import { logError } from '../log/error.ts';
-import { type Logger, withoutRedaction } from '../log/logger.ts';
+import type { Logger } from '../log/logger.ts';
 import type { RedisHooks } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
-import { StoreError } from '../upstream/store.ts';
-import { CapacityHealth, StoreHealth } from './dependencies.ts';
+import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import { boundedLabel, type Metrics } from './metrics.ts';
+import type { RequestLog } from './request-log.ts';
 
 export interface HookOptions {
   readonly logger: Logger;
@@ -84,11 +80,10 @@ export interface HttpHooks {
 }
 
 /** For the public application, and the server that it runs on. */
-export function httpHooks({ logger, metrics, health, clock }: HookOptions): HttpHooks {
-  const capacity = new CapacityHealth(health, clock);
+export function httpHooks({ logger, metrics, health, clock }: HookOptions, requestLog: RequestLog): HttpHooks {
+  const onRefused = trackCapacity(health, clock);
   const routeLabel = boundedLabel(MAX_ROUTES);
   const reasonLabel = boundedLabel(MAX_REASONS);
-  const logRequest = requestLogger(logger);
   return {
     http: {
       onRequest: (report) => {
@@ -97,13 +92,13 @@ export function httpHooks({ logger, metrics, health, clock }: HookOptions): Http
         const route = routeLabel(report.route ?? 'unmatched');
         metrics.requests.inc({ surface, route, method: methodLabel(method), status });
         metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
-        logRequest(report);
+        requestLog.write(report);
       },
       onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason: reasonLabel(reason) }),
       onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
       onShed: () => {
         metrics.requestsShed.inc();
-        capacity.onRefused();
+        onRefused();
       },
       onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     },
@@ -114,7 +109,7 @@ export function httpHooks({ logger, metrics, health, clock }: HookOptions): Http
       },
       onDropped: () => {
         metrics.connectionsDropped.inc();
-        capacity.onRefused();
+        onRefused();
       },
     },
   };
@@ -131,24 +126,4 @@ export function redisCommandHook(metrics: Metrics): NonNullable<RedisHooks['onCo
 /** Methods are a caller's choice, so all but the two that the API has are one. */
 function methodLabel(method: string): string {
   return method === 'GET' || method === 'HEAD' ? method : 'OTHER';
-}
-
-/** One line per request. Never a path, a query string or a credential (K2). */
-function requestLogger(logger: Logger): (report: RequestReport) => void {
-  const requests = withoutRedaction(logger);
-  return ({ requestId, keyId, surface, route, method, status, cache, traceId, aborted, failure, ...report }) => {
-    const durationMs = Math.round(report.durationMs * 1000) / 1000;
-    const line = { requestId, keyId, surface, route, method, status, durationMs, cache, traceId };
-    // An outage is logged once, when it begins: its requests need no line above `info`.
-    const isPartOfOutage =
-      (failure instanceof StoreError && failure.isTransient) ||
-      failure instanceof RegistryUnavailableError ||
-      failure instanceof OverloadedError;
-    if (status >= 500 && !isPartOfOutage) logger.error({ ...line, err: failure }, 'request');
-    // The parent knows the level, which may change while the gateway runs.
-    else if (!logger.isLevelEnabled('info')) return;
-    else if (isPartOfOutage) requests.info({ ...line, failure: logError(failure).message }, 'request');
-    else if (aborted) requests.info({ ...line, aborted }, 'request');
-    else requests.info(line, 'request');
-  };
 }

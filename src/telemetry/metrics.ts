@@ -1,9 +1,14 @@
 /**
- * The gateway's metrics, for Prometheus. Each is declared here once and updated where something is reported (`hooks.ts`);
- * gauges that are read at a scrape are in `gauges.ts`. No key, id or workspace is ever a label.
+ * The gateway's metrics, for Prometheus. Counters and histograms are updated where something is reported (`listeners.ts`);
+ * gauges are read at a scrape. No key, id or workspace is ever a label.
  */
-import { PerformanceObserver } from 'node:perf_hooks';
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
+import type { Readiness } from '../admin/readiness.ts';
+import type { Usage } from '../cache/entry.ts';
+import type { Connectivity } from '../cache/redis/redis-cache.ts';
+import type { GuardStatus } from '../upstream/guard.ts';
+import type { RedisHealth } from './redis-health.ts';
+import type { RedisMemory } from './redis-memory.ts';
 
 /** From half a millisecond, a hit in memory, to the longest a store call may take. */
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -12,6 +17,81 @@ const REDIS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 /** From a second to the week for which the longest-lived answers may stand in for a store that fails. */
 const AGE_SECONDS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
 const EVENT_LOOP_PRECISION_MS = 10;
+const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
+/** The label's values are public. */
+const HEARING_STATES = [
+  ['hearing', 'connected'],
+  ['deaf', 'subscriptionLost'],
+  ['alone', 'disconnected'],
+] as const satisfies readonly (readonly [label: string, Connectivity])[];
+
+/** Every metric, with what Prometheus is told of it. */
+const HELP = {
+  evalgate_authentication_failures_total: 'Requests refused because of their API key or its lack.',
+  evalgate_build_info: 'Always 1; the labels tell which evalgate runs on which Node.js.',
+  evalgate_cache_bytes:
+    'Bytes held by the memory tier, as it weighs its entries; what is in Redis is in evalgate_redis_memory_used_bytes.',
+  evalgate_cache_entries: 'Answers held by the memory tier; what is in Redis is in evalgate_redis_keys.',
+  evalgate_cache_entry_age_seconds:
+    'Age of the answers that were served, since the store was asked for them, near 0 for those that were just fetched.',
+  evalgate_cache_lease_wait_seconds:
+    "Time that reads waited for another process's call to the store, by how the wait ended: stored (its answer came), failed (its failure came), taken-over (it came to nothing), timeout.",
+  evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
+  evalgate_cache_misses_total: 'Reads that the cache could not answer, by why.',
+  evalgate_cache_reads_total: 'Reads through the cache, by how they were answered and where the entry was found.',
+  evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
+  evalgate_config_reloads_total:
+    'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
+  evalgate_dependency_up:
+    '1 where a dependency of GET /readyz is ok, 0 where it is degraded; absent while it is unknown.',
+  evalgate_fleet_processes: 'Gateway processes that share the limits, this one included, as far as was last known.',
+  evalgate_gc_time_ratio: 'Share of the time since the scrape before that went into collecting garbage.',
+  evalgate_http_connections: 'Connections that are open, by listener.',
+  evalgate_http_connections_dropped_total: 'Connections closed as they came because `server.maxConnections` were open.',
+  evalgate_http_request_duration_seconds:
+    'Time from the arrival of a request to the end of its answer, by how the cache answered.',
+  evalgate_http_requests_shed_total: 'Requests refused at once because `server.maxInFlight` were under way.',
+  evalgate_http_requests_total: 'Requests answered on the public listener.',
+  evalgate_http_unreadable_requests_total:
+    'Answers to what never became a request, by why: too-large, too-slow, no-http. They are in no other count.',
+  evalgate_maintenance_active: '1 while the maintenance switch keeps the gateway from asking the store.',
+  evalgate_quota_exact:
+    '1 while Redis decides on the limits of all processes together, 0 while this process goes on with its share.',
+  evalgate_quota_refusals_total: 'Requests refused with 429, by the window that was full.',
+  evalgate_readiness: '1 for the status of the process, as GET /readyz tells it; 0 for the others.',
+  evalgate_redis_cache_budget_bytes: 'Bytes of Redis that the cache may use (cache.redis), 0 for no such limit.',
+  evalgate_redis_cache_over_budget:
+    '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
+  evalgate_redis_command_duration_seconds:
+    'Time that commands to Redis took as this process saw it, its own delays included; also of those that failed, but not of those that could not be sent.',
+  evalgate_redis_command_failures_total:
+    'Commands to Redis that failed: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection to send them on (unsent).',
+  evalgate_redis_hearing:
+    '1 for how the process hears of what others do: hearing; deaf (Redis answers, its messages do not arrive, and the memory tier is not used); alone (Redis does not answer). 0 for the others.',
+  evalgate_redis_keys:
+    'Keys in the database that is used there; absent while Redis does not answer. In a Redis of its own for the cache: its answers, and a few leases.',
+  evalgate_redis_memory_limit_bytes:
+    'Most memory that the Redis server may use (its maxmemory), 0 for no limit; absent while it does not answer.',
+  evalgate_redis_memory_used_bytes: 'Memory that the Redis server uses in all; absent while it does not answer.',
+  evalgate_redis_shared:
+    '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
+  evalgate_redis_up: '1 where Redis answered lately, by what it is used for.',
+  evalgate_store_breaker_open:
+    '1 while calls to the evaluation store are held back, but for one a second, because too many have failed.',
+  evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, failed ones too.',
+  evalgate_store_calls_in_flight: 'Calls to the evaluation store that are under way.',
+  evalgate_store_calls_queued: 'Calls to the evaluation store that wait for their turn.',
+  evalgate_store_calls_refused_total:
+    'Calls to the evaluation store that were not sent, by why: queue-full, queue-timeout, or store-failing (the breaker is open).',
+  evalgate_store_calls_total: 'Calls to the evaluation store, by what came of them.',
+  evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited for their turn before they were sent.',
+  evalgate_store_records_left_out_total:
+    'Records of lists that were left out because the store sent them incomplete or malformed.',
+  evalgate_store_retries_total:
+    'Repetitions of calls to the evaluation store, by what came of them; over-budget ones were not sent.',
+} as const;
+
+type Name = keyof typeof HELP;
 
 /** The admin listener serves it. */
 export interface MetricsSource {
@@ -24,156 +104,90 @@ export interface MetricsSource {
 /** The metrics of one gateway, in a registry of their own: several gateways can live in one process. */
 export class Metrics {
   readonly registry = new Registry();
-  readonly #registers = [this.registry];
-  readonly #collections: PerformanceObserver;
-
-  readonly authenticationFailures = new Counter({
-    name: 'evalgate_authentication_failures_total',
-    help: 'Requests refused because of their API key or its lack.',
-    labelNames: ['reason'],
-    registers: this.#registers,
-  });
-  readonly quotaRefusals = new Counter({
-    name: 'evalgate_quota_refusals_total',
-    help: 'Requests refused with 429, by the window that was full.',
-    labelNames: ['window'],
-    registers: this.#registers,
-  });
-  readonly requestsShed = new Counter({
-    name: 'evalgate_http_requests_shed_total',
-    help: 'Requests refused at once because `server.maxInFlight` were under way.',
-    registers: this.#registers,
-  });
-  readonly unreadableRequests = new Counter({
-    name: 'evalgate_http_unreadable_requests_total',
-    help: 'Answers to what never became a request, by why: too-large, too-slow, no-http. They are in no other count.',
-    labelNames: ['reason'],
-    registers: this.#registers,
-  });
-  readonly connectionsDropped = new Counter({
-    name: 'evalgate_http_connections_dropped_total',
-    help: 'Connections closed as they came because `server.maxConnections` were open.',
-    registers: this.#registers,
-  });
-  readonly requests = new Counter({
-    name: 'evalgate_http_requests_total',
-    help: 'Requests answered on the public listener.',
-    labelNames: ['surface', 'route', 'method', 'status'],
-    registers: this.#registers,
-  });
-  readonly requestDurations = new Histogram({
-    name: 'evalgate_http_request_duration_seconds',
-    help: 'Time from the arrival of a request to the end of its answer, by how the cache answered.',
-    labelNames: ['surface', 'route', 'cache'],
-    buckets: SECONDS,
-    registers: this.#registers,
-  });
-  readonly storeCalls = new Counter({
-    name: 'evalgate_store_calls_total',
-    help: 'Calls to the evaluation store, by what came of them.',
-    labelNames: ['resource', 'outcome'],
-    registers: this.#registers,
-  });
-  readonly storeCallDurations = new Histogram({
-    name: 'evalgate_store_call_duration_seconds',
-    help: 'Time that calls to the evaluation store took, failed ones too.',
-    labelNames: ['resource'],
-    buckets: SECONDS,
-    registers: this.#registers,
-  });
-  readonly recordsLeftOut = new Counter({
-    name: 'evalgate_store_records_left_out_total',
-    help: 'Records of lists that were left out because the store sent them incomplete or malformed.',
-    labelNames: ['resource'],
-    registers: this.#registers,
-  });
-  readonly cacheReads = new Counter({
-    name: 'evalgate_cache_reads_total',
-    help: 'Reads through the cache, by how they were answered and where the entry was found.',
-    labelNames: ['class', 'outcome', 'tier'],
-    registers: this.#registers,
-  });
-  readonly cacheMisses = new Counter({
-    name: 'evalgate_cache_misses_total',
-    help: 'Reads that the cache could not answer, by why.',
-    labelNames: ['class', 'reason'],
-    registers: this.#registers,
-  });
-  readonly entryAges = new Histogram({
-    name: 'evalgate_cache_entry_age_seconds',
-    help: 'Age of the answers that were served, since the store was asked for them, near 0 for those that were just fetched.',
-    labelNames: ['class'],
-    buckets: AGE_SECONDS,
-    registers: this.#registers,
-  });
-  readonly leaseWaits = new Histogram({
-    name: 'evalgate_cache_lease_wait_seconds',
-    help: "Time that reads waited for another process's call to the store, by how the wait ended: stored (its answer came), failed (its failure came), taken-over (it came to nothing), timeout.",
-    labelNames: ['class', 'end'],
-    buckets: SECONDS,
-    registers: this.#registers,
-  });
-  readonly storeCallsRefused = new Counter({
-    name: 'evalgate_store_calls_refused_total',
-    help: 'Calls to the evaluation store that were not sent, by why: queue-full, queue-timeout, or store-failing (the breaker is open).',
-    labelNames: ['reason'],
-    registers: this.#registers,
-  });
-  readonly storeRetries = new Counter({
-    name: 'evalgate_store_retries_total',
-    help: 'Repetitions of calls to the evaluation store, by what came of them; over-budget ones were not sent.',
-    labelNames: ['outcome'],
-    registers: this.#registers,
-  });
-  readonly storeQueueWaits = new Histogram({
-    name: 'evalgate_store_queue_seconds',
-    help: 'Time that calls to the evaluation store waited for their turn before they were sent.',
-    buckets: SECONDS,
-    registers: this.#registers,
-  });
-  readonly redisCommandDurations = new Histogram({
-    name: 'evalgate_redis_command_duration_seconds',
-    help: 'Time that commands to Redis took as this process saw it, its own delays included; also of those that failed, but not of those that could not be sent.',
-    labelNames: ['role'],
-    buckets: REDIS_SECONDS,
-    registers: this.#registers,
-  });
-  readonly redisCommandFailures = new Counter({
-    name: 'evalgate_redis_command_failures_total',
-    help: 'Commands to Redis that failed: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection to send them on (unsent).',
-    labelNames: ['role', 'reason'],
-    registers: this.#registers,
-  });
-  readonly configReloads = new Counter({
-    name: 'evalgate_config_reloads_total',
-    help: 'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
-    labelNames: ['result'],
-    registers: this.#registers,
-  });
-  readonly configReadAt = new Gauge({
-    name: 'evalgate_config_last_success_timestamp_seconds',
-    help: 'When the configuration in force was read, Unix time.',
-    aggregator: 'min',
-    registers: this.#registers,
-  });
+  readonly authenticationFailures = this.#counter('evalgate_authentication_failures_total', 'reason');
+  readonly quotaRefusals = this.#counter('evalgate_quota_refusals_total', 'window');
+  readonly requestsShed = this.#counter('evalgate_http_requests_shed_total');
+  readonly unreadableRequests = this.#counter('evalgate_http_unreadable_requests_total', 'reason');
+  readonly connectionsDropped = this.#counter('evalgate_http_connections_dropped_total');
+  readonly requests = this.#counter('evalgate_http_requests_total', 'surface', 'route', 'method', 'status');
+  readonly requestDurations = this.#histogram(
+    'evalgate_http_request_duration_seconds',
+    SECONDS,
+    'surface',
+    'route',
+    'cache',
+  );
+  readonly storeCalls = this.#counter('evalgate_store_calls_total', 'resource', 'outcome');
+  readonly storeCallDurations = this.#histogram('evalgate_store_call_duration_seconds', SECONDS, 'resource');
+  readonly storeCallsRefused = this.#counter('evalgate_store_calls_refused_total', 'reason');
+  readonly storeRetries = this.#counter('evalgate_store_retries_total', 'outcome');
+  readonly storeQueueWaits = this.#histogram('evalgate_store_queue_seconds', SECONDS);
+  readonly recordsLeftOut = this.#counter('evalgate_store_records_left_out_total', 'resource');
+  readonly cacheReads = this.#counter('evalgate_cache_reads_total', 'class', 'outcome', 'tier');
+  readonly cacheMisses = this.#counter('evalgate_cache_misses_total', 'class', 'reason');
+  readonly entryAges = this.#histogram('evalgate_cache_entry_age_seconds', AGE_SECONDS, 'class');
+  readonly leaseWaits = this.#histogram('evalgate_cache_lease_wait_seconds', SECONDS, 'class', 'end');
+  readonly redisCommandDurations = this.#histogram('evalgate_redis_command_duration_seconds', REDIS_SECONDS, 'role');
+  readonly redisCommandFailures = this.#counter('evalgate_redis_command_failures_total', 'role', 'reason');
+  readonly configReloads = this.#counter('evalgate_config_reloads_total', 'result');
+  readonly configReadAt = this.#gauge('evalgate_config_last_success_timestamp_seconds', { aggregator: 'min' });
 
   /** `version` is the gateway's. */
   constructor(version: string) {
-    for (const result of ['success', 'failure'] as const) this.configReloads.inc({ result }, 0);
-    const build = new Gauge({
-      name: 'evalgate_build_info',
-      help: 'Always 1; the labels tell which evalgate runs on which Node.js.',
-      labelNames: ['version', 'node'],
-      aggregator: 'first',
-      registers: this.#registers,
-    });
+    for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
+    const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
-    this.#collections = gcTimeRatio(this.registry);
+    this.#addGcTimeRatio();
   }
 
   get source(): MetricsSource {
     return { contentType: this.registry.contentType, render: () => this.registry.metrics() };
+  }
+
+  /** Adds what is read at each scrape. What is null or not in the list has no sample. */
+  addGauges(sources: GaugeSources): void {
+    const { readiness, memory, connections, guard, redis } = sources;
+    const links = () => redis?.links() ?? [];
+    const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
+      ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
+        const value = valueOf(memoryOfRole);
+        return value === null ? [] : [[memoryOfRole.role, value]];
+      });
+
+    this.#by('status', 'evalgate_readiness', 'sum', () => {
+      const now = readiness().status;
+      return STATUSES.map((status) => [status, status === now]);
+    });
+    this.#by('dependency', 'evalgate_dependency_up', 'min', () =>
+      readiness().dependencies.flatMap(({ name, status }) => (status === 'unknown' ? [] : [[name, status === 'ok']])),
+    );
+    this.#one('evalgate_maintenance_active', 'max', sources.isMaintenanceOn);
+    this.#one('evalgate_fleet_processes', 'max', sources.processes);
+    this.#by('listener', 'evalgate_http_connections', 'sum', () => Object.entries(connections()));
+    this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
+    this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
+    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
+    this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
+    this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
+    this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
+    this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
+    const hearing = this.#gauge('evalgate_redis_hearing', {
+      aggregator: 'sum',
+      labelNames: ['role', 'state'],
+      collect: () => {
+        for (const { role, connectivity } of links()) {
+          for (const [state, value] of HEARING_STATES) hearing.set({ role, state }, Number(value === connectivity));
+        }
+      },
+    });
+    this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
+    this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
+    this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
+    this.#one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
+    this.#by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
+    this.#by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
+    this.#by('role', 'evalgate_redis_keys', 'max', () => ofMemory(({ keys }) => keys));
   }
 
   /**
@@ -181,34 +195,82 @@ export class Metrics {
    * keeps the process alive.
    */
   close(): void {
-    this.#collections.disconnect();
     this.registry.clear();
+  }
+
+  #counter<L extends string>(name: Name, ...labelNames: readonly L[]): Counter<L> {
+    return new Counter({ name, help: HELP[name], labelNames, registers: [this.registry] });
+  }
+
+  #histogram<L extends string>(name: Name, buckets: number[], ...labelNames: readonly L[]): Histogram<L> {
+    return new Histogram({ name, help: HELP[name], buckets, labelNames, registers: [this.registry] });
+  }
+
+  #one(name: Name, aggregator: Aggregator, read: () => Value | Promise<Value>): void {
+    const gauge = this.#gauge(name, {
+      aggregator,
+      collect: async () => {
+        const value = await read();
+        if (value === null) gauge.remove();
+        else gauge.set(Number(value));
+      },
+    });
+  }
+
+  #by(label: string, name: Name, aggregator: Aggregator, read: () => Samples | Promise<Samples>): void {
+    const gauge = this.#gauge(name, {
+      aggregator,
+      labelNames: [label],
+      collect: async () => {
+        const samples = await read();
+        gauge.reset();
+        for (const [value, sample] of samples) gauge.set({ [label]: value }, Number(sample));
+      },
+    });
+  }
+
+  #gauge<L extends string>(name: Name, options: Omit<GaugeConfiguration<L>, 'name' | 'help' | 'registers'>): Gauge<L> {
+    return new Gauge({ name, help: HELP[name], registers: [this.registry], ...options });
+  }
+
+  /** By prom-client's own histogram of the times that collections took. */
+  #addGcTimeRatio(): void {
+    const collections = this.registry.getSingleMetric('nodejs_gc_duration_seconds');
+    let before = { collectingSeconds: 0, atMs: performance.now() };
+    const ratio = this.#gauge('evalgate_gc_time_ratio', {
+      aggregator: 'average',
+      collect: async () => {
+        const { values = [] } = (await collections?.get()) ?? {};
+        const sums = values.filter((sample) => 'metricName' in sample && String(sample.metricName).endsWith('_sum'));
+        const now = { collectingSeconds: sums.reduce((sum, { value }) => sum + value, 0), atMs: performance.now() };
+        const seconds = (now.atMs - before.atMs) / 1000;
+        ratio.set(seconds > 0 ? Math.min(1, (now.collectingSeconds - before.collectingSeconds) / seconds) : 0);
+        before = now;
+      },
+    });
   }
 }
 
-/** Registers the share of the time between two scrapes that went into collecting garbage. */
-function gcTimeRatio(registry: Registry): PerformanceObserver {
-  let collectingMs = 0;
-  let scrapedAtMs = performance.now();
-  const observer = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) collectingMs += duration;
-  });
-  observer.observe({ entryTypes: ['gc'] });
-  const ratio: Gauge = new Gauge({
-    name: 'evalgate_gc_time_ratio',
-    help: 'Share of the time since the scrape before that went into collecting garbage.',
-    aggregator: 'average',
-    registers: [registry],
-    collect: () => {
-      const nowMs = performance.now();
-      const sinceMs = nowMs - scrapedAtMs;
-      ratio.set(sinceMs > 0 ? Math.min(1, collectingMs / sinceMs) : 0);
-      scrapedAtMs = nowMs;
-      collectingMs = 0;
-    },
-  });
-  return observer;
+/** Read at each scrape. None of them may throw. */
+export interface GaugeSources {
+  readonly readiness: () => Readiness;
+  readonly memory: () => Usage;
+  readonly memoryLimitBytes: number;
+  readonly isMaintenanceOn: () => boolean;
+  readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
+  readonly guard: () => GuardStatus;
+  /** Processes that share this gateway's Redis, itself included. */
+  readonly processes: () => number;
+  /** Null for a gateway without Redis. */
+  readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;
+  /** What the response cache may use of Redis (`cache.redis`); null for no such limit. */
+  readonly redisCacheBytes: number | null;
 }
+
+type Value = number | boolean | null;
+type Samples = readonly (readonly [label: string, value: number | boolean])[];
+/** How the values of several workers are combined. */
+type Aggregator = 'sum' | 'min' | 'max';
 
 /**
  * The value itself for the first `most` distinct ones, `other` for any further. Each value of a label is a time series that

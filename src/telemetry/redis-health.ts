@@ -4,15 +4,13 @@ import type { Connectivity } from '../cache/redis/redis-cache.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import type { SyncState } from '../keys/key-cache.ts';
-import { type RedisHooks, type RedisLink, type RedisRole, type RedisServer, replyCode } from '../redis/connection.ts';
-import { settingsOf } from '../redis/settings.ts';
+import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
 import type { Timers } from '../timers.ts';
 import type { DependencyState, Health } from './health.ts';
+import { readMemory, type RedisMemory } from './redis-memory.ts';
 
 /** As long as the cache takes to report that its subscription is lost. */
 const SUBSCRIPTION_LOST_AFTER_MS = 1000;
-/** Codes of error replies to a user, a password or permissions that are wrong. */
-const CREDENTIALS_REFUSED: ReadonlySet<string | null> = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 
 export interface RedisHealthOptions {
   readonly health: Health;
@@ -20,6 +18,15 @@ export interface RedisHealthOptions {
   readonly timers: Timers;
   /** Whether one Redis has both roles: its troubles are then logged as one. */
   readonly isOne: boolean;
+  /** The other workers of this gateway, if there are any. */
+  readonly siblings: Siblings | null;
+}
+
+/** One worker's first answer from Redis counts for all of them: one that is started later, in an outage, is ready too. */
+export interface Siblings {
+  hasRedisAnswered(): boolean;
+  /** Tells them. */
+  redisAnswered(): void;
 }
 
 export interface TrackedRedis {
@@ -32,20 +39,10 @@ export interface TrackedRedis {
   readonly hasDemoKeys: boolean;
 }
 
-type KeysWithoutRedis = Pick<TrackedRedis, 'graceMs' | 'hasDemoKeys'>;
-
-export interface RedisMemory {
-  readonly role: RedisRole;
-  readonly usedBytes: number;
-  /** 0 for no limit; null if Redis does not report it. */
-  readonly maxBytes: number | null;
-  /** In the database that is used there. */
-  readonly keys: number;
-}
-
 export class RedisHealth {
   readonly #options: RedisHealthOptions;
-  readonly #downFor = new Map<RedisRole, unknown>();
+  /** Why the last look for missed changes failed. */
+  readonly #lookFailures = new Map<RedisRole, unknown>();
   readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
@@ -66,9 +63,9 @@ export class RedisHealth {
     this.#options = options;
   }
 
-  /** Whether the state Redis has answered since the start. Until then no key and no limit is known. */
+  /** Whether the state Redis has answered since the start, or a sibling. Until then no key and no limit is known. */
   get hasAnswered(): boolean {
-    return this.#hasAnswered;
+    return this.#hasAnswered || this.#options.siblings?.hasRedisAnswered() === true;
   }
 
   get isQuotaExact(): boolean {
@@ -80,12 +77,14 @@ export class RedisHealth {
     return this.#excess !== null;
   }
 
-  // Why the connection failed says more than the error of a command that could not be sent.
-  readonly onDown: NonNullable<RedisHooks['onDown']> = (role, reason) => this.#downFor.set(role, reason);
-
-  readonly onConnectivity = (role: RedisRole, connectivity: Connectivity): void => {
+  /** `reason`: why Redis could not be asked, if it is disconnected. */
+  readonly onConnectivity = (role: RedisRole, connectivity: Connectivity, reason: unknown): void => {
     this.#connectivity[role] = connectivity;
-    if (role === 'state' && connectivity !== 'disconnected') this.#hasAnswered = true;
+    this.#lookFailures.set(role, reason);
+    if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
+      this.#hasAnswered = true;
+      this.#options.siblings?.redisAnswered();
+    }
     this.#options.health.update();
   };
 
@@ -111,14 +110,27 @@ export class RedisHealth {
   };
 
   /** Called when all of it has been opened: until then silence is no trouble. */
-  track({ links, processes, graceMs, hasDemoKeys }: TrackedRedis): void {
+  track(redis: TrackedRedis): void {
     const { health, isOne } = this.#options;
-    this.#links = links;
-    const loggedAs = isOne ? { loggedAs: 'redis' } : {};
-    health.add({ name: 'redis-state', ...loggedAs, check: () => this.#checkRedis('state') });
-    health.add({ name: 'redis-cache', ...loggedAs, check: () => this.#checkRedis('cache') });
-    health.add({ name: 'quota', check: () => this.#checkQuota(processes()) });
-    health.add({ name: 'keys', check: () => this.#checkKeys({ graceMs, hasDemoKeys }) });
+    this.#links = redis.links;
+    for (const role of ['state', 'cache'] as const) {
+      const about = {
+        name: `redis-${role}`,
+        okMessage: 'Redis answers again',
+        ...(isOne ? { loggedAs: 'redis' } : {}),
+      };
+      health.add({ ...about, check: () => this.#checkRedis(role) });
+    }
+    health.add({
+      name: 'quota',
+      okMessage: 'quotas: exact over all processes again',
+      check: () => this.#checkQuota(redis.processes()),
+    });
+    health.add({
+      name: 'keys',
+      okMessage: 'keys: every change is heard of again',
+      check: () => this.#checkKeys(redis),
+    });
   }
 
   /** As known without asking. */
@@ -132,15 +144,18 @@ export class RedisHealth {
 
   /** Asks Redis, within the time of a command; nothing of one that is down or does not answer. Never rejects. */
   memory(): Promise<readonly RedisMemory[]> {
-    this.#memory ??= this.#readMemory().finally(() => {
+    this.#memory ??= readMemory(this.#links).finally(() => {
       this.#memory = null;
     });
     return this.#memory;
   }
 
-  async #readMemory(): Promise<readonly RedisMemory[]> {
-    const found = await Promise.all(this.#links.filter((link) => link.isUp()).map(memoryOf));
-    return found.filter((memory) => memory !== null);
+  /** Whether one server has both roles, by one address or by two; null while that is not known. */
+  async isShared(): Promise<boolean | null> {
+    if (this.#options.isOne) return true;
+    const [state, cache] = await this.memory();
+    if (state === undefined || cache === undefined) return null;
+    return state.runIds.some((id) => id !== null && cache.runIds.includes(id));
   }
 
   #setKeySync(state: SyncState): void {
@@ -155,82 +170,130 @@ export class RedisHealth {
     this.#options.health.update();
   }
 
-  /** It answers, and refuses every command that needs memory. */
-  get #isFull(): boolean {
-    return this.#connectivity.state !== 'disconnected' && replyCode(this.#quotaFailure?.reason) === 'OOM';
+  /** Why Redis does not answer: of a connection that is down, its last error, which changes while it is down. */
+  #reasonOf(role: RedisRole): unknown {
+    const link = this.#links.find((one) => one.role === role);
+    return (link?.isUp() === false ? link.downReason : null) ?? this.#lookFailures.get(role);
+  }
+
+  /** Redis answers, and refuses to decide on limits; null if it does not. */
+  get #refusal(): Refusal | null {
+    return this.#connectivity.state === 'disconnected' ? null : refusalOf(this.#quotaFailure?.reason, 'REDIS_URL');
   }
 
   #checkRedis(role: RedisRole): DependencyState {
-    const trouble = this.#connectivity[role];
-    const fields = { err: this.#downFor.get(role) };
-    if (trouble === 'disconnected') {
-      return { status: 'degraded', trouble, detail: this.#disconnectedDetail(role), fields };
-    }
-    if (trouble === 'subscriptionLost') {
+    const connectivity = this.#connectivity[role];
+    if (connectivity === 'disconnected') return this.#checkDisconnected(role);
+    if (connectivity === 'subscriptionLost') {
       const detail = 'answers, but its messages do not arrive: nothing is served from memory';
-      return { status: 'degraded', trouble, detail, fields };
+      return { status: 'degraded', message: `Redis ${detail}`, detail };
     }
-    if (this.#isFull && (role === 'state' || this.#options.isOne)) {
+    const refusal = this.#refusal;
+    if (refusal !== null && (role === 'state' || this.#options.isOne)) {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
-      const detail = `Redis is full (maxmemory); ${consequence}`;
-      return { status: 'degraded', trouble: 'full', detail, fields: { err: this.#quotaFailure?.reason } };
+      const detail = `Redis ${refusal.finding}; ${consequence}`;
+      return { status: 'degraded', message: refusal.message, detail, fields: { err: this.#quotaFailure?.reason } };
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
     return { status: 'ok', detail: `answers, and its messages arrive${budget}` };
   }
 
-  #disconnectedDetail(role: RedisRole): string {
-    if (role === 'cache' || this.#hasAnswered) return 'does not answer: this process goes on by itself';
-    const code = codeOf(this.#downFor.get(role));
-    const reason = code === null ? '' : ` (${code})`;
-    return CREDENTIALS_REFUSED.has(code)
-      ? `refuses the user or the password of REDIS_URL${reason}: not ready until it has answered once`
-      : `has not answered since this process started${reason}: not ready until it has answered once`;
+  #checkDisconnected(role: RedisRole): DependencyState {
+    const reason = this.#reasonOf(role);
+    const refusal = refusalOf(reason, role === 'state' || this.#options.isOne ? 'REDIS_URL' : 'REDIS_CACHE_URL');
+    const isWaitedFor = role === 'state' && !this.hasAnswered;
+    const silence = isWaitedFor ? 'has not answered since this process started' : 'does not answer';
+    const code = codeOf(reason);
+    const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
+    const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
+    return {
+      status: 'degraded',
+      message: refusal?.message ?? 'Redis does not answer',
+      detail: `${finding}: ${consequence}`,
+      fields: { err: reason },
+    };
   }
 
   #checkQuota(processes: number): DependencyState {
     if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
-    const reason = this.#quotaFailure === null ? this.#downFor.get('state') : this.#quotaFailure.reason;
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
-    const detail = `Redis does not decide: this process goes on ${share}`;
-    return { status: 'degraded', detail, fields: { err: reason } };
-  }
-
-  #checkKeys(keys: KeysWithoutRedis): DependencyState {
-    if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
-    if (this.#keySync === 'subscriptionLost') {
-      const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
-      return { status: 'degraded', trouble: 'subscriptionLost', detail };
-    }
-    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(keys);
-    if (this.#isFull) {
-      const detail = 'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed';
-      return { status: 'degraded', trouble: 'full', detail };
-    }
-    return { status: 'ok', detail: 'every change is heard of' };
-  }
-
-  #checkDisconnectedKeys({ graceMs, hasDemoKeys }: KeysWithoutRedis): DependencyState {
-    const degraded = (trouble: string, detail: string): DependencyState => ({
+    return {
       status: 'degraded',
-      trouble: hasDemoKeys ? `${trouble}Demo` : trouble,
-      detail,
-    });
-    const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-    if (!this.#hasLookedUpKeys) {
-      const since = 'Redis could not be asked since this process started';
-      return degraded('neverAsked', `${since}: ${allowed} until it answers`);
-    }
-    const untilMs = this.#keysDisconnectedAtMs + graceMs;
-    if (this.#options.clock.nowMs() > untilMs) {
-      return degraded('graceOver', `Redis could not be asked for ${formatDuration(graceMs)}: ${allowed}`);
-    }
-    const confirmed = `keys that it confirmed within ${formatDuration(graceMs)} stay good, the last of them until ${new Date(untilMs).toISOString()}`;
-    const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
-    return degraded('disconnected', `Redis cannot be asked: ${confirmed}; ${others}`);
+      message: 'quotas: this process goes on with its share of the limits',
+      detail: `Redis does not decide: this process goes on ${share}`,
+      fields: { err: this.#quotaFailure === null ? this.#reasonOf('state') : this.#quotaFailure.reason },
+    };
   }
+
+  #checkKeys(redis: TrackedRedis): DependencyState {
+    if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
+    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(redis);
+    if (this.#keySync === 'subscriptionLost') {
+      const message = 'keys: changes may be missed; each key is confirmed before it is used';
+      const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
+      return { status: 'degraded', message, detail };
+    }
+    const refusal = this.#refusal;
+    if (refusal === null) return { status: 'ok', detail: 'every change is heard of' };
+    const [message, consequence] = refusal.isFull
+      ? [
+          'keys: Redis is full; they can be revoked, and not be issued or changed',
+          'keys stay good and can be revoked; none can be issued or changed',
+        ]
+      : [
+          'keys: Redis refuses changes; none can be issued, changed or revoked',
+          'keys that are known stay good; none can be issued, changed or revoked',
+        ];
+    return { status: 'degraded', message, detail: `Redis ${refusal.finding}; ${consequence}` };
+  }
+
+  #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
+    const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
+    const untilMs = this.#keysDisconnectedAtMs + graceMs;
+    if (!this.#hasLookedUpKeys) {
+      const message = `keys: Redis could not be asked since the start; ${allowed} until it answers`;
+      const detail = `Redis could not be asked since this process started: ${allowed} until it answers`;
+      return { status: 'degraded', message, detail };
+    }
+    const grace = formatDuration(graceMs);
+    if (this.#options.clock.nowMs() > untilMs) {
+      const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
+      return { status: 'degraded', message, detail: `Redis could not be asked for ${grace}: ${allowed}` };
+    }
+    const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
+    return {
+      status: 'degraded',
+      message: `keys: Redis cannot be asked; only keys that it confirmed lately ${hasDemoKeys ? 'and the demo keys ' : ''}are let in`,
+      detail: `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
+    };
+  }
+}
+
+interface Refusal {
+  readonly isFull: boolean;
+  readonly finding: string;
+  /** The line of the log. */
+  readonly message: string;
+}
+
+/** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
+function refusalOf(error: unknown, setting: string): Refusal | null {
+  const code = replyCode(error);
+  const refused = 'Redis refuses the user, the password or the commands of this gateway';
+  const readOnly = 'Redis refuses changes: limits are per process';
+  const full = 'Redis is full (maxmemory): limits are per process, and changes fail';
+  const isFull = code === 'OOM';
+  if (isFull) return { isFull, finding: 'is full (maxmemory)', message: full };
+  if (code === 'MISCONF') return { isFull, finding: `cannot write to its disk (${code})`, message: readOnly };
+  if (code === 'READONLY') return { isFull, finding: `is a read-only replica (${code})`, message: readOnly };
+  if (code === 'NOPERM')
+    return { isFull, finding: `refuses commands to the user of ${setting} (${code})`, message: refused };
+  const isCredentials = code === 'NOAUTH' || code === 'WRONGPASS';
+  return isCredentials
+    ? { isFull, finding: `refuses the user or the password of ${setting} (${code})`, message: refused }
+    : null;
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */
@@ -238,38 +301,6 @@ function codeOf(error: unknown): string | null {
   const reply = replyCode(error);
   if (reply !== null) return reply;
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-}
-
-/** For a Cluster, the sums of its primaries; without a limit if one of them has none. */
-async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
-  try {
-    const read = await Promise.all(link.servers().map(readMemory));
-    const usedBytes = sumOf(read.map(({ usedMemoryBytes }) => usedMemoryBytes));
-    if (usedBytes === null) return null;
-    const limits = read.map(({ maxMemoryBytes }) => maxMemoryBytes);
-    return {
-      role: link.role,
-      usedBytes,
-      maxBytes: limits.includes(0) ? 0 : sumOf(limits),
-      keys: sumOf(read.map(({ keys }) => keys)) ?? 0,
-    };
-  } catch {
-    return null;
-  }
-}
-
-async function readMemory({ client }: RedisServer) {
-  const [info, keys] = await Promise.all([client.info('memory'), client.dbsize()]);
-  const { usedMemoryBytes, maxMemoryBytes } = settingsOf(info, null);
-  return { usedMemoryBytes, maxMemoryBytes, keys };
-}
-
-/** Null if one of them is not known, or there is none. */
-function sumOf(values: readonly (number | null)[]): number | null {
-  return values.reduce(
-    (sum, value) => (sum === null || value === null ? null : sum + value),
-    values.length === 0 ? null : 0,
-  );
 }
 
 function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {

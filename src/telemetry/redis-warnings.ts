@@ -3,7 +3,7 @@ import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Logger } from '../log/logger.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
-import { readRedisSettings, redisFaults, type RedisPurpose, type RedisUse } from '../redis/settings.ts';
+import { readRedisSettings, redisFaults } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
 
 /** By then each process that lives has sent a heartbeat. */
@@ -18,44 +18,30 @@ export interface WarningOptions {
   readonly logger: Logger;
 }
 
-export function warnOfRedis({ state, cache, hasCacheBudget, logger }: WarningOptions): void {
-  const purpose: StatePurpose = { use: cache === null ? 'both' : 'state', hasCacheBudget };
-  warnOfRedisSettings(state, (warning) => logger.warn(warning), purpose);
-  for (const link of cache === null ? [state] : [state, cache]) {
-    warnOfMissingDatabase(link, (warning) => logger.error(warning));
-  }
-}
-
-type StatePurpose = Pick<RedisPurpose, 'hasCacheBudget'> & { readonly use: Exclude<RedisUse, 'cache'> };
-
 /** Warns in whole sentences, once, as soon as Redis answers. Never throws. */
-export function warnOfRedisSettings(
-  link: RedisLink,
-  warn: (warning: string) => void,
-  purpose: StatePurpose = { use: 'state' },
-): void {
-  onceUp(link, async () => {
-    for (const server of link.servers()) {
-      const where = link.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
-      const faults = redisFaults(await readRedisSettings(server), { ...purpose, kind: link.kind });
-      for (const { finding, remedy } of faults) warn(`${where} ${finding}. ${remedy}`);
+export function warnOfRedis({ state, cache, hasCacheBudget, logger }: WarningOptions): void {
+  onceUp(state, async () => {
+    for (const server of state.servers()) {
+      const where = state.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
+      const purpose = { use: cache === null ? 'both' : 'state', kind: state.kind, hasCacheBudget } as const;
+      for (const { finding, remedy } of redisFaults(await readRedisSettings(server), purpose)) {
+        logger.warn(`${where} ${finding}. ${remedy}`);
+      }
     }
   });
+  warnOfMissingDatabase(state, logger);
+  if (cache !== null) warnOfMissingDatabase(cache, logger);
 }
 
-/**
- * Warns once if there is no database of the address's number: Redis then goes on with the first one, perhaps among the
- * keys of somebody else. Never throws.
- */
-export function warnOfMissingDatabase(link: RedisLink, warn: (warning: string) => void): void {
-  const { client, role, db } = link;
-  if (db === 0) return;
+/** Without a database of the address's number Redis goes on with the first one, perhaps among the keys of somebody else. */
+function warnOfMissingDatabase(link: RedisLink, logger: Logger): void {
+  if (link.db === 0) return;
   onceUp(link, async () => {
-    const code = await client.select(db).then(() => null, replyCode);
+    const code = await link.client.select(link.db).then(() => null, replyCode);
     if (code !== 'ERR') return;
-    const setting = role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-    warn(
-      `The Redis of ${setting} has no database ${db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
+    const setting = link.role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+    logger.error(
+      `The Redis of ${setting} has no database ${link.db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
     );
   });
 }

@@ -1,9 +1,11 @@
 /** Lines of a body, found in one pass. A line ends at LF, CR LF or CR, and nowhere else (not at U+2028). */
 
 const BYTE_ORDER_MARK = 0xfeff;
+const SPACE = 0x20;
+const TAB = 0x09;
 
 /**
- * The next occurrence of a needle, for positions that never go back. It remembers what it found, so that all
+ * Finds the next occurrence of a needle, for positions that never go back. It remembers what it found, so that all
  * look-ups over a text together read the text once, however many lines lack the needle.
  */
 export class Finder {
@@ -16,7 +18,7 @@ export class Finder {
     this.#needle = needle;
   }
 
-  /** Where the needle next begins at or after `from`; the text's length where it never does. */
+  /** Where the needle next begins at or after `from`; the text's length if it never does. */
   next(from: number): number {
     if (this.#found < from) {
       const found = this.#text.indexOf(this.#needle, from);
@@ -43,7 +45,7 @@ export class LineScanner {
     this.#carriageReturns = new Finder(text, '\r');
   }
 
-  /** Goes to the next line; false where there is none. */
+  /** Goes to the next line; false if there is none. */
   advance(): boolean {
     if (this.#next >= this.#length) return false;
     this.start = this.#next;
@@ -64,6 +66,24 @@ export function contentStart(text: string): number {
 export function isBlank(text: string, start: number, end: number): boolean {
   if (start === end) return true;
   const first = text.charCodeAt(start);
-  if (first > 0x20 && first < 0x80) return false;
+  if (first > SPACE && first < 0x80) return false;
   return text.slice(start, end).trim() === '';
+}
+
+export function isDigit(unit: number): boolean {
+  return unit >= 0x30 && unit <= 0x39;
+}
+
+/** The first position from `start` that holds no space and no tab. */
+export function skipBlanks(text: string, start: number, end: number): number {
+  let i = start;
+  while (i < end && (text.charCodeAt(i) === SPACE || text.charCodeAt(i) === TAB)) i += 1;
+  return i;
+}
+
+/** The first position from `start` that holds no digit. */
+export function skipDigits(text: string, start: number, end: number): number {
+  let i = start;
+  while (i < end && isDigit(text.charCodeAt(i))) i += 1;
+  return i;
 }

@@ -1,10 +1,34 @@
-/** Pages of a parsed transcript. */
-import { at } from './columns.ts';
-import { indexSteps, type PageIndex } from './page-index.ts';
-import { endOf, type PageView, viewOf } from './page-view.ts';
-import { PageWalker } from './page-walker.ts';
-import { finishSteps, type Steps } from './steps.ts';
-import type { PageRequest, ParsedTranscript, Segment, TranscriptPage } from './types.ts';
+/** Pages of a parsed transcript (T5, T6, T7). */
+import { at, type PageStart, PageView, PageWalker } from './page-walker.ts';
+import { finishSteps, Pace, type Steps } from './steps.ts';
+import type { ParsedTranscript } from './turn-writer.ts';
+
+/** The numbers are integers in their ranges. */
+export interface PageRequest {
+  /** From 1. */
+  readonly page: number;
+  /** At most so many segments a page: 1 to 200. */
+  readonly pageSize: number;
+  /** At most so many code points of text a page: 1 to 50,000. */
+  readonly maxChars: number;
+  /** Exact slices of the body instead of the turns' texts. */
+  readonly raw: boolean;
+}
+
+export interface Segment {
+  readonly index: number;
+  readonly text: string;
+}
+
+export interface TranscriptPage {
+  readonly text: string;
+  readonly segments: readonly Segment[];
+  readonly totalCount: number;
+  readonly totalPages: number;
+  readonly hasMore: boolean;
+  /** The character cap, not the segment count, ended the page before the end of the transcript. */
+  readonly truncated: boolean;
+}
 
 /** For so many combinations of page size, cap and `raw` the pages' starts are kept; the one longest unused goes first. */
 const MAX_INDEXES = 4;
@@ -13,27 +37,9 @@ const MAX_INDEXES = 4;
  * Cuts any page. The first page asked for with a combination of `pageSize`, `maxChars` and `raw` costs a pass over the
  * turns; further ones cost what they hold. Equal requests give equal pages in every process of one Node.js version.
  */
-export interface TranscriptPager {
-  /** The upstream body, well formed. */
-  readonly body: string;
-  /** Whether the body is in one of the four formats. */
-  readonly isFormatSupported: boolean;
-  /** What is held at the moment besides the body itself. Indexes of page starts add at most 2 MB to a fresh pager's. */
-  readonly weightBytes: number;
-  /** A page past the end is empty and has the true counts. The request's numbers must be integers in their ranges. */
-  page(request: PageRequest): TranscriptPage;
-  /** The same in steps, for `runSteps`: a first page can take some hundred milliseconds of a hostile 2 MB body. */
-  pageSteps(request: PageRequest): Steps<TranscriptPage>;
-}
-
-export function createPager(parsed: ParsedTranscript): TranscriptPager {
-  return new IndexedPager(parsed);
-}
-
-class IndexedPager implements TranscriptPager {
+export class TranscriptPager {
   readonly #parsed: ParsedTranscript;
-  #textView: PageView | null = null;
-  #rawView: PageView | null = null;
+  readonly #views = new Map<boolean, PageView>();
   /** In the order of their last use. */
   readonly #indexes = new Map<string, PageIndex>();
 
@@ -41,67 +47,124 @@ class IndexedPager implements TranscriptPager {
     this.#parsed = parsed;
   }
 
+  /** The upstream body, well formed. */
   get body(): string {
     return this.#parsed.body;
   }
 
+  /** Whether the body is in one of the four formats. */
   get isFormatSupported(): boolean {
     return this.#parsed.format !== null;
   }
 
+  /** What is held at the moment besides the body itself. Indexes of page starts add at most 2 MB to a fresh pager's. */
   get weightBytes(): number {
     const { text, textStarts, sliceStarts } = this.#parsed;
     let bytes = text.length * 2 + textStarts.byteLength + sliceStarts.byteLength;
-    for (const view of [this.#textView, this.#rawView]) bytes += view?.pairsBefore?.byteLength ?? 0;
-    for (const index of this.#indexes.values()) bytes += index.bytes;
+    for (const view of this.#views.values()) bytes += view.weightBytes;
+    for (const index of this.#indexes.values()) bytes += index.starts.byteLength;
     return bytes;
   }
 
+  /** A page past the end is empty and has the true counts. */
   page(request: PageRequest): TranscriptPage {
     return finishSteps(this.pageSteps(request));
   }
 
+  /** The same in steps, for `runSteps`: a first page can take some hundred milliseconds of a hostile 2 MB body. */
   *pageSteps(request: PageRequest): Steps<TranscriptPage> {
-    const view = this.#viewFor(request.raw);
-    const index = yield* this.#indexFor(view, request);
-    return cutPage(view, index, request);
-  }
-
-  #viewFor(raw: boolean): PageView {
-    if (raw) return (this.#rawView ??= viewOf(this.#parsed, true));
-    return (this.#textView ??= viewOf(this.#parsed, false));
-  }
-
-  *#indexFor(view: PageView, request: PageRequest): Steps<PageIndex> {
-    const key = `${request.pageSize}:${request.maxChars}:${request.raw}`;
-    const index = this.#indexes.get(key) ?? (yield* indexSteps(view, request.pageSize, request.maxChars));
+    const { pageSize, maxChars, raw } = request;
+    const view = this.#views.get(raw) ?? new PageView(this.#parsed, raw);
+    this.#views.set(raw, view);
+    const key = `${pageSize}:${maxChars}:${raw}`;
+    const index = this.#indexes.get(key) ?? (yield* indexSteps(view, pageSize, maxChars));
     this.#indexes.delete(key);
     this.#indexes.set(key, index);
     const [oldest] = this.#indexes.keys();
     if (this.#indexes.size > MAX_INDEXES && oldest !== undefined) this.#indexes.delete(oldest);
-    return index;
+    return cutPage(view, index, request);
   }
 }
 
-function cutPage(view: PageView, index: PageIndex, request: PageRequest): TranscriptPage {
-  const counts = { totalCount: view.count, totalPages: index.totalPages };
-  if (request.page > index.totalPages) return { text: '', segments: [], ...counts, hasMore: false, truncated: false };
+function cutPage(view: PageView, { totalPages, starts }: PageIndex, request: PageRequest): TranscriptPage {
+  const counts = { totalCount: view.count, totalPages };
+  if (request.page > totalPages) return { text: '', segments: [], ...counts, hasMore: false, truncated: false };
   const walker = new PageWalker(view, request.pageSize, request.maxChars);
-  const checkpoint = index.before(request.page);
-  walker.moveTo(checkpoint);
-  for (let page = checkpoint.page; page < request.page; page += 1) walker.nextPage();
-  const start = walker.offset;
-  const first = walker.segment;
+  const kept = keptBefore(starts, request.page);
+  walker.moveTo(kept);
+  for (let page = kept.page; page < request.page; page += 1) walker.nextPage();
+  const { offset: start, segment: first } = walker;
   walker.nextPage();
-  const end = walker.isInSegment ? walker.offset : at(view.starts, walker.segment) - view.gap;
   const last = walker.isInSegment ? walker.segment : walker.segment - 1;
+  const end = walker.isInSegment ? walker.offset : view.endOf(last);
   const segments: Segment[] = [];
   for (let i = first; i <= last; i += 1) {
-    const from = Math.max(start, at(view.starts, i));
-    segments.push({ index: i, text: view.source.slice(from, Math.min(end, endOf(view, i))) });
+    const text = view.source.slice(Math.max(start, view.startOf(i)), Math.min(end, view.endOf(i)));
+    segments.push({ index: i, text });
   }
   const hasMore = !walker.isAtEnd;
   // A page that ends within a segment was ended by the cap, however many segments it holds.
   const truncated = hasMore && (walker.isInSegment || segments.length < request.pageSize);
   return { text: view.source.slice(start, end), segments, ...counts, hasMore, truncated };
+}
+
+/** Where pages of one `pageSize` and `maxChars` begin, so that a late page costs no more than an early one. */
+interface PageIndex {
+  readonly totalPages: number;
+  /** Four values for each page start that is kept, the first page's among them: page, segment, offset, boundary. */
+  readonly starts: Int32Array;
+}
+
+const VALUES_PER_START = 4;
+/** A page's start is kept when so many pages have gone by since the last one kept, or so many units of a cut segment. */
+const MIN_PAGES_APART = 4;
+const UNITS_APART = 256;
+/** With one character a page, a 2 MB body has two million pages: then fewer are kept, and each is further to walk to. */
+const MAX_KEPT_BY_PAGE = 16_384;
+/** What a page costs in the count of steps, next to a unit of a cut segment. */
+const PAGE_COST = 16;
+
+/** Walks all pages once. */
+function* indexSteps(view: PageView, pageSize: number, maxChars: number): Steps<PageIndex> {
+  // Two pages that follow one another hold more than the cap, or the first is full.
+  const maxPages = Math.ceil((2 * (view.source.length + 1)) / maxChars) + Math.ceil(view.count / pageSize) + 1;
+  const pagesApart = Math.max(MIN_PAGES_APART, Math.ceil(maxPages / MAX_KEPT_BY_PAGE));
+  const walker = new PageWalker(view, pageSize, maxChars);
+  const starts: number[] = [];
+  const pace = new Pace();
+  let page = 0;
+  let keptPage = -pagesApart;
+  let keptOffset = 0;
+  let cost = 0;
+  while (!walker.isAtEnd) {
+    page += 1;
+    if (page - keptPage >= pagesApart || (walker.isInSegment && walker.offset - keptOffset >= UNITS_APART)) {
+      starts.push(page, walker.segment, walker.offset, walker.boundary);
+      keptPage = page;
+      keptOffset = walker.offset;
+    }
+    const before = walker.offset;
+    walker.nextPage();
+    cost += PAGE_COST + (walker.isInSegment ? walker.offset - before : 0);
+    if (pace.isDue(cost)) yield;
+  }
+  return { totalPages: page, starts: Int32Array.from(starts) };
+}
+
+/** The last start that is kept at or before a page that there is. */
+function keptBefore(starts: Int32Array, page: number): PageStart & { readonly page: number } {
+  let known = 0;
+  let beyond = starts.length / VALUES_PER_START;
+  while (beyond - known > 1) {
+    const middle = (known + beyond) >>> 1;
+    if (at(starts, middle * VALUES_PER_START) <= page) known = middle;
+    else beyond = middle;
+  }
+  const first = known * VALUES_PER_START;
+  return {
+    page: at(starts, first),
+    segment: at(starts, first + 1),
+    offset: at(starts, first + 2),
+    boundary: at(starts, first + 3),
+  };
 }

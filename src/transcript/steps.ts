@@ -1,4 +1,4 @@
-/** Long computations in steps, so that whoever runs them can let other work in between. */
+/** Long computations in steps, so that other work can run in between. */
 
 /** A computation of a `T` that yields every millisecond or so of work. */
 export type Steps<T> = Generator<undefined, T, undefined>;
@@ -23,7 +23,7 @@ export async function runSteps<T>(steps: Steps<T>, pause: () => Promise<void>): 
   }
 }
 
-/** Tells when the next yield is due, from a position that only grows. */
+/** Says when the next yield is due, from a position that only grows. */
 export class Pace {
   #due = STRIDE;
 

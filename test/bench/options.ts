@@ -1,6 +1,5 @@
 /** What the benchmark is told on the command line. Says what is wrong with it, and ends the process with status 1. */
-import { Command, InvalidArgumentError } from 'commander';
-import { only } from '../support/only.ts';
+import { Command, InvalidArgumentError, Option } from 'commander';
 
 export interface BenchOptions {
   readonly only: readonly string[];
@@ -13,7 +12,7 @@ export interface BenchOptions {
 export function readOptions(cases: readonly string[], argv: readonly string[]): BenchOptions {
   return new Command('npm run bench --')
     .description('Measures what a request costs, beside other servers with the same bodies. Status 1: a bar is missed.')
-    .addOption(only(cases))
+    .addOption(new Option('--only <name...>', 'these only').choices(cases).default(cases, 'all'))
     .option('--seconds <number>', 'of one round', positive, 2)
     .option('--rounds <number>', 'of each server; ratios are medians of theirs', positive, 9)
     .option('--memory-seconds <number>', 'how long memory is watched under load', positive, 600)

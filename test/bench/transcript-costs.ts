@@ -3,10 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseSteps, parseTranscript, runSteps } from '../../src/transcript/parse.ts';
-import type { Steps } from '../../src/transcript/steps.ts';
-import type { PageRequest } from '../../src/transcript/types.ts';
+import { TranscriptPager } from '../../src/transcript/pager.ts';
+import { parseSteps, parseTranscript } from '../../src/transcript/parse.ts';
+import { runSteps, type Steps } from '../../src/transcript/steps.ts';
+import type { PageRequest } from '../../src/transcript/pager.ts';
 import { salesCall } from '../support/transcript-calls.ts';
 import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
 import { renderTranscript } from '../support/transcript-render.ts';
@@ -67,7 +67,7 @@ function pagingOf(rounds: number): Costs['paging'] {
   ] as const;
   return limits.flatMap(([pageSize, maxChars]) =>
     [false, true].map((raw) => {
-      const pager = createPager(parsed);
+      const pager = new TranscriptPager(parsed);
       const request = { pageSize, maxChars, raw };
       const indexCpuMs = cpuMs(() => pager.page({ page: 1, ...request }));
       const name = `${pageSize} x ${maxChars}${raw ? ' raw' : ''}`;
@@ -103,7 +103,7 @@ async function hostileOf({ name, body, declared }: HostileBody): Promise<Costs['
   const before = usedMB();
   const parsed = await inSteps(parseSteps(body, declared));
   const peak = process.memoryUsage();
-  const pager = createPager(parsed.result);
+  const pager = new TranscriptPager(parsed.result);
   const pages = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 50_000, raw: false }));
   const tiny = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 2, raw: false }));
   const held = usedMB() - before;

@@ -16,7 +16,8 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { createSampleData, SampleUpstream } from '../../src/sample/index.ts';
+import { createSampleData } from '../../src/sample/data.ts';
+import { SampleUpstream } from '../../src/sample/server.ts';
 import { launchChromium } from './chromium.ts';
 
 const HASTE = 20;

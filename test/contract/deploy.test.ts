@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
+import { whyNoCompose } from '../support/compose-stack.ts';
 import { filesBelow, parseYaml, queriesOf, readDashboard, readRules, readText, ROOT } from '../support/deploy-files.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { programOnPath } from '../support/process.ts';
@@ -83,7 +84,7 @@ describe('alerts', () => {
     for (const { name, labels, annotations } of alerts) {
       expect([name, labels?.['severity']]).toEqual([name, expect.stringMatching(/^(?:critical|warning|info)$/)]);
       expect(annotations?.['summary']).toMatch(/^[A-Z].*\.$/);
-      expect(annotations?.['runbook']).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+      expect(annotations?.['runbook_url']).toBe(`https://docs.example.com/evalgate/runbook.md#${name.toLowerCase()}`);
       const section = sections.get(name) ?? '';
       expect([name, parts.filter((part) => !section.includes(`**${part}**`))]).toEqual([name, []]);
     }
@@ -160,11 +161,42 @@ describe('the runbook', () => {
   });
 });
 
+/** The output of a program in the project's folder. Rejects with what it says if it fails. */
+async function outputOf(program: string | null, ...args: readonly string[]): Promise<string> {
+  const env = { ...process.env, ADMIN_TOKEN: 'any' };
+  return (await promisify(execFile)(program ?? '', args, { cwd: ROOT, env })).stdout;
+}
+
+const compose = (await whyNoCompose()) === null ? programOnPath('docker') : null;
+
 describe('what is deployed', () => {
   const files = ['docker-compose.yml', ...filesBelow('deploy', '.yaml', '.yml')];
 
   test.each(files)('%s is sound YAML', (file) => {
     expect(parseYaml(readText(file)).length).toBeGreaterThan(0);
+  });
+
+  const [kubectl, kubeconform] = ['kubectl', 'kubeconform'].map(programOnPath);
+  const overlays = ['overlays/sample', 'overlays/production', 'components/monitoring'];
+  test.skipIf(!kubectl).each(overlays)(
+    'kubectl builds %s (skipped where kubectl is not on the PATH)',
+    async (folder) => {
+      const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
+      const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
+      // Not every cluster has the Prometheus operator.
+      expect(kinds.includes('PrometheusRule')).toBe(folder === 'components/monitoring');
+      expect(built).not.toContain('evalgate-runbook');
+    },
+  );
+
+  test.skipIf(!kubeconform)('kubeconform takes the manifests (skipped where it is not on the PATH)', async () => {
+    const manifests = filesBelow('deploy/kubernetes', '.yaml').filter((file) => !file.endsWith('kustomization.yaml'));
+    const own = manifests.filter((file) => !file.endsWith('base/evalgate.yaml'));
+    expect(await outputOf(kubeconform ?? null, '-strict', '-ignore-missing-schemas', ...own)).toBe('');
+  });
+
+  test.skipIf(compose === null)('Compose takes docker-compose.yml (skipped without Compose)', async () => {
+    expect(await outputOf(compose, 'compose', 'config', '--quiet')).toBe('');
   });
 
   test('gateways are given variables that they read', () => {

@@ -1,4 +1,5 @@
 /** How the gateway bounds what its own clients can cost it. */
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -211,4 +212,22 @@ test('requests that had arrived when a busy gateway was told to stop are answere
   const answers = await Promise.all(sockets.map(ended));
   expect(new Set(answers.map((answer) => answer.slice(0, 12)))).toEqual(new Set(['HTTP/1.1 401']));
   expect(await gateway.exited).toEqual([0, null]);
+});
+
+test('requests that arrive while idle connections are being closed are answered', async () => {
+  const gateway = await gatewayWith('');
+  const bytes = 'GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n';
+  const sockets = await Promise.all(Array.from({ length: 200 }, () => dial(gateway.publicUrl, bytes)));
+  await Promise.all(sockets.map((socket) => once(socket, 'data')));
+  // The first to be closed shows that the gateway has begun. Those that are far behind it still get their answers.
+  const late = sockets.slice(100);
+  const answers = late.map(ended);
+  sockets[0]?.once('close', () => {
+    for (const socket of late) socket.write(bytes);
+  });
+  await gateway.close();
+  for (const answer of await Promise.all(answers)) {
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+    expect(answer).toContain('Connection: close\r\n');
+  }
 });

@@ -171,6 +171,11 @@ const faulty: readonly Faulty[] = [
     env: () => ({ PORT: new URL(redis.url).port }),
     message: /^PORT=\d+ on 127\.0\.0\.1 is taken: something listens there already/gm,
   },
+  {
+    what: 'that both ports are taken',
+    env: () => ({ PORT: new URL(redis.url).port, ADMIN_PORT: new URL(store.url).port }),
+    message: /^PORT=\d+ on 127\.0\.0\.1 is taken: .*\nADMIN_PORT=\d+ on 127\.0\.0\.1 is taken: /gm,
+  },
 ];
 
 test.each(faulty)(
@@ -198,3 +203,25 @@ test('workers are not ready either before Redis has answered, and they say why',
   );
   expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('2 of 2 are ready');
 });
+
+test('a worker that is started in an outage of Redis is ready as its siblings are', async () => {
+  const own = await startRedis({ controls: true });
+  const gateway = await start({ REDIS_URL: own.url, CONFIG_FILE: '' });
+  await expect.poll(async () => (await gateway.readiness()).code, SOON).toBe(200);
+  await own.kill();
+  const [first, second] = gateway.workerPids;
+  for (const pid of [first, second]) {
+    if (pid === undefined) throw new Error('There is no worker.');
+    const started = gateway.workerPids.length;
+    process.kill(pid, 'SIGKILL');
+    await gateway.untilReady(started + 1);
+  }
+  // No worker is left that Redis has answered.
+  const { code, dependencies } = await gateway.readiness();
+  expect(code).toBe(200);
+  expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toMatch(
+    /^does not answer.*: this process goes on by itself$/,
+  );
+  expect(await gateway.stop()).toEqual([0, null]);
+  await own.close();
+}, 60_000);

@@ -3,17 +3,22 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { HurriedTimers } from '../support/hurried-timers.ts';
 import { withClient } from '../support/redis/client.ts';
 
 const OVER = 'the cache is over its budget in Redis: new answers are kept in memory only';
 const WITHIN = 'the cache is within its budget in Redis again: new answers are stored there';
 
+/** Between two samples of a gateway. */
+const SAMPLE_EVERY_MS = 2000;
+
+const timers = new HurriedTimers();
 let world: CacheWorld;
 /** Of entries, for anything that is to look like one. */
 let prefix: string;
 
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  world = await CacheWorld.start('redis', { controls: true, settings, env });
+  world = await CacheWorld.start('redis', { controls: true, settings, env, timers });
   await (await world.reader(GET_CALL)).ask();
   const [name = ''] = await world.names('evalgate:{cache-*}');
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
@@ -26,9 +31,10 @@ const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names
 async function budgetIs(state: 'over' | 'within'): Promise<void> {
   const name = 'evalgate_redis_cache_over_budget';
   for (const gateway of world.gateways) {
-    await world.eventually(async () =>
-      expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') }),
-    );
+    await world.eventually(async () => {
+      timers.elapse(SAMPLE_EVERY_MS);
+      expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') });
+    });
   }
 }
 

@@ -27,5 +27,5 @@ describe.each(BACKENDS)('%s', (kind) => {
       { numRuns: RUNS[kind], endOnFailure: kind === 'redis' },
     );
     await world.close();
-  }, 180_000);
+  }, 300_000);
 });

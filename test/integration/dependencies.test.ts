@@ -185,7 +185,7 @@ test('a gateway is not ready before Redis has answered once, and stays ready whe
   await redis.kill();
   await become(REDIS_DOWN);
   expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
-  expect(await detailOf('redis-state')).toBe('does not answer: this process goes on by itself');
+  expect(await detailOf('redis-state')).toMatch(/^does not answer(?: \(E[A-Z]+\))?: this process goes on by itself$/);
 }, 40_000);
 
 test.each([
@@ -200,6 +200,52 @@ test.each([
     `refuses the user or the password of REDIS_URL (${code}): not ready until it has answered once`,
   );
   expect((await gateway.admin('GET', '/readyz')).text).not.toContain('hunter2');
+});
+
+test('a password that is changed while the gateway runs is named as the cause', async () => {
+  await start();
+  await allow('>correct-horse');
+  await withClient(redis.url.replace('//', '//:correct-horse@'), async (client) => {
+    for (const type of ['normal', 'pubsub']) await client.call('CLIENT', 'KILL', 'TYPE', type);
+  });
+  await become(REDIS_DOWN);
+  await vi.waitFor(async () => expect(await detailOf('redis-state')).toMatch(/\((?:NOAUTH|WRONGPASS)\)/), WITHIN);
+  expect(await detailOf('redis-state')).toMatch(
+    /^refuses the user or the password of REDIS_URL \([A-Z]+\): this process goes on by itself$/,
+  );
+  expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+  expect(words()).toContain('Redis refuses the user, the password or the commands of this gateway');
+});
+
+test.each([
+  [
+    'scripts',
+    '-evalsha -eval',
+    /^Redis refuses commands to the user of REDIS_URL \(NOPERM\); limits are per process; changes fail$/,
+  ],
+  ['probes', '-ping', /^refuses commands to the user of REDIS_URL \(NOPERM\): this process goes on by itself$/],
+])('a user who may not send %s any more is named as the cause', async (_, rule, detail) => {
+  await start();
+  await read();
+  await withClient(redis.url, async (client) => {
+    for (const one of rule.split(' ')) await client.call('ACL', 'SETUSER', 'default', one);
+  });
+  await vi.waitFor(async () => {
+    await read();
+    expect(await detailOf('redis-state')).toMatch(detail);
+  }, WITHIN);
+  await become({ 'redis-state': 'degraded', quota: 'degraded', keys: 'degraded' });
+});
+
+test('a primary that has become a read-only replica is named as the cause', async () => {
+  await start();
+  // Of nobody: port 1 never answers.
+  await withClient(redis.url, (client) => client.call('REPLICAOF', '127.0.0.1', '1'));
+  await vi.waitFor(async () => {
+    expect(await read()).toBe(200);
+    expect(await detailOf('redis-state')).toMatch(/read-only replica \(READONLY\)/);
+  }, WITHIN);
+  expect(words()).toContain('Redis refuses changes: limits are per process');
 });
 
 test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {

@@ -1,7 +1,7 @@
 /** A store that does its worst costs a clear failure in time, and nothing that lasts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
-import { MISBEHAVIOURS, type Misbehaviour } from '../../src/sample/index.ts';
+import { MISBEHAVIOURS, type Misbehaviour } from '../../src/sample/faults.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';

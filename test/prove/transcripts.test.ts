@@ -1,52 +1,20 @@
 /** Transcripts: what walks through their pages give, on many random ones, and what parsing and paging cost. */
 import * as fc from 'fast-check';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { z } from 'zod';
-import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseTranscript } from '../../src/transcript/parse.ts';
-import type { ParsedTranscript, TranscriptPage } from '../../src/transcript/types.ts';
 import { BARS, BODY_UNITS, costsSchema } from '../bench/transcript-bars.ts';
 import { runProcess } from '../support/process.ts';
-import { anyBody, cueTurns, lineEnding, pageLimits } from '../support/transcript-arbitraries.ts';
-import { countPoints, oraclePages } from '../support/transcript-oracle.ts';
-import { slicesOf, textsOf } from '../support/transcript-read.ts';
-import { renderTranscript } from '../support/transcript-render.ts';
+import { pageLimits } from '../support/transcript-arbitraries.ts';
+import { anyTranscript, expectPagesByOracle, expectWholeWalk } from '../support/transcript-properties.ts';
 import { count, prove } from './bar.ts';
 
 const CASES = 10_000;
 const BENCH = join(import.meta.dirname, '../bench/transcript.ts');
 
-const format = fc.constantFrom(...TRANSCRIPT_FORMATS);
-const transcript: fc.Arbitrary<ParsedTranscript> = fc.oneof(
-  fc.tuple(anyBody, fc.option(format)).map(([body, declared]) => parseTranscript(body, declared)),
-  fc
-    .tuple(cueTurns, format, lineEnding, fc.boolean())
-    .map(([turns, declared, ending, isVerbose]) =>
-      parseTranscript(renderTranscript(turns, declared, { lineEnding: ending, isVerbose }), declared),
-    ),
-);
-
-type Limits = { readonly pageSize: number; readonly maxChars: number };
-
-function walk(pager: TranscriptPager, limits: Limits, raw: boolean): TranscriptPage[] {
-  const pages: TranscriptPage[] = [];
-  for (let page = 1; ; page += 1) {
-    const found = pager.page({ page, ...limits, raw });
-    if (page > found.totalPages) return pages;
-    pages.push(found);
-    if (!found.hasMore) return pages;
-  }
-}
-
 /** Held for as many transcripts as are asked for, or the smallest one for which it isn't. */
-function proveProperty(
-  context: Parameters<typeof prove>[0],
-  name: string,
-  holds: (parsed: ParsedTranscript, limits: Limits, raw: boolean) => void,
-): void {
-  const { failed, numRuns, errorInstance } = fc.check(fc.property(transcript, pageLimits, fc.boolean(), holds), {
+function proveProperty(context: Parameters<typeof prove>[0], name: string, holds: typeof expectWholeWalk): void {
+  const { failed, numRuns, errorInstance } = fc.check(fc.property(anyTranscript, pageLimits, fc.boolean(), holds), {
     numRuns: CASES,
   });
   prove(context, {
@@ -58,30 +26,11 @@ function proveProperty(
 }
 
 test('T5, T6: pages', (context) => {
-  proveProperty(context, 'every page as by a plain oracle', (parsed, limits, raw) => {
-    const texts = raw ? slicesOf(parsed) : textsOf(parsed);
-    const expected = oraclePages(texts, raw ? '' : '\n', limits.pageSize, limits.maxChars);
-    expect(walk(createPager(parsed), limits, raw)).toEqual(expected);
-  });
+  proveProperty(context, 'every page as by a plain oracle', expectPagesByOracle);
 });
 
 test('T7, T8: walks', (context) => {
-  proveProperty(context, 'walks are whole, raw pages are the body, no cap is broken', (parsed, limits, raw) => {
-    const pages = walk(createPager(parsed), limits, raw);
-    const turns: string[] = [];
-    for (const { index, text } of pages.flatMap(({ segments }) => segments)) {
-      expect([turns.length, turns.length - 1]).toContain(index);
-      turns[index] = (turns[index] ?? '') + text;
-    }
-    expect(turns).toEqual(raw ? slicesOf(parsed) : textsOf(parsed));
-    expect(raw ? pages.map(({ text }) => text).join('') : parsed.body).toBe(parsed.body);
-    for (const { text, segments } of pages) {
-      expect(text).toBe(segments.map((segment) => segment.text).join(raw ? '' : '\n'));
-      expect(text.isWellFormed()).toBe(true);
-      expect(countPoints(text)).toBeLessThanOrEqual(limits.maxChars);
-      expect(segments.length).toBeLessThanOrEqual(limits.pageSize);
-    }
-  });
+  proveProperty(context, 'walks are whole, raw pages are the body, no cap is broken', expectWholeWalk);
 });
 
 const benchSchema = z.object({

@@ -17,6 +17,7 @@ import { z } from 'zod';
 import { type EndpointRow, GET_RUBRIC } from '../http/common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
 import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
+import { systemTimers, type Timers } from '../../src/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 import { connectWhenUp } from './redis/client.ts';
 import { startRedis, type TestRedis } from './redis.ts';
@@ -72,6 +73,8 @@ export interface WorldOptions {
   readonly controls?: boolean;
   /** Where the first gateway finds Redis, if not at its address. */
   readonly redisUrlHere?: (url: string) => Promise<string>;
+  /** Real ones unless given. */
+  readonly timers?: Timers;
 }
 
 export class CacheWorld {
@@ -82,6 +85,7 @@ export class CacheWorld {
   readonly gateways: TestGateway[] = [];
   readonly #env: Readonly<Record<string, string>>;
   readonly #folder: string;
+  readonly #timers: Timers;
   readonly #knownLines = new Set<string>();
   #raw: Redis | null = null;
   #witness: Reader | null = null;
@@ -92,23 +96,31 @@ export class CacheWorld {
     redis: TestRedis | null;
     env: Readonly<Record<string, string>>;
     folder: string;
+    timers: Timers;
   }) {
     this.kind = parts.kind;
     this.store = parts.store;
     this.redis = parts.redis;
     this.#env = parts.env;
     this.#folder = parts.folder;
+    this.#timers = parts.timers;
   }
 
   static async start(kind: BackendKind, options: WorldOptions = {}): Promise<CacheWorld> {
-    const { env = {}, settings = '', controls = false, redisUrlHere = async (url) => url } = options;
+    const {
+      env = {},
+      settings = '',
+      controls = false,
+      redisUrlHere = async (url) => url,
+      timers = systemTimers,
+    } = options;
     const store = await createStoreServer();
     const redis = kind === 'redis' ? await startRedis({ controls }) : null;
     const folder = mkdtempSync(join(tmpdir(), 'evalgate-cache-'));
     const file = join(folder, 'gateway.yaml');
     writeFileSync(file, `${readFileSync(join(import.meta.dirname, 'gateway.yaml'), 'utf8')}${settings}\n`);
     const shared = { CONFIG_FILE: file, ...(redis === null ? {} : { REDIS_URL: redis.url }), ...env };
-    const world = new CacheWorld({ kind, store, redis, env: shared, folder });
+    const world = new CacheWorld({ kind, store, redis, env: shared, folder, timers });
     await world.add(redis === null ? {} : { REDIS_URL: await redisUrlHere(redis.url) });
     if (redis !== null) await world.add();
     return world;
@@ -117,7 +129,7 @@ export class CacheWorld {
   /** One more gateway in front of the same store. */
   async add(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
     const { clock, store } = this;
-    const gateway = await startTestGateway({ env: { ...this.#env, ...env }, clock, store });
+    const gateway = await startTestGateway({ env: { ...this.#env, ...env }, clock, timers: this.#timers, store });
     this.gateways.push(gateway);
     return gateway;
   }

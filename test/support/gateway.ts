@@ -17,6 +17,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import type { Scope } from '../../src/keys/key.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { systemTimers, type Timers } from '../../src/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createResponseChecker, type ResponseChecker } from './openapi-check.ts';
 import { WORKSPACE_A } from './records.ts';
@@ -182,6 +183,8 @@ export interface TestGatewayOptions {
   /** Over the test's own: free ports, the scripted store, a log that is captured. */
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
+  /** Real ones unless given. */
+  readonly timers?: Timers;
   /** A store that other gateways stand in front of too. It stays its owner's to close. */
   readonly store?: StoreServer;
 }
@@ -189,6 +192,7 @@ export interface TestGatewayOptions {
 export async function startTestGateway({
   env = {},
   clock = new ManualClock(),
+  timers = systemTimers,
   store: shared,
 }: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = shared ?? (await createStoreServer());
@@ -207,7 +211,7 @@ export async function startTestGateway({
     // Several lines may come in one piece.
     destination: { write: (text) => void logLines.push(...text.split(/(?<=\n)/)) },
   });
-  const gateway = await startGateway(loaded, { logger, clock });
+  const gateway = await startGateway(loaded, { logger, clock, timers });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
   const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
   return new TestGateway({ env: whole, store, ownsStore: shared === undefined, clock, logLines, gateway, checker });

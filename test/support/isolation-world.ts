@@ -93,7 +93,11 @@ export class IsolationWorld {
     for (const step of steps) {
       if (step.kind === 'read') await this.#begin(this.#read(step));
       else if (step.kind === 'purge') await this.#begin(this.#purge(step));
-      else this.#change(step);
+      else {
+        // Who joins a call of others waits as long as that has taken by the clock, in real time.
+        if (step.kind === 'wait') await Promise.all(this.#underWay);
+        this.#change(step);
+      }
     }
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     this.#recover();
@@ -194,11 +198,18 @@ export class IsolationWorld {
 }
 
 /** Whether the answer shows what the key may not see, or is anything but 403 where the key may ask for nothing. */
-function isBreach(reply: Reply, rights: Rights, { scope, shownIds, pathWorkspaceId }: Read): boolean {
+function isBreach(reply: Reply, rights: Rights, { path, scope, shownIds, pathWorkspaceId }: Read): boolean {
   const hasScope = rights.scopes.includes(scope);
   const isAllowed = (id: string): boolean => hasScope && rights.workspaceIds.includes(id) && shownIds.includes(id);
-  const shown = reply.text + JSON.stringify(reply.headers);
+  // `Link` repeats the reader's own search.
+  const { link, ...headers } = reply.headers;
+  const shown = reply.text + JSON.stringify(headers) + JSON.stringify(link ?? '').replaceAll(searchOf(path), '');
   if (WORKSPACES.some((id) => !isAllowed(id) && shown.includes(markerOf(id)))) return true;
   const mayAsk = hasScope && (pathWorkspaceId === null || rights.workspaceIds.includes(pathWorkspaceId));
   return !mayAsk && reply.status !== 403;
+}
+
+/** The text that the reader looks for, as its address has it. */
+function searchOf(path: string): string {
+  return /[?&]search=([^&]+)/.exec(path)?.[1] ?? '\0';
 }

@@ -1,6 +1,8 @@
 /** A running sample store, as `evalgate sample-upstream` runs it, for tests that speak HTTP to it. */
 import { onTestFinished } from 'vitest';
-import { createSampleData, SampleUpstream, type Faults, type SampleData } from '../../src/sample/index.ts';
+import { createSampleData, type SampleData } from '../../src/sample/data.ts';
+import type { Faults } from '../../src/sample/faults.ts';
+import { SampleUpstream } from '../../src/sample/server.ts';
 
 const TOKEN = 'a-token';
 

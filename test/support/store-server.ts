@@ -11,9 +11,11 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type * as domain from '../../src/domain/records.ts';
-import * as sample from '../../src/sample/index.ts';
+import type { Faults } from '../../src/sample/faults.ts';
+import { type RecordTable, type SampleResource, StoreRecords } from '../../src/sample/routes.ts';
+import { type SampleCall, SampleUpstream } from '../../src/sample/server.ts';
 
-export type StoreServerResource = Exclude<sample.SampleResource, 'other'> | 'unknown';
+export type StoreServerResource = Exclude<SampleResource, 'other'> | 'unknown';
 
 /** One request as it arrived. */
 export interface SeenRequest {
@@ -64,17 +66,17 @@ const TABLES = ['evaluations', 'transcripts', 'scoredCards', 'dealInsights', 'sc
 
 export class StoreServer {
   readonly token = 'store-token-for-tests';
-  readonly #records = new sample.StoreRecords();
+  readonly #records = new StoreRecords();
   /** Raw records by id. Setting one directly stores a malformed record, or one under a foreign id. */
-  readonly evaluations: sample.RecordTable = this.#records.evaluations;
-  readonly transcripts: sample.RecordTable = this.#records.transcripts;
-  readonly scoredCards: sample.RecordTable = this.#records.scoredCards;
-  readonly dealInsights: sample.RecordTable = this.#records.dealInsights;
-  readonly scorecards: sample.RecordTable = this.#records.scorecards;
-  readonly apiKeys: sample.RecordTable = this.#records.apiKeys;
+  readonly evaluations: RecordTable = this.#records.evaluations;
+  readonly transcripts: RecordTable = this.#records.transcripts;
+  readonly scoredCards: RecordTable = this.#records.scoredCards;
+  readonly dealInsights: RecordTable = this.#records.dealInsights;
+  readonly scorecards: RecordTable = this.#records.scorecards;
+  readonly apiKeys: RecordTable = this.#records.apiKeys;
   /** All requests so far, in order of arrival, refused and overridden ones included. */
   readonly requests: SeenRequest[] = [];
-  readonly #upstream: sample.SampleUpstream;
+  readonly #upstream: SampleUpstream;
   #url = '';
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
   #inFlight = 0;
@@ -85,8 +87,8 @@ export class StoreServer {
 
   constructor(latencyMs: number) {
     const { token } = this;
-    const intercept = (call: sample.SampleCall): Promise<boolean> => this.#intercept(call);
-    this.#upstream = new sample.SampleUpstream({
+    const intercept = (call: SampleCall): Promise<boolean> => this.#intercept(call);
+    this.#upstream = new SampleUpstream({
       data: { records: this.#records },
       token,
       latency: latencyMs,
@@ -179,7 +181,7 @@ export class StoreServer {
   }
 
   /** Replaces the faults of the sample (`src/sample/faults.ts`); returns what ends all of them. */
-  setFaults(faults: Partial<sample.Faults>): () => void {
+  setFaults(faults: Partial<Faults>): () => void {
     this.#upstream.setFaults(faults);
     return () => this.#upstream.setFaults({});
   }
@@ -213,7 +215,7 @@ export class StoreServer {
     await this.#upstream.close();
   }
 
-  async #intercept({ request, response, path, query, route, answer }: sample.SampleCall): Promise<boolean> {
+  async #intercept({ request, response, path, query, route, answer }: SampleCall): Promise<boolean> {
     const { method = '', url = '', headers } = request;
     const resource = route.resource === 'other' ? 'unknown' : route.resource;
     const arrivedAtMs = performance.timeOrigin + performance.now();

@@ -17,6 +17,9 @@ export class TcpProxy {
   readonly #running: RunningServer;
   readonly #pairs = new Set<Pair>();
   readonly #delays: Record<Direction, typeof NO_DELAY> = { upstream: NO_DELAY, downstream: NO_DELAY };
+  /** Called when a hold ends: everything that was held is passed on. */
+  readonly #releases = new Set<() => void>();
+  #held: Direction | null = null;
   #mode: 'pass' | 'swallow' | 'reset' | 'cut' = 'pass';
 
   private constructor(target: URL, server: Server, running: RunningServer) {
@@ -49,6 +52,16 @@ export class TcpProxy {
   /** What goes that way arrives later, in its order. */
   delay(direction: Direction, ms: number, jitterMs = 0): void {
     this.#delays[direction] = { ms, jitterMs };
+  }
+
+  /** What goes that way arrives when `release` is called, in its order. */
+  hold(direction: Direction): void {
+    this.#held = direction;
+  }
+
+  release(): void {
+    this.#held = null;
+    for (const passOn of this.#releases) passOn();
   }
 
   /** Nothing gets through and nobody notices: open connections and new ones stand, and deliver nothing. */
@@ -129,6 +142,7 @@ export class TcpProxy {
     let timer: NodeJS.Timeout | null = null;
     const flush = (): void => {
       timer = null;
+      if (this.#held === direction) return;
       while ((queue[0]?.dueMs ?? Infinity) <= performance.now()) queue.shift()?.run();
       const next = queue[0];
       if (next !== undefined) timer = setTimeout(flush, Math.max(1, next.dueMs - performance.now()));
@@ -140,6 +154,11 @@ export class TcpProxy {
       queue.push({ dueMs: Math.max(dueMs, queue.at(-1)?.dueMs ?? 0), run });
       if (timer === null) flush();
     };
+    const release = (): void => {
+      if (timer === null) flush();
+    };
+    this.#releases.add(release);
+    from.once('close', () => this.#releases.delete(release));
     from.on('data', (chunk: Buffer) => {
       if (this.#mode !== 'swallow') later(() => void (to.writable && (to.write(chunk) || from.pause())));
     });

@@ -2,7 +2,7 @@
  * The rules of paging written down a second time, as plainly as can be and without regard to cost, to compare the
  * pager with. It segments every text as a whole and holds it as an array of clusters of code points.
  */
-import type { TranscriptPage } from '../../src/transcript/types.ts';
+import type { TranscriptPage } from '../../src/transcript/pager.ts';
 
 interface OraclePage {
   readonly segments: { readonly index: number; readonly text: string }[];

@@ -1,5 +1,5 @@
 /** Reads a parsed transcript's columns as arrays of strings. */
-import type { ParsedTranscript } from '../../src/transcript/types.ts';
+import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 
 export function textsOf(parsed: ParsedTranscript): string[] {
   return cut(parsed.text, parsed.textStarts, 1);

@@ -30,7 +30,8 @@ export interface RedisCacheOptions {
   readonly timers: Timers;
   /** Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`). */
   readonly onFailed: (operation: 'decode' | 'recheck', error: unknown) => void;
-  readonly onConnectivity: (role: RedisRole, now: Connectivity) => void;
+  /** `reason`: why it is disconnected; null otherwise. */
+  readonly onConnectivity: (role: RedisRole, now: Connectivity, reason: unknown) => void;
   /** TTLs have ended by themselves; called in one process of all. */
   readonly onTtlEnd: (end: TtlEnd) => void;
   /** The shared cache went over its budget in Redis, with what is exceeded, or is within it again (null). */
@@ -119,14 +120,14 @@ export class RedisCache {
       look,
       clock,
       timers,
-      onChange: (now, before) => {
+      onChange: (now, before, reason) => {
         if (now === 'connected') this.#connected[role].resolve();
         this.#suspendMemoryIfBehind();
         // The purge log is up to date by now. Entries that others stored meanwhile have to be looked up too.
         if (role === 'cache' && now === 'connected' && before === 'disconnected') {
           this.sharedCache.recheck(memory).catch((error: unknown) => onFailed('recheck', error));
         }
-        onConnectivity(role, now);
+        onConnectivity(role, now, reason);
       },
     });
   }

@@ -50,9 +50,11 @@ export function authenticate({ authenticator, addressOf, onRefused }: Authentica
     switch (result.kind) {
       case 'inactive':
         onRefused('inactive');
+        ctx.state.refusal = { reason: 'inactive', address: addressOf(ctx) };
         throw forbidden(route, 'key_inactive', `key ${result.key.keyId} is not active`);
       case 'unauthenticated':
         onRefused(result.reason);
+        ctx.state.refusal = { reason: result.reason, address: addressOf(ctx) };
         throw unauthenticated(result.reason, result.retryAfterSeconds);
       case 'unavailable':
         onRefused('unavailable');

@@ -1,6 +1,6 @@
 /**
- * Finds the declared route of the path. What stands before the router needs its fixed texts, its quota and its deprecation
- * headers, also on responses that never reach the router.
+ * Finds the declared route of the path. The middlewares before the router need its fixed texts, its quota and its
+ * deprecation headers, also on responses that never reach the router.
  */
 import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
 import type { Route, RouteTable } from '../route.ts';

@@ -3,7 +3,7 @@ import { rateLimitHeaders } from '../../quota/headers.ts';
 import type { QuotaLimiter, QuotaLimits, WindowName } from '../../quota/limiter.ts';
 import type { RequestLimiter } from '../../keys/request-limiter.ts';
 import { Problem } from '../problem.ts';
-import type { Middleware } from '../state.ts';
+import type { Context, Middleware } from '../state.ts';
 
 export interface RateLimitOptions {
   readonly quota: QuotaLimiter;
@@ -11,6 +11,8 @@ export interface RateLimitOptions {
   readonly defaultLimits: () => QuotaLimits;
   /** Requests of one key that cost no quota (K8a). */
   readonly currentKeyLimit: RequestLimiter;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: Context) => string;
   /** Called for each request that is refused, with the window that was full. */
   readonly onRefused: (window: WindowName) => void;
 }
@@ -18,7 +20,8 @@ export interface RateLimitOptions {
 const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
 const TOO_MANY_LOOKS = 'This API key was looked at too often within a minute. Try again after the time in Retry-After.';
 
-export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: RateLimitOptions): Middleware {
+export function rateLimit(options: RateLimitOptions): Middleware {
+  const { quota, defaultLimits, currentKeyLimit, addressOf, onRefused } = options;
   return async (ctx, next) => {
     const { state } = ctx;
     const { apiKey } = state;
@@ -33,12 +36,15 @@ export function rateLimit({ quota, defaultLimits, currentKeyLimit, onRefused }: 
       state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
       const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
       if (waitSeconds === null) return next();
+      state.refusal = { reason: 'current-key', address: addressOf(ctx) };
       throw new Problem('rate_limited', TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
     }
     const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
-      onRefused(decision.minute.remaining === 0 ? 'minute' : 'hour');
+      const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
+      onRefused(window);
+      state.refusal = { reason: window, address: addressOf(ctx) };
       throw new Problem('rate_limited', REFUSED);
     }
     // A client may have left while its key and quota were looked up.

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import { RedisWait } from '../../redis/request-wait.ts';
 import { surfaceOf } from '../problem.ts';
-import type { Context, Middleware, RequestState } from '../state.ts';
+import type { Context, Middleware, Refusal, RequestState } from '../state.ts';
 
 /** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
 export interface RequestReport {
@@ -17,6 +17,7 @@ export interface RequestReport {
   readonly status: number;
   readonly durationMs: number;
   readonly cache: RequestState['cache'];
+  readonly refusal: Refusal | null;
   readonly failure: unknown;
   /** The client left before the whole response was sent. */
   readonly aborted: boolean;
@@ -69,6 +70,7 @@ export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestCont
       usage: null,
       cache: null,
       response: null,
+      refusal: null,
       failure: null,
     };
     ctx.res.once('close', () => {
@@ -106,6 +108,7 @@ function reportOf({ state, res, path, method }: Context, durationMs: number): Re
     status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
     durationMs,
     cache: state.cache,
+    refusal: state.refusal,
     failure: state.failure,
     aborted: !res.writableFinished,
   };

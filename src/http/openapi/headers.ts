@@ -17,7 +17,7 @@ const always: Readonly<Record<string, Header>> = {
     example: 'b5e0c1de-6f0e-4bb4-9a53-6d5a1f0c8e11',
   },
   Vary: {
-    description: 'What the response depends on beside its address.',
+    description: 'The response depends on these headers beside its address.',
     schema: { type: 'string', const: 'Authorization, Accept-Encoding' },
     example: 'Authorization, Accept-Encoding',
   },
@@ -102,7 +102,7 @@ const counted: Readonly<Record<string, Header>> = {
   },
   RateLimit: {
     description:
-      'What is left in both windows (`r`) and the seconds until the next request leaves each (`t`), as in the IETF draft.',
+      'The requests left in both windows (`r`), and the seconds until the next request leaves each (`t`), as in the IETF draft.',
     schema: { type: 'string', pattern: '^"minute";r=[0-9]+(?:;t=[0-9]+)?, "hour";r=[0-9]+(?:;t=[0-9]+)?$' },
     example: '"minute";r=117;t=14, "hour";r=2875;t=902',
   },
@@ -121,7 +121,7 @@ const particular: Readonly<Record<string, Header>> = {
     example: 'no-store',
   },
   'WWW-Authenticate': {
-    description: 'What to authenticate with.',
+    description: 'The scheme to authenticate with.',
     required: true,
     schema: { type: 'string', pattern: '^Bearer' },
     example: 'Bearer',

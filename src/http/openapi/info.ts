@@ -94,16 +94,16 @@ To try the operations on this page, press *Authorize* and enter your key. Each a
 ## Requests
 Every operation is a GET and takes no body. HEAD works wherever GET does and answers with the same status and headers, without the body. Any other method is answered with 405.
 
-Lengths are counted in Unicode code points. Version 1 ignores parameters that it does not know and puts right what it can; version 2 refuses with 400 whatever is unknown, empty, repeated, of the wrong type or out of range.
+Lengths are counted in Unicode code points. Version 1 ignores unknown parameters and corrects invalid numbers. Version 2 refuses every invalid query with 400: a parameter that is unknown, empty, repeated, of the wrong type or out of range.
 
-What is no proper HTTP, has headers of more than 16 kB, or is not there within 10 seconds is answered with 400 whatever its address. So is an address of more than 8192 bytes; the single reads of version 1 answer it with their 404.
+A request that is not proper HTTP, has headers of more than 16 kB, or does not arrive within 10 seconds is answered with 400. So is an address of more than 8192 bytes; the single reads of version 1 answer it with 404.
 
 ## Authentication
 Send an API key with every request: \`Authorization: Bearer <API key>\`. A key has scopes (\`reports.read\`, \`calls.read\`, \`coaching.read\`) and workspaces.
 
 - **401**: there is no key in the request, or it was never issued.
 - **403**: the key was issued, but it is not active any more, lacks the scope, or may not see the workspace.
-- **404**: what belongs to another workspace looks the same as what does not exist.
+- **404**: a record of another workspace looks the same as one that does not exist.
 
 ## Pagination
 Lists are newest first. \`Link\` (RFC 8288) leads to the \`first\`, \`prev\`, \`next\` and \`last\` page of a list or a transcript; its addresses are relative to that of the request. Follow \`next\` until there is none.
@@ -112,20 +112,20 @@ Lists are newest first. \`Link\` (RFC 8288) leads to the \`first\`, \`prev\`, \`
 Two pages may be copies of different moments, so reading page after page can leave gaps. Let each page overlap with what you have: if it holds a call that you know, nothing lies between the two; if not, step back a page and read again. Remember ids, not page numbers, and send \`If-None-Match\`: a page that has not changed is a 304.
 
 ## Rate limits
-Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it was given limits of its own. Every request with an active key counts, whatever its outcome, on both surfaces together. A request that is refused with 429 counts in neither window, and neither do those to \`GET /v1/key\` and \`GET /v2/key\`, which tell what a key may read and what is left of its quota.
+Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds (\`minute\`) and ${limits.perHour} requests in any 3600 seconds (\`hour\`), unless it has limits of its own. Every request with an active key counts, whatever its outcome, and both surfaces count together. A request that is refused with 429 counts in neither window. Nor do requests to \`GET /v1/key\` and \`GET /v2/key\`, which show what a key may read and what is left of its quota.
 
-Responses to counted requests carry the \`X-RateLimit-*\` headers for both windows and for the active one, which is the one with fewer requests left (\`minute\` where both have the same), and \`RateLimit\` and \`RateLimit-Policy\` of the IETF draft. \`Remaining\` is after this request. \`Reset\` is when the window would be empty again if no more requests came. On a 429, \`Retry-After\` is the earliest time at which one more request is admitted.
+Responses to counted requests carry the \`X-RateLimit-*\` headers for both windows and for the active one, which is the one with fewer requests left (\`minute\` if both have the same), and \`RateLimit\` and \`RateLimit-Policy\` of the IETF draft. \`Remaining\` is after this request. \`Reset\` is when the window would be empty again if no more requests came. On a 429, \`Retry-After\` is the earliest time at which one more request is admitted.
 
 ## Caching
-Answers come from a cache where it has them. \`Age\` tells how old the data is and \`Cache-Status\` how the answer came about. \`Cache-Control: private, max-age=...\` tells how long a copy may be kept, and \`ETag\` with \`If-None-Match\` saves sending what has not changed: 304. Requests cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
+Answers come from a cache if it holds them. \`Age\` is the age of the data in seconds, and \`Cache-Status\` says how the gateway answered. \`Cache-Control: private, max-age=...\` says how long you may keep a copy. Send its \`ETag\` as \`If-None-Match\`: if nothing has changed, the answer is a 304 without a body. A request cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
 
 ## Versions
-What is going to end says so on every answer: \`Deprecation\` (RFC 9745) since when, \`Sunset\` (RFC 8594) from when it may be gone, \`Link\` where to read more.
+An operation that will end says so on every answer: \`Deprecation\` (RFC 9745) is since when, \`Sunset\` (RFC 8594) from when it may be gone, and \`Link\` where to read more.
 
 ## Errors
-Errors are JSON in the form of their surface and are never to be kept (\`Cache-Control: no-store\`). Their messages are for people. For programs, every error has an \`X-Error-Code\`:
+Errors are JSON in the form of their surface and must not be kept (\`Cache-Control: no-store\`). Their messages are for people. For programs, every error has an \`X-Error-Code\`:
 
 ${ERROR_TABLE}
 
- Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
+Every response carries \`X-Request-Id\`; name it when you ask about a request.`;
 }

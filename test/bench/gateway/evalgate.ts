@@ -13,6 +13,8 @@ export interface Evalgate extends Server {
   readonly adminUrl: string;
   /** Issues a key that may read all that the store has; limits beyond what any load can use up, unless they are given. */
   createKey(limits?: { readonly perMinute: number; readonly perHour: number }): Promise<string>;
+  /** So many, without limits. */
+  createKeys(count: number): Promise<readonly string[]>;
 }
 
 export interface EvalgateOptions {
@@ -77,7 +79,8 @@ export async function startEvalgate({
       await stop();
       await rm(folder, { recursive: true, force: true });
     },
-    createKey: (limits = { perMinute: MANY, perHour: MANY }) => createKey(adminUrl, limits),
+    createKey: (limits) => createKey(adminUrl, limits),
+    createKeys: (count) => Promise.all(Array.from({ length: count }, () => createKey(adminUrl))),
   };
 }
 
@@ -87,10 +90,7 @@ function everFresh(): Readonly<Record<string, string>> {
   return Object.fromEntries(classes.map((name) => [`CACHE_${name}_FRESH`, '24h']));
 }
 
-async function createKey(
-  adminUrl: string,
-  limits: { readonly perMinute: number; readonly perHour: number },
-): Promise<string> {
+async function createKey(adminUrl: string, limits = { perMinute: MANY, perHour: MANY }): Promise<string> {
   const response = await fetch(`${adminUrl}/api/keys`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

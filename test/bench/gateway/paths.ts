@@ -1,6 +1,9 @@
-/** The reads that are measured. */
+/** What the store of the benchmark holds, and the reads that are measured. */
 import { WORKSPACE_A } from '../../support/records.ts';
-import { TRANSCRIPT_ID } from './world.ts';
+
+export const EVALUATIONS = 1000;
+export const TRANSCRIPT_ID = 'ev_0';
+export const TRANSCRIPT_BYTES = 2_000_000;
 
 /** Its body has about 6.6 kB. */
 export const LIST = listOf(8);

@@ -4,7 +4,7 @@
  */
 import { anEvaluation, aTranscript, WORKSPACE_A } from '../../support/records.ts';
 import { createStoreServer, sendJson } from '../../support/store-server.ts';
-import { EVALUATIONS, TRANSCRIPT_BYTES, TRANSCRIPT_ID } from './world.ts';
+import { EVALUATIONS, TRANSCRIPT_BYTES, TRANSCRIPT_ID } from './paths.ts';
 
 const store = await createStoreServer();
 const evaluations = Array.from({ length: EVALUATIONS }, (_, index) =>

@@ -1,4 +1,5 @@
-import { createSampleData, SampleUpstream } from '../../../src/sample/index.ts';
+import { createSampleData } from '../../../src/sample/data.ts';
+import { SampleUpstream } from '../../../src/sample/server.ts';
 import { describeUpstreamInterface } from './suite.ts';
 
 describeUpstreamInterface('the bundled sample', async () => {

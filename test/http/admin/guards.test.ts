@@ -229,6 +229,7 @@ describe('what a body may be', () => {
           route: '/api/keys',
           status: 400,
           who: 'alice',
+          address: '127.0.0.1',
           reason: 'unreadable body',
         },
       ]),
@@ -281,7 +282,15 @@ describe('tokens', () => {
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="evalgate admin", error="invalid_token"');
     expect(messageOf(answer)).not.toContain('horse');
     expect(logOf(closed, 'admin request refused').slice(before)).toEqual([
-      { level: 'warn', method: 'GET', route: null, status: 401, who: null, reason: 'unknown admin token' },
+      {
+        level: 'warn',
+        method: 'GET',
+        route: null,
+        status: 401,
+        who: null,
+        address: '127.0.0.1',
+        reason: 'unknown admin token',
+      },
     ]);
     expect(closed.logLines.join('')).not.toContain('horse');
   });

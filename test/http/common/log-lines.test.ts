@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { logOf } from '../../support/admin.ts';
+import { configFile, logOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import { programOnPath } from '../../support/process.ts';
@@ -57,6 +57,37 @@ describe('levels', () => {
     await gateway.get('/nowhere', { isUndocumented: true });
     await settle();
     expect(logOf(gateway, 'request')).toHaveLength(1);
+  });
+});
+
+describe('log.requests', () => {
+  test.each([
+    ['all', [200, 401, 500]],
+    ['errors', [401, 500]],
+    ['off', []],
+  ])('%s: the requests with these statuses have a line: %j', async (requests, expected) => {
+    await start({ CONFIG_FILE: configFile(`{log: {requests: ${requests}}, upstream: {breakerPercent: null}}`) });
+    const key = await gateway.issueKey();
+    gateway.store.put({ evaluations: [anEvaluation()] });
+    await gateway.get(CALL, { key });
+    await gateway.get(CALL);
+    gateway.store.fail(503);
+    await gateway.get('/v2/calls', { key });
+    await settle();
+    const written = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
+    expect(written.map(({ status }) => status)).toEqual(expected);
+  });
+
+  test('off: a failure of the gateway itself has a line, and a change is taken over while it runs', async () => {
+    await start({ CONFIG_FILE: configFile('{log: {requests: off}}') });
+    gateway.store.evaluations.set(EVALUATION_ID, { ...anEvaluation(), state: 7 });
+    const key = await gateway.issueKey();
+    await gateway.get(CALL, { key });
+    gateway.reload({ CONFIG_FILE: configFile('{log: {requests: all}}') });
+    await gateway.get(CALL);
+    await settle();
+    const written = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
+    expect(written).toMatchObject([{ status: 500, level: 'error' }, { status: 401 }]);
   });
 });
 

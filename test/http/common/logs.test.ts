@@ -86,9 +86,14 @@ describe('one line a request', () => {
     expect(await lineOf(reply)).toMatchObject({ keyId: key.keyId, level: 'info', status, ...expected });
   });
 
-  test('401: no key is named', async () => {
-    const reply = await gateway.get('/v2/calls', { key: newToken() });
-    expect(await lineOf(reply)).toMatchObject({ level: 'info', status: 401, keyId: null, route: '/v2/calls' });
+  test.each([
+    ['unknown', { key: newToken() }],
+    ['malformed', { key: 'evg_nonsense' }],
+    ['missing', {}],
+  ])('401: the reason (%s) and whose it was; no key is named', async (reason, ask) => {
+    const line = await lineOf(await gateway.get('/v2/calls', ask));
+    expect(line).toMatchObject({ level: 'info', status: 401, keyId: null, route: '/v2/calls' });
+    expect(line).toMatchObject({ reason, address: '127.0.0.1' });
   });
 
   test('K2: 403 of an inactive key: the key is named all the same, on every path', async () => {
@@ -98,16 +103,18 @@ describe('one line a request', () => {
       ['/v2/nowhere', 404],
     ] as const) {
       const reply = await gateway.get(path, { key: key.token, isUndocumented: true });
-      expect(await lineOf(reply)).toMatchObject({ status, keyId: key.keyId });
+      const refused = status === 403 ? { reason: 'inactive', address: '127.0.0.1' } : {};
+      expect(await lineOf(reply)).toMatchObject({ status, keyId: key.keyId, ...refused });
     }
   });
 
   test('405 and 429', async () => {
-    const { token } = await gateway.issue({ workspaceIds: [subject.workspaceId], perMinute: 1 });
+    const { token, keyId } = await gateway.issue({ workspaceIds: [subject.workspaceId], perMinute: 1 });
     const refused = await gateway.get('/v2/calls', { key: token, method: 'DELETE' });
     expect(await lineOf(refused)).toMatchObject({ status: 405, method: 'DELETE', route: null });
     const limited = await gateway.get('/v2/calls', { key: token });
     expect(await lineOf(limited)).toMatchObject({ level: 'info', status: 429, route: '/v2/calls' });
+    expect(await lineOf(limited)).toMatchObject({ keyId, reason: 'minute', address: '127.0.0.1' });
   });
 
   test('500 that the store caused: with the private cause, at info, because its turn is told once', async () => {

@@ -1,6 +1,6 @@
 /** A store that misbehaves in every way the sample knows: a clear 500 or the copy held, the reason in the log, and no more. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/index.ts';
+import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/faults.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import {

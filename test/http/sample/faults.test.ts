@@ -1,7 +1,7 @@
 /** The faults of the sample store, as somebody sees them who tries a gateway or a client against it. */
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { FaultOptionError, type Faults, parseFaults } from '../../../src/sample/index.ts';
+import { FaultOptionError, type Faults, parseFaults } from '../../../src/sample/faults.ts';
 import { type RunningSample, startSample } from '../../support/sample-store.ts';
 
 const recordSchema = z.object({ _id: z.string(), workspaceId: z.string() });

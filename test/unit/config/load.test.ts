@@ -153,6 +153,10 @@ describe('the file', () => {
       'cache.classes.list.freshMs (my.yaml): there is no such setting; did you mean "fresh"?; allowed: fresh, stale, error, outdatedLimit',
     ],
     [
+      'cache: {redisBytes: 512MB}',
+      'cache.redisBytes (my.yaml): there is no such setting; did you mean "redis"?; allowed: memory, redis, classes',
+    ],
+    [
       'telemetry: {}\n',
       'telemetry (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, log',
     ],

@@ -5,50 +5,10 @@ import { judgeTraces, logOf } from '../../support/quota-traces.ts';
 
 const T0 = 1_768_478_400_000_000;
 
-test('R2: the first request of a key leaves all but itself, for a minute and an hour', () => {
-  expect(new SlidingWindowLog().consume(T0, { perMinute: 120, perHour: 3000 })).toEqual({
-    admitted: true,
-    nowMicros: T0,
-    minute: { limit: 120, remaining: 119, emptyAtMicros: T0 + MINUTE, nextFreeAtMicros: T0 + MINUTE },
-    hour: { limit: 3000, remaining: 2999, emptyAtMicros: T0 + HOUR, nextFreeAtMicros: T0 + HOUR },
-    retryAtMicros: null,
-  });
-});
-
 test('R1: an entry is in the window when exactly its length has gone by, and out of it a microsecond later', () => {
   const limits = { perMinute: 1, perHour: 100 };
   expect(logOf([T0]).consume(T0 + MINUTE, limits)).toMatchObject({ admitted: false, retryAtMicros: T0 + MINUTE + 1 });
   expect(logOf([T0]).consume(T0 + MINUTE + 1, limits).admitted).toBe(true);
-});
-
-test('R2: if both windows are full, the later of them says when to try again', () => {
-  const times = [T0, T0 + HOUR - 10];
-  const retryAt = (perHour: number) => logOf(times).consume(T0 + HOUR, { perMinute: 1, perHour }).retryAtMicros;
-  expect(retryAt(2)).toBe(T0 + HOUR - 10 + MINUTE + 1);
-  expect(retryAt(1)).toBe(T0 + HOUR - 10 + HOUR + 1);
-});
-
-test('R2: if the limit was lowered below the use, as many must leave as are too many, and one more', () => {
-  const decision = logOf([T0, T0 + 1, T0 + 2, T0 + 3, T0 + 4]).consume(T0 + 10, { perMinute: 2, perHour: 100 });
-  expect(decision.minute).toEqual({
-    limit: 2,
-    remaining: 0,
-    emptyAtMicros: T0 + 4 + MINUTE,
-    nextFreeAtMicros: T0 + MINUTE,
-  });
-  // The entries at 3 and 4 are the limit's two: room is made when the one at 3 has left.
-  expect(decision.retryAtMicros).toBe(T0 + 3 + MINUTE + 1);
-});
-
-test('R2: a window that is empty when the other refuses is empty now', () => {
-  const decision = logOf([T0]).consume(T0 + 2 * MINUTE, { perMinute: 1, perHour: 1 });
-  expect(decision.admitted).toBe(false);
-  expect(decision.minute).toEqual({
-    limit: 1,
-    remaining: 1,
-    emptyAtMicros: T0 + 2 * MINUTE,
-    nextFreeAtMicros: T0 + 2 * MINUTE,
-  });
 });
 
 test('an admitted request drops the entries older than an hour, and no others; a refused one drops nothing', () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Graphemes } from '../../../src/transcript/graphemes.ts';
-import { isPlain, isPlainBoundary } from '../../../src/transcript/plain-units.ts';
+import { isPlain, isPlainBoundary } from '../../../src/transcript/graphemes.ts';
 import { runs } from '../../support/transcript-arbitraries.ts';
 
 const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPager } from '../../../src/transcript/pager.ts';
+import { TranscriptPager } from '../../../src/transcript/pager.ts';
 import { parseTranscript } from '../../../src/transcript/parse.ts';
 import { hostileBodies } from '../../support/transcript-hostile.ts';
 
@@ -7,7 +7,7 @@ import { hostileBodies } from '../../support/transcript-hostile.ts';
 test.each(hostileBodies(1_000_000))('$name: parsed, paged and put together again', ({ body, declared, turns }) => {
   const parsed = parseTranscript(body, declared);
   expect(parsed.turnCount).toBe(turns);
-  const pager = createPager(parsed);
+  const pager = new TranscriptPager(parsed);
   for (const maxChars of [50_000, 3]) {
     const limits = { pageSize: 200, maxChars, raw: true };
     const { totalPages } = pager.page({ page: 1, ...limits });

@@ -1,92 +1,25 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { TranscriptFormat } from '../../../src/domain/records.ts';
-import { createPager, type TranscriptPager } from '../../../src/transcript/pager.ts';
+import { TranscriptPager } from '../../../src/transcript/pager.ts';
 import { parseTranscript } from '../../../src/transcript/parse.ts';
-import type { PageRequest, ParsedTranscript, TranscriptPage } from '../../../src/transcript/types.ts';
-import { anyBody, cueTurns, lineEnding, pageLimits, runs } from '../../support/transcript-arbitraries.ts';
-import { countPoints, oraclePages } from '../../support/transcript-oracle.ts';
-import { slicesOf, textsOf } from '../../support/transcript-read.ts';
-import { renderTranscript } from '../../support/transcript-render.ts';
-
-type Limits = Pick<PageRequest, 'pageSize' | 'maxChars'>;
-
-const FORMATS: readonly TranscriptFormat[] = ['speaker_text', 'webvtt', 'srt', 'utterances_json'];
-
-const parsedTranscript: fc.Arbitrary<ParsedTranscript> = fc.oneof(
-  fc.tuple(anyBody, fc.constantFrom(null, ...FORMATS)).map(([body, format]) => parseTranscript(body, format)),
-  fc
-    .tuple(cueTurns, fc.constantFrom(...FORMATS), lineEnding, fc.boolean())
-    .map(([turns, format, ending, isVerbose]) =>
-      parseTranscript(renderTranscript(turns, format, { lineEnding: ending, isVerbose }), format),
-    ),
-);
-
-function walk(pager: TranscriptPager, limits: Limits, raw: boolean): TranscriptPage[] {
-  const pages: TranscriptPage[] = [];
-  for (let page = 1; ; page += 1) {
-    const found = pager.page({ page, ...limits, raw });
-    if (page > found.totalPages) return pages;
-    pages.push(found);
-    if (!found.hasMore) return pages;
-  }
-}
-
-/** The segments of all pages, those of one index put together. */
-function joinedByIndex(pages: readonly TranscriptPage[]): string[] {
-  const joined: string[] = [];
-  for (const { index, text } of pages.flatMap((page) => page.segments)) {
-    if (index !== joined.length && index !== joined.length - 1) throw new Error(`segment ${index} is out of order`);
-    joined[index] = (joined[index] ?? '') + text;
-  }
-  return joined;
-}
+import { pageLimits, runs } from '../../support/transcript-arbitraries.ts';
+import {
+  anyTranscript,
+  expectPagesByOracle,
+  expectWholeWalk,
+  type Limits,
+  walk,
+} from '../../support/transcript-properties.ts';
 
 describe('properties', () => {
   test('T5, T6: every page of every transcript is what the rules written down plainly make it', () => {
-    fc.assert(
-      fc.property(parsedTranscript, pageLimits, fc.boolean(), (parsed, limits, raw) => {
-        const texts = raw ? slicesOf(parsed) : textsOf(parsed);
-        const expected = oraclePages(texts, raw ? '' : '\n', limits.pageSize, limits.maxChars);
-        expect(walk(createPager(parsed), limits, raw)).toEqual(expected);
-      }),
-      runs(1000),
-    );
+    const property = fc.property(anyTranscript, pageLimits, fc.boolean(), expectPagesByOracle);
+    expect(() => fc.assert(property, runs(1000))).not.toThrow();
   });
 
-  test('T8: walking to the end gives every turn whole, in order, once, and breaks no cap', () => {
-    fc.assert(
-      fc.property(parsedTranscript, pageLimits, (parsed, limits) => {
-        const pages = walk(createPager(parsed), limits, false);
-        expect(joinedByIndex(pages)).toEqual(textsOf(parsed));
-        for (const page of pages) {
-          expect(page.text).toBe(page.segments.map((segment) => segment.text).join('\n'));
-          expect(page.text.isWellFormed()).toBe(true);
-          expect(page.segments.every((segment) => segment.text.isWellFormed())).toBe(true);
-          expect(countPoints(page.text)).toBeLessThanOrEqual(limits.maxChars);
-          expect(page.segments.length).toBeLessThanOrEqual(limits.pageSize);
-          expect([page.totalCount, page.totalPages]).toEqual([parsed.turnCount, pages.length]);
-        }
-      }),
-      runs(),
-    );
-  });
-
-  test('T7: the raw pages put together are the body, and the slices are whole', () => {
-    fc.assert(
-      fc.property(parsedTranscript, pageLimits, (parsed, limits) => {
-        const pages = walk(createPager(parsed), limits, true);
-        expect(pages.map((page) => page.text).join('')).toBe(parsed.body);
-        expect(joinedByIndex(pages)).toEqual(slicesOf(parsed));
-        for (const page of pages) {
-          expect(page.text).toBe(page.segments.map((segment) => segment.text).join(''));
-          expect(page.text.isWellFormed()).toBe(true);
-          expect(countPoints(page.text)).toBeLessThanOrEqual(limits.maxChars);
-          expect(page.totalPages).toBe(pages.length);
-        }
-      }),
-      runs(),
-    );
+  test('T7, T8: walking to the end gives every turn or slice whole, in order, once, and breaks no cap', () => {
+    const property = fc.property(anyTranscript, pageLimits, fc.boolean(), expectWholeWalk);
+    expect(() => fc.assert(property, runs(1000))).not.toThrow();
   });
 
   test('the same request gives the same page, whatever was asked before', () => {
@@ -103,11 +36,11 @@ describe('properties', () => {
       { minLength: 1, maxLength: 12 },
     );
     fc.assert(
-      fc.property(parsedTranscript, requests, (parsed, asked) => {
-        const used = createPager(parsed);
+      fc.property(anyTranscript, requests, (parsed, asked) => {
+        const used = new TranscriptPager(parsed);
         for (const [limits, page, raw] of asked) {
           const request = { page, ...limits, raw };
-          expect(used.page(request)).toEqual(createPager(parsed).page(request));
+          expect(used.page(request)).toEqual(new TranscriptPager(parsed).page(request));
         }
       }),
       runs(200),
@@ -121,7 +54,7 @@ function pagesOf(texts: readonly string[], pageSize: number, maxChars: number): 
 
 function pagesWithFlags(texts: readonly string[], pageSize: number, maxChars: number): [string[], boolean, boolean][] {
   const body = JSON.stringify(texts.map((text) => ({ text })));
-  const pager = createPager(parseTranscript(body, 'utterances_json'));
+  const pager = new TranscriptPager(parseTranscript(body, 'utterances_json'));
   return walk(pager, { pageSize, maxChars }, false).map((page) => [
     page.segments.map((segment) => `${segment.index}:${segment.text}`),
     page.truncated,
@@ -148,15 +81,6 @@ describe('filling', () => {
       ['1:j', '2:k'],
       ['3:l'],
     ]);
-  });
-
-  test('T5: a turn that fits a page of its own is never cut', () => {
-    expect(pagesOf(['ab', 'cdef'], 200, 4)).toEqual([['0:ab'], ['1:cdef']]);
-  });
-
-  test('T5: characters are code points', () => {
-    expect(pagesOf(['😀😀', '😀'], 200, 4)).toEqual([['0:😀😀', '1:😀']]);
-    expect(pagesOf(['😀😀', '😀'], 200, 3)).toEqual([['0:😀😀'], ['1:😀']]);
   });
 
   test('T5: cuts fall between grapheme clusters where one fits', () => {
@@ -191,28 +115,13 @@ describe('filling', () => {
     ]);
   });
 
-  test('Q6: a page past the end is empty and has the true counts', () => {
-    const pager = createPager(parseTranscript('A: x\nB: y', 'speaker_text'));
-    const limits = { pageSize: 1, maxChars: 50, raw: false };
-    for (const page of [3, 999_999_999]) {
-      expect(pager.page({ page, ...limits })).toEqual({
-        text: '',
-        segments: [],
-        totalCount: 2,
-        totalPages: 2,
-        hasMore: false,
-        truncated: false,
-      });
-    }
-  });
-
   test('T4: a transcript without turns has no page; raw, a body that is not empty has one', () => {
     const nothing = { text: '', segments: [], totalCount: 0, totalPages: 0, hasMore: false, truncated: false };
     const limits = { page: 1, pageSize: 100, maxChars: 50 };
-    const empty = createPager(parseTranscript('', null));
+    const empty = new TranscriptPager(parseTranscript('', null));
     expect(empty.page({ ...limits, raw: false })).toEqual(nothing);
     expect(empty.page({ ...limits, raw: true })).toEqual(nothing);
-    const cueless = createPager(parseTranscript('WEBVTT\n', null));
+    const cueless = new TranscriptPager(parseTranscript('WEBVTT\n', null));
     expect(cueless.page({ ...limits, raw: false })).toEqual(nothing);
     expect(cueless.page({ ...limits, raw: true })).toEqual({
       ...nothing,
@@ -224,9 +133,9 @@ describe('filling', () => {
   });
 
   test('the pager tells whether the format is supported, and its weight grows with what it keeps', () => {
-    const pager = createPager(parseTranscript('A: x\nB: y 🙂', null));
+    const pager = new TranscriptPager(parseTranscript('A: x\nB: y 🙂', null));
     expect([pager.isFormatSupported, pager.body]).toEqual([true, 'A: x\nB: y 🙂']);
-    expect(createPager(parseTranscript('just words', 'srt')).isFormatSupported).toBe(false);
+    expect(new TranscriptPager(parseTranscript('just words', 'srt')).isFormatSupported).toBe(false);
     const fresh = pager.weightBytes;
     const weights = [1, 2, 3, 4, 5, 6].map((maxChars) => {
       pager.page({ page: 1, pageSize: 1, maxChars, raw: false });

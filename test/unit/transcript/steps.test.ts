@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createPager } from '../../../src/transcript/pager.ts';
-import { parseSteps, parseTranscript, runSteps } from '../../../src/transcript/parse.ts';
-import { finishSteps, type Steps } from '../../../src/transcript/steps.ts';
+import { TranscriptPager } from '../../../src/transcript/pager.ts';
+import { parseSteps, parseTranscript } from '../../../src/transcript/parse.ts';
+import { finishSteps, runSteps, type Steps } from '../../../src/transcript/steps.ts';
 import { salesCall } from '../../support/transcript-calls.ts';
 import { renderTranscript } from '../../support/transcript-render.ts';
 
@@ -43,7 +43,7 @@ test('a cue of half a million tags and references is parsed in many steps', asyn
 });
 
 test('the index of a long text with tiny pages is made in many steps, and only once', async () => {
-  const pager = createPager(parseTranscript('x'.repeat(200_000), null));
+  const pager = new TranscriptPager(parseTranscript('x'.repeat(200_000), null));
   const request = { page: 150_000, pageSize: 1, maxChars: 1, raw: false };
   const [page, pauses] = await countPauses(pager.pageSteps(request));
   expect([page.text, page.totalPages]).toEqual(['x', 200_000]);

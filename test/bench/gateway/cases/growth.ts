@@ -1,10 +1,8 @@
 /** How the cost of a hot read grows with what it reads, who reads and how many processes there are. No bars. */
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, type Table } from '../case.ts';
-import type { Evalgate } from '../evalgate.ts';
 import type { Measured } from '../measure.ts';
-import { LIST, listOf, TRANSCRIPT_PAGE } from '../paths.ts';
-import { TRANSCRIPT_ID } from '../world.ts';
+import { LIST, listOf, TRANSCRIPT_ID, TRANSCRIPT_PAGE } from '../paths.ts';
 
 const LIST_SIZES = [1, 10, 50];
 const PAGE_CHARACTERS = [1000, 10_000, 50_000];
@@ -36,7 +34,7 @@ async function byBody(bench: Bench): Promise<Table> {
 
 async function byKeys(bench: Bench): Promise<Table> {
   const gateway = await bench.evalgate();
-  const keys = await createKeys(gateway, Math.max(...KEY_COUNTS));
+  const keys = await gateway.createKeys(Math.max(...KEY_COUNTS));
   const measured = await bench.measure(
     KEY_COUNTS.map((count) => ({
       name: `${count} keys in turn`,
@@ -64,8 +62,4 @@ async function byProcesses(bench: Bench): Promise<Table> {
     await bench.stopServers();
   }
   return comparison('By the number of processes over one Redis', all);
-}
-
-async function createKeys(gateway: Evalgate, count: number): Promise<readonly string[]> {
-  return await Promise.all(Array.from({ length: count }, () => gateway.createKey()));
 }

@@ -1,5 +1,4 @@
 /** A hot list read with all that it entails, beside what others make of the same bytes. */
-import type { Evalgate } from '../evalgate.ts';
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, micros, named, ratioRow } from '../case.ts';
 import type { BenchRequest } from '../../../support/load.ts';
@@ -14,7 +13,7 @@ export const MOST_TIMES_KOA = 2.1;
 
 export async function hotList(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
-  const keys = await createKeys(gateway, MANY_KEYS);
+  const keys = await gateway.createKeys(MANY_KEYS);
   const requests = keys.map((key): BenchRequest => ({ path: LIST, headers: bearer(key) }));
   const { file, bytes } = await bench.bodyOf(gateway, requests[0] ?? { path: LIST, headers: {} });
   const servers = await peers(bench, file, keys);
@@ -37,10 +36,6 @@ export async function hotList(bench: Bench): Promise<CaseResult> {
       comparison(`The same, ${MANY_KEYS} keys in turn`, many),
     ],
   };
-}
-
-async function createKeys(gateway: Evalgate, count: number): Promise<readonly string[]> {
-  return await Promise.all(Array.from({ length: count }, () => gateway.createKey()));
 }
 
 async function peers(bench: Bench, bodyFile: string, keys: readonly string[]): Promise<readonly Server[]> {
