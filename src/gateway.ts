@@ -194,11 +194,11 @@ class RunningGateway implements Gateway {
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, clock, logger } = this.#parts;
+    const { ttl, metrics, backend, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
     this.#document = null;
-    ttl.configure(loaded.config.cache.classes);
+    if (ttl.configure(loaded.config.cache.classes)) backend.onTtlsConfigured();
     logger.level = loaded.config.log.level;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);

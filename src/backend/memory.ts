@@ -33,6 +33,7 @@ export function memoryBackend(options: BackendOptions): Backend {
       timers: systemTimers,
       onEnd: (end) => void audit.record(ttlEndEntry(end)),
     }),
+    onTtlsConfigured: () => {},
     maintenance: new MemoryMaintenance(maintenance),
     audit,
     whatIf,

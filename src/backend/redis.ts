@@ -3,6 +3,7 @@ import { type Audit, RedisAudit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { History } from '../admin/stats/history.ts';
 import { RedisCache } from '../cache/redis/redis-cache.ts';
+import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
@@ -27,7 +28,6 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, tracing, clock, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
-  const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, timers, isOne });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl }, redis);
@@ -37,7 +37,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     clock,
     timers,
-    graceMs,
+    graceMs: config.keys.graceMs,
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
     onSyncState: redis.onKeySync,
   });
@@ -56,7 +56,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const whatIf = openWhatIf(options, state, instances);
   const history = new History(clock, { link: state, store: store.identity, self: instances.id, timers });
   const hasDemoKeys = config.upstream.url === null;
-  redis.track({ links: [state, cacheLink], processes, graceMs, hasDemoKeys });
+  redis.track({ links: [state, cacheLink], processes, graceMs: config.keys.graceMs, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, tracing.keys(registry)),
     registry,
@@ -66,6 +66,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     sharedCache: cache.sharedCache,
     purges: cache.state.purges,
     ttlControl: cache.state.ttl,
+    onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
     maintenance: cache.state.maintenance,
     audit,
     whatIf,
@@ -110,6 +111,12 @@ function openLinks(
   return [state, cache];
 }
 
+const CACHE_FAILURES = {
+  decode: 'the cache Redis holds what cannot be read',
+  recheck: 'the memory tier could not be compared with the cache Redis',
+  keep: 'stored copies could not be kept for a longer TTL: set it again once Redis answers',
+} as const;
+
 function openCache(
   options: BackendOptions,
   parts: {
@@ -130,7 +137,7 @@ function openCache(
     maxBytes: config.cache.redisBytes,
     store: store.identity,
     timers,
-    onFailed: (operation, error) => logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+    onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onConnectivity: redis.onConnectivity,
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: (excess) => {
