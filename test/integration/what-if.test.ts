@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hash32 } from '../../src/cache/hash.ts';
-import { decodeBatch, Outbox } from '../../src/cache/what-if/sharing.ts';
+import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
@@ -167,14 +167,8 @@ test('a read that the process which follows its key does not sample stays where 
   // Each process hears that the other one samples hardly any key.
   for (const [index, channel] of channels.entries()) {
     const sender = hash32(ids[1 - index] ?? '');
-    await raw.publish(
-      channel,
-      new Outbox().take(
-        sender,
-        Array.from({ length: 7 }, () => 120),
-        0,
-      ),
-    );
+    const levels = Array.from({ length: 7 }, () => 120);
+    await raw.publish(channel, encodeBatch({ sender, levels, events: [] }, 0));
   }
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
   await world.eventually(async () => {
