@@ -68,6 +68,7 @@ export const readTtls = shape({ classes: list(readTtl) });
 const curvePoint = shape({
   freshMs: number,
   hitRatio: number,
+  hitRatioError: number,
   upstreamRps: number,
   ageP90Ms: number,
   outdatedRatio: optional(number),
