@@ -224,11 +224,11 @@ class RunningGateway implements Gateway {
   }
 
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, requestLog, clock, logger } = this.#parts;
+    const { ttl, metrics, requestLog, backend, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
     this.#loaded = inForce;
     this.#document = null;
-    ttl.configure(loaded.config.cache.classes);
+    if (ttl.configure(loaded.config.cache.classes)) backend.onTtlsConfigured();
     logger.level = loaded.config.log.level;
     requestLog.requests = loaded.config.log.requests;
     metrics.configReloads.inc({ result: 'success' });

@@ -189,6 +189,7 @@ export type ExplanationView = View<typeof explanationSchema>;
 const curvePointSchema = z.object({
   freshMs: number,
   hitRatio: number,
+  hitRatioError: number,
   upstreamRps: number,
   ageP90Ms: number,
   outdatedRatio: number.nullable(),

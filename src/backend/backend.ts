@@ -38,6 +38,8 @@ export interface Backend {
   readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly purges: PurgeLog;
   readonly ttlControl: TtlControl;
+  /** To be called when other TTLs were configured: stored copies may have to be kept for longer. */
+  readonly onTtlsConfigured: () => void;
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly whatIf: WhatIf;

@@ -31,6 +31,7 @@ export function memoryBackend(options: BackendOptions): Backend {
       timers,
       onEnd: (end) => void audit.record(ttlEndEntry(end)),
     }),
+    onTtlsConfigured: () => {},
     maintenance: new MemoryMaintenance(maintenance),
     audit,
     whatIf,

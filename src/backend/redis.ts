@@ -3,6 +3,7 @@ import { type Audit, RedisAudit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../admin/stats/stats.ts';
 import { RedisCache } from '../cache/redis/redis-cache.ts';
+import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
@@ -26,7 +27,6 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
-  const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
@@ -36,7 +36,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     clock,
     timers,
-    graceMs,
+    graceMs: config.keys.graceMs,
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
     onSyncState: redis.onKeySync,
   });
@@ -53,7 +53,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const whatIf = openWhatIf(options, state, instances);
   const stats = new Stats(clock, { link: state, store: store.identity, self: instances.id, timers });
   const hasDemoKeys = config.upstream.url === null;
-  redis.track({ links: [state, cacheLink], processes, graceMs, hasDemoKeys });
+  redis.track({ links: [state, cacheLink], processes, graceMs: config.keys.graceMs, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -63,6 +63,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     sharedCache: cache.sharedCache,
     purges: cache.state.purges,
     ttlControl: cache.state.ttl,
+    onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
     maintenance: cache.state.maintenance,
     audit,
     whatIf,
@@ -106,6 +107,12 @@ function openLinks(
   return [state, cache];
 }
 
+const CACHE_FAILURES = {
+  decode: 'the cache Redis holds what cannot be read',
+  recheck: 'the memory tier could not be compared with the cache Redis',
+  keep: 'stored copies could not be kept for a longer TTL: set it again once Redis answers',
+} as const;
+
 function openCache(
   options: BackendOptions,
   parts: {
@@ -125,7 +132,7 @@ function openCache(
     isOne,
     maxBytes: config.cache.redisBytes,
     store: store.identity,
-    onFailed: (operation, error) => logger.warn({ operation, err: error }, 'the cache Redis holds what cannot be read'),
+    onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onConnectivity: redis.onConnectivity,
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: (excess) => {

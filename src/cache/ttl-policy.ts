@@ -3,6 +3,7 @@
  * gateway runs, for good or for a while. What was set for a while ends by itself, by the clock of each process; then the
  * value that was set for good is in force again, else the configured one.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 import { RESOURCE_KINDS } from '../upstream/resources.ts';
@@ -145,10 +146,12 @@ export class TtlPolicy {
     this.#compute(cacheClass);
   }
 
-  /** Another configuration; overrides stay. */
-  configure(configured: TtlByClass): void {
+  /** Another configuration; overrides stay. Returns whether it differs from the one before. */
+  configure(configured: TtlByClass): boolean {
+    const isOther = !isDeepStrictEqual(configured, this.#configured);
     this.#configured = configured;
     for (const cacheClass of CACHE_CLASSES) this.#compute(cacheClass);
+    return isOther;
   }
 
   #compute(cacheClass: CacheClass): CacheTtl {

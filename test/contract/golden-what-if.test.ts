@@ -4,8 +4,8 @@
  */
 import { overridesFor } from '../../src/cache/ttl-policy.ts';
 import { expect, test } from 'vitest';
-import { whatIfReportSchema } from '../../src/cache/what-if/curve.ts';
-import { decodeBatch, type KeyEvent, Outbox } from '../../src/cache/what-if/sharing.ts';
+import { whatIfReportSchema } from '../../src/cache/what-if/tally.ts';
+import { decodeBatch, encodeBatch, type KeyEvent } from '../../src/cache/what-if/sharing.ts';
 import { Watched } from '../support/watched.ts';
 
 const SENDER = 0xdeadbeef;
@@ -21,10 +21,8 @@ const EVENTS: readonly KeyEvent[] = [
 const MESSAGE = 'Au++rd4sAQAZAwAAeAEAAQAAAAAAEf////8BACJ4VjQS+gAxAgAAAPsARgMAAAD//w==';
 
 test('events: version, sender, age, levels; then class and kind, key and time of each', () => {
-  const outbox = new Outbox();
-  for (const event of EVENTS) outbox.add(event);
-  expect(outbox.take(SENDER, LEVELS, AT_MS + 300)).toBe(MESSAGE);
-  const empty = outbox.take(SENDER, LEVELS, AT_MS + 300);
+  expect(encodeBatch({ sender: SENDER, levels: LEVELS, events: EVENTS }, AT_MS + 300)).toBe(MESSAGE);
+  const empty = encodeBatch({ sender: SENDER, levels: LEVELS, events: [] }, AT_MS + 300);
   expect(decodeBatch(empty, AT_MS)).toEqual({ sender: SENDER, levels: LEVELS, events: [] });
 });
 

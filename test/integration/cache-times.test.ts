@@ -1,8 +1,8 @@
 /** C2: a change of a class's times rules what is stored already, at every gateway, whatever else lies in Redis. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { GET_CALL } from '../http/common/endpoints.ts';
-import { BACKENDS, CacheWorld, HIT, MISS, STALE } from '../support/cache-world.ts';
+import { GET_CALL, GET_RUBRIC } from '../http/common/endpoints.ts';
+import { BACKENDS, CacheWorld, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
 import { auditOf } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
@@ -151,5 +151,74 @@ describe('times in Redis', () => {
     await world.eventually(async () =>
       expect(await everywhere('list')).toMatchObject([configured, configured, configured]),
     );
+  });
+
+  /** Redis's own clock goes on, so how long it keeps an entry is looked up instead of waited for. */
+  const keptMs = async (name: string): Promise<number> => (await world.raw()).pttl(name);
+  const entryOf = async ({ subject }: Reader, parts = ''): Promise<string> => {
+    const [name] = await world.names(`evalgate:{cache-*evaluation%3a${subject.id}*}${parts}`);
+    return name ?? '';
+  };
+
+  test('a longer TTL keeps what is stored: in an outage every process serves it, one that starts then too', async () => {
+    await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '1s' });
+    const [reader, gone] = [await world.reader(GET_CALL), await world.reader(GET_CALL, { isStored: false })];
+    const other = await world.reader(GET_RUBRIC);
+    for (const gateway of world.gateways) for (const each of [reader, gone, other]) await each.ask(gateway);
+    const [entry, rubric] = [await entryOf(reader), (await world.names(`*${other.subject.scorecardId}*`))[0] ?? ''];
+    const absence = await entryOf(gone, ':absent-*');
+    const before = await keptMs(rubric);
+    expect([await keptMs(entry), await keptMs(absence)].every((ms) => ms > 0 && ms <= 31 * SECOND)).toBe(true);
+    await world.setTimes('evaluation', { error: '12h' });
+    expect(await keptMs(entry)).toBeGreaterThan(12 * HOUR);
+    const recover = world.store.fail(503);
+    world.clock.advance(11 * HOUR);
+    const late = await world.add();
+    for (const gateway of [...world.gateways, late]) {
+      expect(await reader.ask(gateway)).toMatchObject({ status: 200, cache: ON_ERROR });
+    }
+    // Other classes are kept as before, and what is kept may still be purged.
+    expect(await keptMs(rubric)).toBeLessThanOrEqual(before);
+    expect(await keptMs(absence)).toBeLessThanOrEqual(16 * SECOND);
+    await world.purge([`evaluation:${reader.subject.id}`]);
+    for (const gateway of world.gateways) expect((await reader.ask(gateway)).status).toBe(500);
+    recover();
+    await world.gateways.splice(world.gateways.indexOf(late), 1)[0]?.close();
+    await world.resetTimes('evaluation');
+  });
+
+  test('what is kept for a while is kept no longer than that, and a shorter TTL takes nothing away', async () => {
+    await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '10s' });
+    const reader = await world.reader(GET_CALL);
+    await reader.ask();
+    const entry = await entryOf(reader);
+    await world.setTimes('evaluation', { error: '7d', for: '1h' });
+    const kept = await keptMs(entry);
+    expect(kept).toBeGreaterThan(HOUR - 20 * SECOND);
+    expect(kept).toBeLessThanOrEqual(HOUR);
+    await world.setTimes('evaluation', { error: '0s' });
+    expect(await keptMs(entry)).toBeGreaterThan(HOUR - 40 * SECOND);
+    await world.setTimes('evaluation', { error: '365d' });
+    expect(await keptMs(entry)).toBeLessThanOrEqual(30 * 24 * HOUR);
+    await world.resetTimes('evaluation');
+  });
+
+  test('a negative entry is kept longer when its class is', async () => {
+    const gone = await world.reader(GET_CALL, { isStored: false });
+    await gone.ask();
+    await world.setTimes('notFound', { fresh: '2h' });
+    expect(await keptMs(await entryOf(gone, ':absent-*'))).toBeGreaterThan(2 * HOUR - MINUTE);
+    await world.resetTimes('notFound');
+  });
+
+  test('so do TTLs of a configuration that is read again', async () => {
+    await world.setTimes('evaluation', { fresh: '30s' });
+    await world.resetTimes('evaluation');
+    const reader = await world.reader(GET_CALL);
+    await reader.ask();
+    const entry = await entryOf(reader);
+    expect(await keptMs(entry)).toBeLessThan(26 * HOUR);
+    expect(world.here.reload({ CACHE_EVALUATION_ERROR: '48h' })).toEqual([]);
+    await world.eventually(async () => expect(await keptMs(entry)).toBeGreaterThan(48 * HOUR));
   });
 });

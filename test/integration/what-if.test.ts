@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hash32 } from '../../src/cache/hash.ts';
-import { decodeBatch, Outbox } from '../../src/cache/what-if/sharing.ts';
+import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
@@ -131,6 +131,41 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
   await world.eventually(async () => expect((await adviceAt(world.here)).reads).toBeGreaterThanOrEqual(KEYS));
 });
 
+test('reads while Redis does not answer are not lost, and no key is followed by two processes for it', async () => {
+  world = await CacheWorld.start('redis', { controls: true });
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  const readAll = async (gateway: TestGateway) => {
+    for (let i = 0; i < KEYS; i += 1) expect((await gateway.get(`/v2/calls/ev_${i}`, { key })).status).toBe(200);
+  };
+  const untilAll = (reads: number) =>
+    world.eventually(async () => {
+      for (const gateway of world.gateways) expect(await adviceAt(gateway)).toMatchObject({ processes: 2, reads });
+    });
+  await world.setTimes('evaluation', { fresh: '1h' });
+  await untilAll(0);
+  for (const gateway of world.gateways) await readAll(gateway);
+  await untilAll(2 * KEYS);
+  await world.redis?.pause();
+  await readAll(world.here);
+  await readAll(world.here);
+  await world.redis?.resume();
+  await untilAll(4 * KEYS);
+  // One call for each key, whoever read it.
+  expect((await adviceAt(world.there)).ratioAt(3_600_000)).toBe(0.75);
+}, 30_000);
+
+test('the answer says how far chance may move a figure, and how many reads it takes to recommend one', async () => {
+  world = await CacheWorld.start('memory');
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
+  const { current, recommendation } = await adviceAt(world.here);
+  expect(current).toMatchObject({ hitRatio: 0, hitRatioError: (2 * Math.sqrt(KEYS)) / KEYS });
+  expect(recommendation.freshMs).toBeNull();
+  expect(recommendation.why).toMatch(/^Only 10 reads .* it takes 1,000\.$/);
+});
+
 test('calls that a list page brings along are predicted as hits, as they are measured', async () => {
   world = await CacheWorld.start('memory');
   putAll(KEYS);
@@ -167,14 +202,8 @@ test('a read that the process which follows its key does not sample stays where 
   // Each process hears that the other one samples hardly any key.
   for (const [index, channel] of channels.entries()) {
     const sender = hash32(ids[1 - index] ?? '');
-    await raw.publish(
-      channel,
-      new Outbox().take(
-        sender,
-        Array.from({ length: 7 }, () => 120),
-        0,
-      ),
-    );
+    const levels = Array.from({ length: 7 }, () => 120);
+    await raw.publish(channel, encodeBatch({ sender, levels, events: [] }, 0));
   }
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
   await world.eventually(async () => {

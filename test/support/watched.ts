@@ -3,7 +3,7 @@ import type { ReadReport } from '../../src/telemetry/events.ts';
 import { hash32 } from '../../src/cache/hash.ts';
 import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
-import type { WhatIfReport } from '../../src/cache/what-if/curve.ts';
+import type { WhatIfReport } from '../../src/cache/what-if/tally.ts';
 import { WhatIf } from '../../src/cache/what-if/what-if.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { ReadTrace } from './read-traces.ts';

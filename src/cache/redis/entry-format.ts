@@ -10,7 +10,7 @@ import type { Absent, Found } from '../../upstream/store.ts';
 import { classOf, Entry, type Learned, type StoredEntry, type Tagged } from '../entry.ts';
 import type { Tag } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
-import { CACHE_CLASSES, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
+import { CACHE_CLASSES, TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-policy.ts';
 
 /** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
 const ENTRY_VERSION = 2;
@@ -59,15 +59,14 @@ type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
 /** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
-/** `times`: an entry that is filled while a TTL is set for a while has to last for what is in force afterwards, too. */
 export async function encodeEntry(
   key: string,
   stored: StoredEntry,
   times: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
   const { kind, entry, tags, epoch, fetchedAtMs } = stored;
-  const { ttl, afterwards } = times.stateOf(classOf(kind, entry));
-  const keepMs = Math.max(keptMs(ttl), keptMs(afterwards));
+  const { lastingMs, longestMs, untilMs } = retentionOf(times.stateOf(classOf(kind, entry)));
+  const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - fetchedAtMs));
   const about = {
     format: ENTRY_VERSION,
     key,
@@ -90,13 +89,37 @@ export async function encodeEntry(
 /** For those who wait for it: an entry of a class without times is kept so long, too. */
 const LEAST_KEPT_MS = 5000;
 const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+/** Later than any other time. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * How long Redis keeps an entry. Longer than it is served: past its times its validator may still save a transfer. The
- * times in force when it is read decide what it is worth; this only clears away what nobody reads any more.
+ * How long Redis keeps an entry: `longestMs` from its fill, but not past `untilMs` (Unix milliseconds), when the last TTL
+ * that was set for a while has ended; from then on `lastingMs` from its fill.
  */
-function keptMs({ freshMs, staleMs, errorMs }: CacheTtl): number {
-  return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, freshMs + staleMs + errorMs));
+export interface Retention {
+  readonly lastingMs: number;
+  readonly longestMs: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Longer than an entry is served: past its times its validator may still save a transfer. The times in force when it is
+ * read decide what it is worth; this only clears away what nobody reads any more.
+ */
+export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
+  const ends = Object.values(set).filter((endMs) => endMs !== null);
+  // Those that are set for a while may end one after the other, so each name counts with the longer of its two.
+  const longest = TTL_NAMES.map((name) => Math.max(ttl[name], afterwards[name]));
+  return {
+    lastingMs: keptMs(TTL_NAMES.map((name) => afterwards[name])),
+    longestMs: keptMs(longest),
+    untilMs: ends.length === 0 ? NEVER_MS : Math.max(...ends),
+  };
+}
+
+function keptMs(times: readonly number[]): number {
+  const wholeMs = times.reduce((sum, ms) => sum + ms, 0);
+  return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
 /**

@@ -6,7 +6,7 @@ import { CacheNames } from '../../redis/names.ts';
 import type { Timers } from '../../timers.ts';
 import type { MaintenanceState } from '../maintenance.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { TtlEnd, TtlPolicy } from '../ttl-policy.ts';
+import type { CacheClass, TtlEnd, TtlPolicy } from '../ttl-policy.ts';
 import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { RedisSharedCache } from './shared-tier.ts';
 import { StateSync } from './state-sync.ts';
@@ -28,8 +28,11 @@ export interface RedisCacheOptions {
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`). */
-  readonly onFailed: (operation: 'decode' | 'recheck', error: unknown) => void;
+  /**
+   * Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`), or entries
+   * could not be kept for a TTL that was made longer (`keep`).
+   */
+  readonly onFailed: (operation: 'decode' | 'recheck' | 'keep', error: unknown) => void;
   /** `reason`: why it is disconnected; null otherwise. */
   readonly onConnectivity: (role: RedisRole, now: Connectivity, reason: unknown) => void;
   /** TTLs have ended by themselves; called in one process of all. */
@@ -42,6 +45,8 @@ export interface RedisCacheOptions {
 const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
+/** How long a change of TTLs waits until stored entries have their new life; the rest of them get it behind. */
+const KEEP_WITHIN_MS = 5000;
 
 export class RedisCache {
   readonly sharedCache: RedisSharedCache;
@@ -62,10 +67,14 @@ export class RedisCache {
   }
 
   private constructor(options: RedisCacheOptions) {
-    const { state, cache, store, ttl, timers, onFailed, maxBytes, isOne } = options;
+    const { state, cache, store, ttl, clock, timers, onFailed, maxBytes, isOne } = options;
     const names = new CacheNames(store);
     this.#options = options;
-    this.state = new StateSync(state, { ...options, times: ttl });
+    this.state = new StateSync(state, {
+      ...options,
+      times: ttl,
+      onTtlChanged: (cacheClass) => this.keepLonger([cacheClass]),
+    });
     this.#budget = new RedisBudget({
       link: cache,
       names,
@@ -79,6 +88,7 @@ export class RedisCache {
       names,
       budget: this.#budget,
       times: ttl,
+      clock,
       timers,
       self: randomUUID(),
       leaseMs: LEASE_MS,
@@ -90,6 +100,19 @@ export class RedisCache {
       await Promise.all([this.state.look(), state.kind === 'cluster' ? state.ping() : null]);
     };
     this.#watches = { state: this.#watch(state, lookAtState), cache: this.#watch(cache, () => cache.ping()) };
+  }
+
+  /**
+   * Keeps stored entries of these classes as long as the TTLs in force want it. Resolves after some seconds at the latest;
+   * the rest is done behind. Never rejects.
+   */
+  async keepLonger(classes: readonly CacheClass[]): Promise<void> {
+    const { timers, onFailed } = this.#options;
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const cancel = timers.after(KEEP_WITHIN_MS, resolve);
+    const kept = this.sharedCache.keepLonger(classes).catch((error: unknown) => onFailed('keep', error));
+    await Promise.race([kept, timeout]);
+    cancel();
   }
 
   /** Stops listening and looking. The links go on. */

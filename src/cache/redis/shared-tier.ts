@@ -2,6 +2,7 @@
  * The shared cache in Redis: entries, each under a name of its own, and beside each its negative entries, its lease and
  * the memory of its last failure. Redis may evict any of them at any time.
  */
+import type { Clock } from '../../clock.ts';
 import type { RedisClient, RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
@@ -19,7 +20,7 @@ import type {
   SharedCache,
   SharedCacheAdmin,
 } from '../shared-cache.ts';
-import type { TtlPolicy } from '../ttl-policy.ts';
+import type { CacheClass, TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import {
   type BrokenEntryError,
@@ -28,6 +29,7 @@ import {
   decodeTagged,
   encodeEntry,
   ENTRY_LUA,
+  retentionOf,
 } from './entry-format.ts';
 import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
 
@@ -36,6 +38,7 @@ export interface RedisSharedCacheOptions {
   readonly link: RedisLink;
   readonly names: CacheNames;
   readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly clock: Clock;
   readonly timers: Timers;
   /** This process, as the sender of its messages. */
   readonly self: string;
@@ -72,6 +75,25 @@ if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
 if not present and ARGV[5] == '1' then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1
+`,
+);
+
+/**
+ * KEYS: entry. ARGV: the Retention of some classes as JSON, by class, and the time. Such an entry is kept so long, if it is
+ * not kept longer anyway. Returns whether it was changed.
+ */
+const KEEP_LONGER = defineScript(
+  'keepEntryLonger',
+  `${ENTRY_LUA}
+local entry = read(KEYS[1])
+if not entry or type(entry.answer) ~= 'table' then return 0 end
+local class = entry.answer.kind == 'absent' and 'notFound' or entry.kind
+local retention = cjson.decode(ARGV[1])[class]
+if not retention then return 0 end
+local longestMs = math.min(entry.filledAtMs + retention.longestMs, retention.untilMs)
+local keepMs = math.max(entry.filledAtMs + retention.lastingMs, longestMs) - tonumber(ARGV[2])
+if keepMs <= redis.call('PTTL', KEYS[1]) then return 0 end
+return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 `,
 );
 
@@ -169,6 +191,22 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       }
     }
     return { entries, bytes, isComplete: true };
+  }
+
+  /**
+   * Keeps the entries of these classes as long as the TTLs in force want it, also those that were filled when they were
+   * shorter (C2). Looks at every entry. It changes when an entry is cleared away, not how long it is served.
+   */
+  async keepLonger(classes: readonly CacheClass[]): Promise<void> {
+    this.#assertUp();
+    const { link, clock, times } = this.#options;
+    const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(times.stateOf(cacheClass))] as const);
+    const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
+    for (const { client } of link.servers()) {
+      for await (const names of this.#scan(client)) {
+        await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
+      }
+    }
   }
 
   async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {

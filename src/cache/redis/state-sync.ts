@@ -46,6 +46,8 @@ export interface StateSyncOptions {
   readonly clock: Clock;
   /** Called in one process of all for each class whose TTLs have ended by themselves. */
   readonly onTtlEnd: (end: TtlEnd) => void;
+  /** Called in the process that has changed TTLs of a class, and waited for. Never rejects. */
+  readonly onTtlChanged: (cacheClass: CacheClass) => Promise<void>;
 }
 
 /** A message of a purge: history, sequence and the purge. Any other message only says that something has changed. */
@@ -270,8 +272,10 @@ class SharedTtl implements TtlControl {
   ): Promise<TtlChange> {
     const before = readOverrides(cacheClass, await changeTtls(this.#redis, randomUUID(), fields));
     await afterChange(this.#look);
-    const configured = this.#options.times.configuredOf(cacheClass);
-    const nowMs = this.#options.clock.nowMs();
+    const { times, clock, onTtlChanged } = this.#options;
+    await onTtlChanged(cacheClass);
+    const configured = times.configuredOf(cacheClass);
+    const nowMs = clock.nowMs();
     const [from, to] = [before, apply(before)].map((overrides) => withoutEnded(overrides, nowMs));
     return { from: ttlState(configured, from ?? []), to: ttlState(configured, to ?? []) };
   }

@@ -1,21 +1,15 @@
 /** Advice from the simulations of all processes: one curve per class, and which TTL to set. Pure. */
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
-import {
-  mergeClass,
-  type MergedClass,
-  type MergedPoint,
-  pointAt,
-  SHORTEST_MS,
-  sum,
-  type WhatIfReport,
-} from './curve.ts';
-import { CANDIDATE_FRESH_MS } from './tally.ts';
+import { type Comparisons, learnChanges, MIN_COMPARISONS, type OutdatedAt } from './change-rate.ts';
+import { BUCKETS, CANDIDATE_FRESH_MS, type Counts, middleOf, type WhatIfReport } from './tally.ts';
 
 /** A prediction for one TTL. Ratios are 0 to 1. */
 export interface CurvePoint {
   readonly freshMs: number;
   /** 1 − calls to the store / reads. */
   readonly hitRatio: number;
+  /** Two standard errors of the hit ratio: by so much chance alone may have changed it. */
+  readonly hitRatioError: number;
   /** Calls to the store a second. */
   readonly upstreamRps: number;
   /** Nine of ten answers would be at most this old. */
@@ -59,62 +53,54 @@ export interface AdviceOptions {
 /** Advice on every class, in their order, from one report per process. */
 export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOptions): readonly ClassAdvice[] {
   return CACHE_CLASSES.map((cacheClass) => {
-    const merged = mergeClass(reports, cacheClass);
-    const measured = measuredOf(reports, cacheClass, options.nowMs);
-    return { class: cacheClass, ...adviceOn(merged, measured, cacheClass, options) };
+    const own = reports.flatMap(({ atMs, classes }) =>
+      classes.filter((each) => each.class === cacheClass).map((each) => ({ ...each, atMs })),
+    );
+    return adviceOn(cacheClass, own, options);
   });
 }
 
+type ClassReport = WhatIfReport['classes'][number] & Pick<WhatIfReport, 'atMs'>;
+/** The simulation of one process. Each key is followed by one process, so those of all add up. */
+type Simulation = Counts & Pick<WhatIfReport, 'atMs'>;
+
+/** A shorter time makes a rate a matter of chance. */
+const SHORTEST_MS = 1000;
+
 function adviceOn(
-  merged: MergedClass,
-  measured: ClassAdvice['measured'],
   cacheClass: CacheClass,
+  reports: readonly ClassReport[],
   { ttl, maxStaleRatio, nowMs }: AdviceOptions,
-): Omit<ClassAdvice, 'class'> {
-  const { reads, sinceMs, refreshes, readsPerSecond, points } = merged;
+): ClassAdvice {
+  const all = reports.flatMap(({ atMs, counts }) => counts.slice(0, 1).map((each) => ({ ...each, atMs })));
+  const reads = sum(all, readsOf);
   const outdatedLimit = maxStaleRatio[cacheClass];
-  const current = pointAt(points, ttl.of(cacheClass).freshMs);
-  if (sinceMs === null || current === null) {
-    const recommendation = none('No reads were seen yet.');
-    return { reads, since: null, outdatedLimit, current: null, measured, curve: [], recommendation };
+  const about = { class: cacheClass, reads, outdatedLimit, measured: measuredOf(reports, nowMs) };
+  if (reads === 0) {
+    return { ...about, since: null, current: null, curve: [], recommendation: none('No reads were seen yet.') };
   }
-  const others = points.filter(({ freshMs }) => CANDIDATE_FRESH_MS.includes(freshMs) && freshMs !== current.freshMs);
-  const curve = [...others, current].toSorted((a, b) => a.freshMs - b.freshMs);
-  const watchedMs = nowMs - sinceMs;
-  return {
-    reads,
-    since: new Date(sinceMs).toISOString(),
-    outdatedLimit,
-    current: curvePoint(current, readsPerSecond),
-    measured,
-    curve: curve.map((point) => curvePoint(point, readsPerSecond)),
-    recommendation: recommend({
-      reads,
-      watchedMs,
-      refreshes,
-      readsPerSecond,
-      curve,
-      current,
-      maxStaleRatio: outdatedLimit,
-    }),
+  const comparisons = reports.flatMap(({ refreshes }) =>
+    refreshes.map(([bucket, seen, changed]): Comparisons => ({ sinceMs: middleOf(bucket), seen, changed })),
+  );
+  const basis: Basis = {
+    outdatedAt: learnChanges(comparisons),
+    readsPerSecond: sum(all, (one) => (1000 * readsOf(one)) / Math.max(SHORTEST_MS, one.atMs - one.sinceMs)),
+    // Processes that came later count by their share of the reads.
+    watchedMs: sum(all, (one) => readsOf(one) * (one.atMs - one.startedMs)) / reads,
   };
-}
-
-function curvePoint(point: MergedPoint, readsPerSecond: number): CurvePoint {
-  const { freshMs, hitRatio, ageP90Ms, outdatedRatio } = point;
-  const upstreamRps = (1 - hitRatio) * readsPerSecond;
-  return { freshMs, hitRatio, upstreamRps, ageP90Ms, outdatedRatio, extrapolated: isExtrapolated(point) };
-}
-
-function isExtrapolated({ watchedMs, freshMs }: MergedPoint): boolean {
-  return watchedMs < freshMs;
+  const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(all, index, basis));
+  const { freshMs } = ttl.of(cacheClass);
+  const current = candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, freshMs, basis);
+  const curve = [...candidates.filter((point) => point !== current), current].toSorted((a, b) => a.freshMs - b.freshMs);
+  const sinceMs = Math.min(...all.map((one) => one.sinceMs));
+  const refreshes = sum(comparisons, ({ seen }) => seen);
+  const recommendation = recommend({ reads, watchedMs: nowMs - sinceMs, refreshes, curve, current, outdatedLimit });
+  return { ...about, since: new Date(sinceMs).toISOString(), current, curve, recommendation };
 }
 
 /** Each process has its own time: one that joined a minute ago adds its rate, not its share of an hour. */
-function measuredOf(reports: readonly WhatIfReport[], cacheClass: CacheClass, nowMs: number): ClassAdvice['measured'] {
-  const all = reports.flatMap(({ classes }) =>
-    classes.filter((each) => each.class === cacheClass).flatMap(({ measured }) => measured ?? []),
-  );
+function measuredOf(reports: readonly ClassReport[], nowMs: number): ClassAdvice['measured'] {
+  const all = reports.flatMap(({ measured }) => measured ?? []);
   const reads = sum(all, (one) => one.reads);
   if (reads === 0) return null;
   // A read that a purge overtakes calls again: there may be more calls than reads.
@@ -124,16 +110,134 @@ function measuredOf(reports: readonly WhatIfReport[], cacheClass: CacheClass, no
   };
 }
 
+interface Basis {
+  readonly outdatedAt: OutdatedAt | null;
+  readonly readsPerSecond: number;
+  /** How long traffic was watched. */
+  readonly watchedMs: number;
+}
+
+function readsOf({ exactReads, otherReads }: Counts): number {
+  return exactReads + otherReads;
+}
+
+/** The prediction for the candidate of that index. */
+function simulatedPoint(all: readonly Simulation[], index: number, basis: Basis): CurvePoint {
+  const { outdatedAt, readsPerSecond, watchedMs } = basis;
+  const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
+  const reads = sum(all, readsOf);
+  const others = sum(all, ({ otherReads }) => otherReads);
+  const exactCalls = sum(all, ({ points }) => points[index]?.exactCalls ?? 0);
+  const sampledCalls = sum(all, ({ points }) => points[index]?.sampledCalls ?? 0);
+  const hitRatio = Math.max(0, 1 - (exactCalls + otherCalls(all, index, sampledCalls)) / reads);
+  // The number of calls varies as in a Poisson process, and each sampled call stands for several.
+  const perSample =
+    others /
+    Math.max(
+      1,
+      sum(all, ({ sampledReads }) => sampledReads),
+    );
+  const ages = agesOf(all, index);
+  return {
+    freshMs,
+    hitRatio,
+    hitRatioError: (2 * Math.sqrt(exactCalls + sampledCalls * perSample)) / reads,
+    upstreamRps: (1 - hitRatio) * readsPerSecond,
+    ageP90Ms: percentileOf(ages, 0.9),
+    outdatedRatio: outdatedAt === null ? null : outdatedOf(ages, outdatedAt),
+    extrapolated: watchedMs < freshMs,
+  };
+}
+
+/**
+ * The calls at all reads for which the sampled ones stand. If those stand for too few reads, busy keys are missing from
+ * the sample; if for too many, it has more than its share of them. A read of a busy key is rarely a call, so the
+ * difference counts with the share of calls among repeated reads (a regression estimate).
+ */
+function otherCalls(all: readonly Simulation[], index: number, sampledCalls: number): number {
+  const others = sum(all, ({ otherReads }) => otherReads);
+  const weight = sum(all, ({ sampledWeight }) => sampledWeight);
+  const repeats = sum(all, ({ repeatReads }) => repeatReads);
+  const share = repeats === 0 ? 1 : sum(all, ({ points }) => points[index]?.repeatCalls ?? 0) / repeats;
+  const calls = weight === 0 ? others : sampledCalls + share * (others - weight);
+  return Math.min(others, Math.max(0, calls));
+}
+
+/** By bucket: the share of the answers that were that old. */
+function agesOf(all: readonly Simulation[], index: number): readonly number[] {
+  const ages = Array.from({ length: BUCKETS }, () => 0);
+  for (const { exactReads, sampledWeight, points } of all) {
+    const { firstAge, ages: shares } = points[index] ?? { firstAge: 0, ages: [] };
+    const perShare = (exactReads + sampledWeight) / sum(shares, (share) => share);
+    for (const [at, share] of shares.entries()) {
+      const bucket = Math.min(BUCKETS - 1, firstAge + at);
+      ages[bucket] = (ages[bucket] ?? 0) + perShare * share;
+    }
+  }
+  const total = sum(ages, (count) => count);
+  return total === 0 ? ages : ages.map((count) => count / total);
+}
+
+function percentileOf(ages: readonly number[], share: number): number {
+  let below = 0;
+  const found = ages.findIndex((count) => (below += count) >= share - Number.EPSILON);
+  return Math.round(middleOf(Math.max(0, found)));
+}
+
+function outdatedOf(ages: readonly number[], outdatedAt: OutdatedAt): number {
+  const outdated = ages.reduce((total, share, bucket) => {
+    return total + (share === 0 ? 0 : share * outdatedAt(middleOf(bucket)));
+  }, 0);
+  return Math.min(1, outdated);
+}
+
+/**
+ * Between the candidates next to it: hits grow with the logarithm of the TTL, ages and what they bring with the TTL itself.
+ * Beyond the last candidate it is as that; with no TTL every read is a call to the store.
+ */
+function interpolated(
+  candidates: readonly CurvePoint[],
+  freshMs: number,
+  { readsPerSecond, watchedMs }: Basis,
+): CurvePoint {
+  const [first, last] = [candidates[0], candidates.at(-1)];
+  if (first === undefined || last === undefined) throw new RangeError('there are no candidates');
+  const above = candidates.find((point) => point.freshMs > freshMs) ?? { ...last, freshMs: freshMs + 1 };
+  const atNothing = { freshMs: 0, hitRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
+  const below = candidates.findLast((point) => point.freshMs < freshMs) ?? atNothing;
+  const share = (freshMs - below.freshMs) / (above.freshMs - below.freshMs);
+  const ratio =
+    below.freshMs === 0 ? share : Math.log(freshMs / below.freshMs) / Math.log(above.freshMs / below.freshMs);
+  const hitRatio = mix(below.hitRatio, above.hitRatio, ratio);
+  const isLearned = below.outdatedRatio !== null && above.outdatedRatio !== null;
+  return {
+    freshMs,
+    hitRatio,
+    hitRatioError: above.hitRatioError,
+    upstreamRps: (1 - hitRatio) * readsPerSecond,
+    ageP90Ms: Math.round(mix(below.ageP90Ms, above.ageP90Ms, share)),
+    outdatedRatio: isLearned ? mix(below.outdatedRatio ?? 0, above.outdatedRatio ?? 0, share) : null,
+    extrapolated: watchedMs < freshMs,
+  };
+}
+
+function mix(from: number, to: number, share: number): number {
+  return from + share * (to - from);
+}
+
+function sum<T>(all: readonly T[], amountOf: (one: T) => number): number {
+  return all.reduce((total, one) => total + amountOf(one), 0);
+}
+
 interface Case {
   readonly reads: number;
   /** How long these reads took to come. */
   readonly watchedMs: number;
-  /** How many of them the records' changes were learned from; see `MergedClass`. */
+  /** How many of them the records' changes were learned from. Older ones count less, so it may be a fraction. */
   readonly refreshes: number;
-  readonly readsPerSecond: number;
-  readonly curve: readonly MergedPoint[];
-  readonly current: MergedPoint;
-  readonly maxStaleRatio: number;
+  readonly curve: readonly CurvePoint[];
+  readonly current: CurvePoint;
+  readonly outdatedLimit: number;
 }
 
 /** Fewer reads show nothing. */
@@ -144,26 +248,32 @@ const TOLERANCE = 1.1;
 /**
  * The shortest TTL whose store load is within 10 % of the lowest among those that keep the share of outdated answers
  * within the limit and were watched for as long as they last. The TTL in force stays if it keeps the limit too and the
- * change would gain no more than the predictions may be wrong by.
+ * change would gain no more than the predictions may be wrong by, or if it was not watched for as long itself.
  */
 function recommend(given: Case): Recommendation {
-  const { reads, watchedMs, refreshes, curve, current, maxStaleRatio } = given;
+  const { reads, watchedMs: ms, refreshes, curve, current, outdatedLimit } = given;
   if (reads < MIN_READS) {
-    return none(`Only ${whole(reads)} reads were seen in ${span(watchedMs)}: too few to judge by.`);
+    return none(
+      `Only ${whole(reads)} reads were seen in ${span(ms)}: too few to judge by; it takes ${whole(MIN_READS)}.`,
+    );
   }
-  const watched = curve.filter((point) => !isExtrapolated(point));
-  if (watched.length === 0) return none(`Traffic was watched for only ${span(watchedMs)}: no time can be judged yet.`);
+  const watched = curve.filter((point) => !point.extrapolated);
+  if (watched.length === 0) return none(`Traffic was watched for only ${span(ms)}: no time can be judged yet.`);
   if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) return none(unlearned(refreshes));
-  const allowed = watched.filter(({ outdatedRatio }) => outdatedRatio !== null && outdatedRatio <= maxStaleRatio);
+  const isAllowed = ({ outdatedRatio }: CurvePoint): boolean =>
+    outdatedRatio !== null && outdatedRatio <= outdatedLimit;
+  const allowed = watched.filter(isAllowed);
   if (allowed.length === 0) {
     const [least] = watched.toSorted((a, b) => (a.outdatedRatio ?? 1) - (b.outdatedRatio ?? 1));
     const at = least === undefined ? '' : ` (${percent(least.outdatedRatio ?? 1)} at ${span(least.freshMs)})`;
-    return none(`Every time would serve more outdated answers${at} than the limit of ${percent(maxStaleRatio)}.`);
+    return none(`Every time would serve more outdated answers${at} than the limit of ${percent(outdatedLimit)}.`);
+  }
+  if (current.extrapolated && isAllowed(current)) {
+    return none(`${span(current.freshMs)}, the time in force, is longer than traffic was watched (${span(ms)}).`);
   }
   const highest = Math.max(...allowed.map(({ hitRatio }) => hitRatio));
   const best = allowed.find(({ hitRatio }) => 1 - hitRatio <= TOLERANCE * (1 - highest)) ?? current;
-  const isKept = best !== current && allowed.includes(current) && !isWorthIt(best, current, refreshes);
-  if (isKept) {
+  if (best !== current && isAllowed(current) && !isWorthIt(best, current, refreshes)) {
     return {
       freshMs: current.freshMs,
       why: `${span(current.freshMs)}, the time in force, is as good as ${span(best.freshMs)} as far as can be told: the difference is less than the predictions may be wrong by.`,
@@ -173,10 +283,10 @@ function recommend(given: Case): Recommendation {
 }
 
 /** Whether a change gains more, in store load or in fresh answers, than chance may explain. */
-function isWorthIt(best: MergedPoint, current: MergedPoint, refreshes: number): boolean {
+function isWorthIt(best: CurvePoint, current: CurvePoint, refreshes: number): boolean {
   const [before, after] = [current.outdatedRatio ?? 0, best.outdatedRatio ?? 0];
   const doubt = 2 * Math.sqrt(Math.max(before, after) / Math.max(1, refreshes));
-  const isLessLoad = best.hitRatio - current.hitRatio > Math.hypot(best.uncertainty, current.uncertainty);
+  const isLessLoad = best.hitRatio - current.hitRatio > Math.hypot(best.hitRatioError, current.hitRatioError);
   return isLessLoad || before - after > doubt;
 }
 
@@ -185,23 +295,22 @@ function unlearned(refreshes: number): string {
   // The rest of a few old ones is still more than none.
   const count = Math.max(1, Math.round(refreshes));
   const seen = count === 1 ? '1 refresh was' : `${count} refreshes were`;
-  return `Only ${seen} seen: too few to tell how fast the records change.`;
+  return `Only ${seen} seen: too few to tell how fast the records change; it takes ${MIN_COMPARISONS}.`;
 }
 
 function none(why: string): Recommendation {
   return { freshMs: null, why };
 }
 
-function reasonFor(best: MergedPoint, { current, readsPerSecond, maxStaleRatio }: Case): string {
-  const [load, loadNow] = [best, current].map(({ hitRatio }) => rate((1 - hitRatio) * readsPerSecond));
+function reasonFor(best: CurvePoint, { current, outdatedLimit }: Case): string {
   if (best.freshMs === current.freshMs) {
-    return `${span(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${load} store calls a second) that the limit of ${percent(maxStaleRatio)} outdated answers allows.`;
+    return `${span(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${rate(best.upstreamRps)} store calls a second) that the limit of ${percent(outdatedLimit)} outdated answers allows.`;
   }
   const instead = current.outdatedRatio === null ? '' : ` instead of ${percent(current.outdatedRatio)}`;
   return (
     `${span(best.freshMs)} instead of ${span(current.freshMs)} would take the hit ratio from ${percent(current.hitRatio)} to ` +
-    `${percent(best.hitRatio)} and the store from ${loadNow} to ${load} calls a second, ` +
-    `with ${percent(best.outdatedRatio ?? 0)} of the answers outdated${instead} (limit ${percent(maxStaleRatio)}).`
+    `${percent(best.hitRatio)} and the store from ${rate(current.upstreamRps)} to ${rate(best.upstreamRps)} calls a second, ` +
+    `with ${percent(best.outdatedRatio ?? 0)} of the answers outdated${instead} (limit ${percent(outdatedLimit)}).`
   );
 }
 

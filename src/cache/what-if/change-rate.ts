@@ -22,7 +22,7 @@ const HALVINGS = 60;
 const RATES: readonly number[] = [0, ...Array.from({ length: 17 }, (_, step) => 4 ** step / 1.3e11)];
 const ROUNDS = 400;
 /** Fewer comparisons tell nothing: one change more or less would turn the rate round. */
-const MIN_COMPARISONS = 30;
+export const MIN_COMPARISONS = 30;
 /** By how much more likely, as a logarithm, a mixture must make the data than one rate does: else it fits mere chance. */
 const MIN_GAIN = 5;
 

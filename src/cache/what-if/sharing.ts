@@ -1,22 +1,23 @@
 /**
  * One what-if of a whole fleet, through the state Redis. Each key is followed by one process: the reads that it samples
- * travel to it, and every process publishes its report. A message that is lost loses samples and nothing else, and no
- * reader ever waits for any of this.
+ * travel to it, and every process publishes its report. No reader ever waits for any of this.
+ *
+ * While Redis does not answer, reads wait, and those that are too many to wait are simulated where they were read; so are
+ * those that nobody received. A message that is lost all the same loses its reads, and nothing else.
  */
 import type { Clock } from '../../clock.ts';
-import type { RedisLink } from '../../redis/connection.ts';
+import { NotSentError, type RedisLink } from '../../redis/connection.ts';
 import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
 import type { Timers } from '../../timers.ts';
 import { hash32, mix32 } from '../hash.ts';
 import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
-import { type WhatIfReport, whatIfReportSchema } from './curve.ts';
 import { EVENT_KINDS, type EventKind, isSampled, type TtlSimulator } from './simulator.ts';
+import { type WhatIfReport, whatIfReportSchema } from './tally.ts';
 
 const SEND_EVERY_MS = 250;
-/** A report is published after so many sendings. */
+/** A report is published after so many sendings; one that is still the same after more, so that it does not expire. */
 const PUBLISH_EVERY = 4;
-/** An unchanged report is published again so that it does not expire. */
-const RENEW_AFTER = 20;
+const RENEW_EVERY = 20;
 const KEPT_FOR_MS = 15_000;
 
 const VERSION = 2;
@@ -46,39 +47,21 @@ export interface EventBatch {
   readonly events: readonly KeyEvent[];
 }
 
-/** Events that wait to be sent to one process, as the bytes that travel. Their times travel as ages: clocks may differ. */
-export class Outbox {
-  readonly #bytes = Buffer.alloc(HEADER_BYTES + MOST_EVENTS * EVENT_BYTES);
-  #size = HEADER_BYTES;
-  #firstAtMs = 0;
-
-  get isEmpty(): boolean {
-    return this.#size === HEADER_BYTES;
+/** The message that it travels as. Times travel as ages: clocks may differ. */
+export function encodeBatch({ sender, levels, events }: EventBatch, nowMs: number): string {
+  const bytes = Buffer.alloc(HEADER_BYTES + events.length * EVENT_BYTES);
+  const firstAtMs = events[0]?.atMs ?? nowMs;
+  bytes.writeUInt8(VERSION);
+  bytes.writeUInt32LE(sender, 1);
+  bytes.writeUInt16LE(within(nowMs - firstAtMs), 5);
+  bytes.set(levels, 7);
+  for (const [index, { kind, class: cacheClass, id, atMs }] of events.entries()) {
+    const at = HEADER_BYTES + index * EVENT_BYTES;
+    bytes.writeUInt8(CACHE_CLASSES.indexOf(cacheClass) | (EVENT_KINDS.indexOf(kind) << 4), at);
+    bytes.writeUInt32LE(id, at + 1);
+    bytes.writeUInt16LE(within(atMs - firstAtMs), at + 5);
   }
-
-  get isFull(): boolean {
-    return this.#size === this.#bytes.length;
-  }
-
-  /** It must not be full. */
-  add({ kind, class: cacheClass, id, atMs }: KeyEvent): void {
-    if (this.isEmpty) this.#firstAtMs = atMs;
-    const code = CACHE_CLASSES.indexOf(cacheClass) | (EVENT_KINDS.indexOf(kind) << 4);
-    this.#size = this.#bytes.writeUInt8(code, this.#size);
-    this.#size = this.#bytes.writeUInt32LE(id, this.#size);
-    this.#size = this.#bytes.writeUInt16LE(within(atMs - this.#firstAtMs), this.#size);
-  }
-
-  /** The message with all events; the outbox is empty afterwards. */
-  take(sender: number, levels: readonly number[], nowMs: number): string {
-    let at = this.#bytes.writeUInt8(VERSION);
-    at = this.#bytes.writeUInt32LE(sender, at);
-    at = this.#bytes.writeUInt16LE(this.isEmpty ? 0 : within(nowMs - this.#firstAtMs), at);
-    for (const level of levels) at = this.#bytes.writeUInt8(level, at);
-    const message = this.#bytes.toString('base64', 0, this.#size);
-    this.#size = HEADER_BYTES;
-    return message;
-  }
+  return bytes.toString('base64');
 }
 
 function within(ms: number): number {
@@ -106,7 +89,7 @@ export interface SharingOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /** To the state Redis. It stays its owner's. */
-  readonly link: Pick<RedisLink, 'run' | 'subscriber' | 'isUp'>;
+  readonly link: Pick<RedisLink, 'kind' | 'run' | 'subscriber' | 'isUp'>;
   /** Names the store: processes before another one are left out. */
   readonly store: string;
   /** This process. */
@@ -125,7 +108,8 @@ interface Owner {
   readonly id: string;
   /** `hash32` of the id. */
   readonly seed: number;
-  readonly outbox: Outbox;
+  /** Events that wait to be sent to it. */
+  waiting: KeyEvent[];
   /** The level at which it samples each class, as far as it has told: every key until then. */
   levels: readonly number[];
 }
@@ -139,14 +123,13 @@ export class Sharing {
   #sentLevels = '';
   #published = '';
   #sendings = 0;
-  #publishedAt = 0;
 
   constructor(options: SharingOptions) {
     this.#options = options;
     this.#self = newOwner(options.self);
     this.#owners = [this.#self];
     const channel = whatIfChannel(options.store, options.self);
-    this.#unlisten = options.link.subscriber.listen(channel, (message) => this.#hear(message));
+    this.#unlisten = options.link.subscriber.listen(channel, (message) => this.#onMessage(message));
     this.#schedule();
   }
 
@@ -154,16 +137,14 @@ export class Sharing {
   add(kind: EventKind, cacheClass: CacheClass, id: number, atMs: number): void {
     const { simulator } = this.#options;
     const owner = this.#ownerOf(id);
+    const isSample = isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0);
     if (owner === this.#self) {
       simulator.add(kind, cacheClass, id, atMs);
-    } else if (
-      (kind === 'tail' || kind === 'backfill') &&
-      !isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)
-    ) {
-      if (kind === 'tail') simulator.countUnsampled(cacheClass);
-    } else {
-      owner.outbox.add({ kind, class: cacheClass, id, atMs });
-      if (owner.outbox.isFull) this.#send(owner);
+    } else if (isSample || kind === 'turning' || kind === 'hot' || kind === 'hot-backfill') {
+      owner.waiting.push({ kind, class: cacheClass, id, atMs });
+      if (owner.waiting.length >= MOST_EVENTS) void this.#send(owner);
+    } else if (kind === 'tail') {
+      simulator.countUnsampled(cacheClass);
     }
   }
 
@@ -193,20 +174,19 @@ export class Sharing {
       this.#findOwners();
       this.#sendAll();
       this.#sendings += 1;
-      if (this.#sendings % PUBLISH_EVERY === 0) this.#publish();
+      if (this.#sendings % PUBLISH_EVERY === 0) void this.#publish();
       this.#schedule();
     });
   }
 
-  /** While Redis is away each process follows what it reads itself. */
+  /** While Redis is away they are those that were known last: an outage of a moment must not move keys to and fro. */
   #findOwners(): void {
-    const { link, peers } = this.#options;
-    const ids = link.isUp() ? peers() : [this.#self.id];
-    if (ids.length === this.#owners.length && ids.every((id, index) => id === this.#owners[index]?.id)) return;
-    // Events that wait for a process that is left out would be lost.
-    this.#sendAll();
+    const ids = this.#options.peers();
+    if (ids.join() === this.#owners.map(({ id }) => id).join()) return;
     const known = new Map([this.#self, ...this.#owners].map((owner) => [owner.id, owner]));
-    this.#owners = ids.map((id) => known.get(id) ?? newOwner(id));
+    const owners = ids.map((id) => known.get(id) ?? newOwner(id));
+    for (const owner of this.#owners) if (!owners.includes(owner)) this.#simulateHere(owner.waiting);
+    this.#owners = owners;
   }
 
   /** By rendezvous hashing: if a process comes or goes, only its own keys change hands. */
@@ -222,24 +202,39 @@ export class Sharing {
     return best;
   }
 
-  /** Everybody hears of new levels, also those for whom there are no events. */
+  /** All are notified of new levels, also those for whom there are no events. */
   #sendAll(): void {
+    if (!this.#options.link.isUp()) return;
     const levels = this.#options.simulator.levels().join();
     const isNews = levels !== this.#sentLevels;
     this.#sentLevels = levels;
-    for (const owner of this.#owners) if (owner !== this.#self && (isNews || !owner.outbox.isEmpty)) this.#send(owner);
+    for (const owner of this.#owners) {
+      if (owner !== this.#self && (isNews || owner.waiting.length > 0)) void this.#send(owner);
+    }
   }
 
-  #send({ id, outbox }: Owner): void {
+  /** Never rejects. After a timeout the message is taken for sent: Redis has been slow, and most likely has it. */
+  async #send(owner: Owner): Promise<void> {
     const { link, store, simulator, clock } = this.#options;
-    const message = outbox.take(this.#self.seed, simulator.levels(), clock.nowMs());
-    if (!link.isUp()) this.#hear(message);
-    // If it fails these are lost; the link reports that it is down.
-    else link.run((redis) => redis.publish(whatIfChannel(store, id), message)).catch(() => undefined);
+    const events = owner.waiting;
+    owner.waiting = [];
+    const message = encodeBatch({ sender: this.#self.seed, levels: simulator.levels(), events }, clock.nowMs());
+    try {
+      const receivers = await link.run((redis) => redis.publish(whatIfChannel(store, owner.id), message));
+      // A process that is connecting anew, or has just died. A Cluster counts only those at one node.
+      if (receivers === 0 && link.kind !== 'cluster') this.#simulateHere(events);
+    } catch (error) {
+      if (error instanceof NotSentError) this.#simulateHere(events);
+    }
   }
 
-  #hear(message: string): void {
-    const { clock, simulator, onBroken } = this.#options;
+  #simulateHere(events: readonly KeyEvent[]): void {
+    const { simulator } = this.#options;
+    for (const { kind, class: cacheClass, id, atMs } of events) simulator.add(kind, cacheClass, id, atMs);
+  }
+
+  #onMessage(message: string): void {
+    const { clock, onBroken } = this.#options;
     const batch = decodeBatch(message, clock.nowMs());
     if (batch === null) {
       onBroken('reads of another process');
@@ -247,22 +242,22 @@ export class Sharing {
     }
     const sender = this.#owners.find(({ seed }) => seed === batch.sender);
     if (sender !== undefined) sender.levels = batch.levels;
-    for (const { kind, class: cacheClass, id, atMs } of batch.events) simulator.add(kind, cacheClass, id, atMs);
+    this.#simulateHere(batch.events);
   }
 
-  #publish(): void {
+  async #publish(): Promise<void> {
     const { link, store, self, report } = this.#options;
-    if (!link.isUp()) return;
     const current = report();
     // The time of the report is not news.
     const news = JSON.stringify(current.classes);
-    if (news === this.#published && this.#sendings - this.#publishedAt < RENEW_AFTER) return;
-    this.#published = news;
-    this.#publishedAt = this.#sendings;
-    const text = JSON.stringify(current);
-    link
-      .run((redis) => redis.set(whatIfReportKey(store, self), text, 'PX', KEPT_FOR_MS))
-      .catch(() => (this.#published = ''));
+    if (news === this.#published && this.#sendings % RENEW_EVERY !== 0) return;
+    try {
+      await link.run((redis) => redis.set(whatIfReportKey(store, self), JSON.stringify(current), 'PX', KEPT_FOR_MS));
+      this.#published = news;
+    } catch {
+      // The next one is published in any case.
+      this.#published = '';
+    }
   }
 
   #readReport(text: string): WhatIfReport[] {
@@ -276,5 +271,5 @@ export class Sharing {
 }
 
 function newOwner(id: string): Owner {
-  return { id, seed: hash32(id), outbox: new Outbox(), levels: [] };
+  return { id, seed: hash32(id), waiting: [], levels: [] };
 }

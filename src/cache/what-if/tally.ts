@@ -1,8 +1,6 @@
-/**
- * Counts of what simulated caches did over the last day. They are kept in parts of twelve hours, of which the last is
- * under way, so that they cover 24 to 36 hours. Ages are weighted instead: each twelve hours count half of the next.
- */
+/** What one process reports to the others of its what-if: sums, to be added to those of the others. */
 import { z } from 'zod';
+import { CACHE_CLASSES } from '../ttl-policy.ts';
 
 /**
  * The TTLs that are tried out beside the one in force: half a second to a day, each about three times the one before, so
@@ -14,9 +12,8 @@ export const CANDIDATE_FRESH_MS: readonly number[] = [
 
 const FIRST_MS = 16;
 const PER_OCTAVE = 4;
-const OCTAVES = 28;
 /** Durations are counted in buckets that grow with them: 16 ms to 49 days; the last holds all that is longer. */
-export const BUCKETS = 1 + PER_OCTAVE * OCTAVES;
+export const BUCKETS = 1 + PER_OCTAVE * 28;
 
 /** 0 for less than 16 ms. */
 export function bucketOf(durationMs: number): number {
@@ -29,14 +26,18 @@ export function middleOf(bucket: number): number {
   return bucket === 0 ? 0 : FIRST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
 }
 
+/** Four digits after the point: sums of weights are not whole numbers. */
+export function rounded(count: number): number {
+  return Math.round(count * 10_000) / 10_000;
+}
+
 const amount = z.number().nonnegative();
-export const bucketSchema = z
+const bucketSchema = z
   .int()
   .min(0)
   .max(BUCKETS - 1);
 
-/** Sums of one process, to be added to those of the others. */
-export const countsSchema = z.strictObject({
+const countsSchema = z.strictObject({
   /** Since when the simulation runs, and since when its figures were counted, Unix milliseconds. */
   startedMs: amount,
   sinceMs: amount,
@@ -66,10 +67,27 @@ export const countsSchema = z.strictObject({
 });
 export type Counts = z.output<typeof countsSchema>;
 
-/** A read of a key whose every read is simulated; of a sampled key; of a key that is neither. */
-export type ReadKind = 'exact' | 'sampled' | 'unsampled';
+export const whatIfReportSchema = z.strictObject({
+  version: z.literal(2),
+  /** Unix milliseconds. */
+  atMs: amount,
+  classes: z
+    .array(
+      z.strictObject({
+        class: z.enum(CACHE_CLASSES),
+        /** The process's own true figures since then; failed reads don't count. Null if nothing was read there. */
+        measured: z.strictObject({ reads: amount, storeCalls: amount, sinceMs: amount }).nullable(),
+        /** The candidates. Processes of an earlier release add a second one. */
+        counts: z.array(countsSchema).max(2),
+        /** Refreshes, by the age of the old copy: its bucket, how many there were, how many brought a change. */
+        refreshes: z.array(z.tuple([bucketSchema, amount, amount])).max(BUCKETS),
+      }),
+    )
+    .max(CACHE_CLASSES.length),
+});
+export type WhatIfReport = z.output<typeof whatIfReportSchema>;
 
-/** The deeds of each TTL's cache at a read: 1 for a call to the store, and how old the answer was. */
+/** What each candidate's cache did at a read: 1 for a call to the store, and how old the answer was. */
 export interface Outcomes {
   readonly calls: Uint8Array;
   readonly agesMs: Float64Array;
@@ -78,92 +96,88 @@ export interface Outcomes {
 const PART_MS = 12 * 3_600_000;
 const PARTS = 3;
 const SHARES = 10_000;
+const CANDIDATES = CANDIDATE_FRESH_MS.length;
+/** The sums of a part: these, then three of each TTL: calls at exact and at sampled reads, and those times `before`. */
+const [EXACT, SAMPLED, UNSAMPLED, WEIGHT, REPEATS, CALLS] = [0, 1, 2, 3, 4, 5];
 
-interface Part {
-  readonly sinceMs: number;
-  readonly reads: Record<ReadKind, number>;
-  sampledWeight: number;
-  repeatReads: number;
-  readonly exactCalls: Float64Array;
-  readonly sampledCalls: Float64Array;
-  readonly repeatCalls: Float64Array;
-}
-
+/**
+ * Counts of what simulated caches did over the last day. They are kept in parts of twelve hours, of which the last is
+ * under way, so that they cover 24 to 36 hours. Ages are weighted instead: each twelve hours count half of the next.
+ */
 export class Tally {
-  /** Which of a simulator's TTLs are counted here. */
-  readonly #columns: readonly number[];
-  readonly #startedMs: number;
-  #parts: readonly Part[];
-  #part: Part;
-  readonly #ages: Float64Array;
+  readonly startedMs: number;
+  readonly #ages = new Float64Array(CANDIDATES * BUCKETS);
+  #parts: readonly { readonly sinceMs: number; readonly sums: Float64Array }[];
+  /** Of the last part. */
+  #sums = new Float64Array(CALLS + 3 * CANDIDATES);
 
-  constructor(columns: readonly number[], startedMs: number) {
-    this.#columns = columns;
-    this.#startedMs = startedMs;
-    this.#part = createPart(columns.length, startedMs);
-    this.#parts = [this.#part];
-    this.#ages = new Float64Array(columns.length * BUCKETS);
+  constructor(startedMs: number) {
+    this.startedMs = startedMs;
+    this.#parts = [{ sinceMs: startedMs, sums: this.#sums }];
   }
 
   get bytes(): number {
-    return this.#ages.byteLength + PARTS * this.#columns.length * 24;
+    return this.#ages.byteLength + PARTS * this.#sums.byteLength;
   }
 
   /** Brings the parts up to date. True if a new one has begun. */
   turn(atMs: number): boolean {
-    const passed = Math.floor((atMs - this.#part.sinceMs) / PART_MS);
+    const lastMs = this.#parts.at(-1)?.sinceMs ?? this.startedMs;
+    const passed = Math.floor((atMs - lastMs) / PART_MS);
     if (passed < 1) return false;
-    this.#part = createPart(this.#columns.length, this.#part.sinceMs + passed * PART_MS);
-    const keptSinceMs = this.#part.sinceMs - (PARTS - 1) * PART_MS;
-    this.#parts = [...this.#parts.filter(({ sinceMs }) => sinceMs >= keptSinceMs), this.#part];
+    const sinceMs = lastMs + passed * PART_MS;
+    this.#sums = new Float64Array(this.#sums.length);
+    const kept = this.#parts.filter((part) => part.sinceMs > sinceMs - PARTS * PART_MS);
+    this.#parts = [...kept, { sinceMs, sums: this.#sums }];
     for (let at = 0; at < this.#ages.length; at++) this.#ages[at] = (this.#ages[at] ?? 0) / 2 ** passed;
     return true;
   }
 
-  /** A read that is not simulated. */
   countUnsampled(): void {
-    this.#part.reads.unsampled += 1;
+    this.#add(UNSAMPLED, 1);
   }
 
-  /** A read that stands for so many, of a key that was read so often before. */
-  count(kind: Exclude<ReadKind, 'unsampled'>, weight: number, before: number, { calls, agesMs }: Outcomes): void {
-    const part = this.#part;
-    part.reads[kind] += 1;
-    if (kind === 'sampled') {
-      part.sampledWeight += weight;
-      part.repeatReads += weight * before;
+  /** A read that stands for so many, null for an exact one, of a key that was read so often before. */
+  count(sampleWeight: number | null, before: number, { calls, agesMs }: Outcomes): void {
+    const isSample = sampleWeight !== null;
+    const weight = sampleWeight ?? 1;
+    this.#add(isSample ? SAMPLED : EXACT, 1);
+    if (isSample) {
+      this.#add(WEIGHT, weight);
+      this.#add(REPEATS, weight * before);
     }
-    const sums = kind === 'exact' ? part.exactCalls : part.sampledCalls;
-    for (let index = 0; index < this.#columns.length; index++) {
-      const column = this.#columns[index] ?? 0;
-      if (calls[column] === 1) {
-        sums[index] = (sums[index] ?? 0) + weight;
-        if (kind === 'sampled') part.repeatCalls[index] = (part.repeatCalls[index] ?? 0) + weight * before;
+    for (let candidate = 0; candidate < CANDIDATES; candidate++) {
+      if (calls[candidate] === 1) {
+        this.#add(CALLS + 3 * candidate + (isSample ? 1 : 0), weight);
+        if (isSample) this.#add(CALLS + 3 * candidate + 2, weight * before);
       }
-      const at = index * BUCKETS + bucketOf(agesMs[column] ?? 0);
+      const at = candidate * BUCKETS + bucketOf(agesMs[candidate] ?? 0);
       this.#ages[at] = (this.#ages[at] ?? 0) + weight;
     }
   }
 
-  /** `freshMs` by column; the times of the tally count from `epochMs`. */
-  counts(freshMs: ArrayLike<number>, epochMs: number): Counts {
-    const sum = (of: (part: Part) => number): number => rounded(this.#parts.reduce((all, part) => all + of(part), 0));
+  counts(): Counts {
+    const sum = (at: number): number => rounded(this.#parts.reduce((all, { sums }) => all + (sums[at] ?? 0), 0));
     return {
-      startedMs: epochMs + this.#startedMs,
-      sinceMs: epochMs + (this.#parts[0]?.sinceMs ?? this.#startedMs),
-      exactReads: sum(({ reads }) => reads.exact),
-      otherReads: sum(({ reads }) => reads.sampled + reads.unsampled),
-      sampledReads: sum(({ reads }) => reads.sampled),
-      sampledWeight: sum(({ sampledWeight }) => sampledWeight),
-      repeatReads: sum(({ repeatReads }) => repeatReads),
-      points: this.#columns.map((column, index) => ({
-        freshMs: freshMs[column] ?? 0,
-        exactCalls: sum(({ exactCalls }) => exactCalls[index] ?? 0),
-        sampledCalls: sum(({ sampledCalls }) => sampledCalls[index] ?? 0),
-        repeatCalls: sum(({ repeatCalls }) => repeatCalls[index] ?? 0),
+      startedMs: this.startedMs,
+      sinceMs: this.#parts[0]?.sinceMs ?? this.startedMs,
+      exactReads: sum(EXACT),
+      otherReads: sum(SAMPLED) + sum(UNSAMPLED),
+      sampledReads: sum(SAMPLED),
+      sampledWeight: sum(WEIGHT),
+      repeatReads: sum(REPEATS),
+      points: CANDIDATE_FRESH_MS.map((freshMs, index) => ({
+        freshMs,
+        exactCalls: sum(CALLS + 3 * index),
+        sampledCalls: sum(CALLS + 3 * index + 1),
+        repeatCalls: sum(CALLS + 3 * index + 2),
         ...sharesOf(this.#ages.subarray(index * BUCKETS, (index + 1) * BUCKETS)),
       })),
     };
+  }
+
+  #add(at: number, more: number): void {
+    this.#sums[at] = (this.#sums[at] ?? 0) + more;
   }
 }
 
@@ -176,21 +190,4 @@ function sharesOf(ages: Float64Array): { readonly firstAge: number; readonly age
     shares.findIndex((share) => share > 0),
   );
   return { firstAge: first, ages: shares.slice(first, shares.findLastIndex((share) => share > 0) + 1) };
-}
-
-/** Four digits after the point: sums of weights are not whole numbers. */
-export function rounded(count: number): number {
-  return Math.round(count * 10_000) / 10_000;
-}
-
-function createPart(columns: number, sinceMs: number): Part {
-  return {
-    sinceMs,
-    reads: { exact: 0, sampled: 0, unsampled: 0 },
-    sampledWeight: 0,
-    repeatReads: 0,
-    exactCalls: new Float64Array(columns),
-    sampledCalls: new Float64Array(columns),
-    repeatCalls: new Float64Array(columns),
-  };
 }

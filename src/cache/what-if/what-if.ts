@@ -6,8 +6,8 @@
 import type { Clock } from '../../clock.ts';
 import type { Listener } from '../../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
-import type { WhatIfReport } from './curve.ts';
-import { HotKeys } from './hot-keys.ts';
+import type { WhatIfReport } from './tally.ts';
+import { HotKeys } from './keys.ts';
 import { Sharing, type SharingOptions } from './sharing.ts';
 import { keyId, TtlSimulator } from './simulator.ts';
 
@@ -65,7 +65,7 @@ export class WhatIf {
     const classes = CACHE_CLASSES.map((cacheClass) => ({
       class: cacheClass,
       measured: this.#measured.get(cacheClass) ?? null,
-      counts: this.#simulator.countsOf(cacheClass),
+      counts: [this.#simulator.countsOf(cacheClass) ?? []].flat(),
       refreshes: this.#simulator.refreshesOf(cacheClass),
     }));
     const known = classes.filter(({ measured, counts }) => measured !== null || counts.length > 0);

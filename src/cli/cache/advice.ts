@@ -15,7 +15,7 @@ export function adviceCommand(): Command {
     summary: 'show what other cache times would do to hit ratio and store load, and which to set',
     details: [
       'From live traffic, of all processes together: one row per time; those that make no difference are left out. HIT',
-      'RATIO is 1 less the calls to the store for each read, list pages that bring a call along included; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
+      'RATIO is 1 less the calls to the store for each read, list pages that bring a call along included, and ± how far chance alone may move it; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
       'from what the store has by then, as far as refreshes have shown.',
       'Extrapolated times are longer than traffic was observed: their figures are a guess.',
     ].join(' '),
@@ -74,7 +74,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
 }
 
 function chart({ curve, current, recommendation }: ClassAdvice): string {
-  const rows = curve.map(({ freshMs, hitRatio, upstreamRps, ageP90Ms, outdatedRatio, extrapolated }) => {
+  const rows = curve.map(({ freshMs, hitRatio, hitRatioError, upstreamRps, ageP90Ms, outdatedRatio, extrapolated }) => {
     const isCurrent = freshMs === current?.freshMs;
     const isRecommended = freshMs === recommendation.freshMs;
     const marks = [
@@ -85,6 +85,7 @@ function chart({ curve, current, recommendation }: ClassAdvice): string {
     const prediction = [
       bar(hitRatio),
       percentText(hitRatio),
+      `±${(100 * hitRatioError).toFixed(1)}`,
       rateText(upstreamRps),
       roughDuration(ageP90Ms),
       outdatedRatio === null ? '-' : percentText(outdatedRatio),
@@ -100,7 +101,7 @@ function chart({ curve, current, recommendation }: ClassAdvice): string {
     ({ prediction, isMarked }, index) => isMarked || prediction.join() !== rows[index - 1]?.prediction.join(),
   );
   return columns([
-    ['TIME', 'HIT RATIO', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''],
+    ['TIME', 'HIT RATIO', '', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''],
     ...shown.map(({ cells }) => cells),
   ]);
 }

@@ -32,6 +32,7 @@ export function predict(curve, freshMs) {
   return {
     freshMs,
     hitRatio: mix(last.hitRatio, next.hitRatio),
+    hitRatioError: Math.max(last.hitRatioError, next.hitRatioError),
     upstreamRps: mix(last.upstreamRps, next.upstreamRps),
     ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
     outdatedRatio: isKnown ? mix(last.outdatedRatio ?? 0, next.outdatedRatio ?? 0) : null,

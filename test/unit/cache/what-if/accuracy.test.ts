@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MAX_KEYS } from '../../../../src/cache/what-if/key-table.ts';
+import { MAX_KEYS } from '../../../../src/cache/what-if/keys.ts';
 import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/tally.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../../../support/read-traces.ts';
 import { callsOf, Watched } from '../../../support/watched.ts';

@@ -71,17 +71,10 @@ test('the share of outdated answers follows from their ages and how fast records
 });
 
 describe('the time in force', () => {
-  test('that was never changed is told by its own ghost from the first read on', () => {
-    const watched = new Watched();
-    for (let second = 0; second < 10; second++) watched.readAt(30_000 * second, 'a', 'list');
-    // Filled at 0, 30, 60 s, ...: each copy has just expired when it is asked for again.
-    expect(watched.advice('list').current).toMatchObject({ freshMs: 30_000, hitRatio: 0, extrapolated: false });
-  });
-
   test.each([
     [60_000, 45_000, 120_000],
     [300_000, 120_000, 360_000],
-  ])('that was set a moment ago (%i ms) has figures between those next to it', (freshMs, below, above) => {
+  ])('of %i ms, which is not simulated, has figures between those next to it', (freshMs, below, above) => {
     const watched = watch(1000, 10);
     watched.ttl.override('list', overridesFor({ freshMs }, null));
     const { curve, current } = watched.advice('list');
@@ -113,7 +106,7 @@ describe('the recommendation', () => {
     for (let read = 0; read < 999; read++) watched.readAt(read * 1000, 'a');
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
-      why: 'Only 999 reads were seen in 16.6 min: too few to judge by.',
+      why: 'Only 999 reads were seen in 16.6 min: too few to judge by; it takes 1,000.',
     });
   });
 
@@ -125,7 +118,7 @@ describe('the recommendation', () => {
     const { recommendation, curve } = watch(seen, changed).advice('list');
     expect(recommendation).toEqual({
       freshMs: null,
-      why: `${only}: too few to tell how fast the records change.`,
+      why: `${only}: too few to tell how fast the records change; it takes 30.`,
     });
     expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
   });
@@ -153,10 +146,20 @@ describe('the recommendation', () => {
 
   test('never is a time that was not watched for as long as it lasts', () => {
     const watched = new Watched();
+    watched.ttl.override('evaluation', overridesFor({ freshMs: 5000 }, null));
     for (let read = 0; read < 2000; read++) watched.readAt(read * 100, `${read % 5}`);
     for (let refresh = 0; refresh < 100_000; refresh++) watched.refreshed('evaluation', false, HOUR_MS);
-    const { freshMs } = watched.advice().recommendation;
-    expect(freshMs).toBeLessThanOrEqual(200_000);
+    expect(watched.advice().recommendation.freshMs).toBe(120_000);
+  });
+
+  test('is none while the time in force was not watched for as long as it lasts', () => {
+    const watched = new Watched();
+    for (let read = 0; read < 2000; read++) watched.readAt(read * 100, `${read % 5}`);
+    for (let refresh = 0; refresh < 100_000; refresh++) watched.refreshed('evaluation', false, HOUR_MS);
+    expect(watched.advice().recommendation).toEqual({
+      freshMs: null,
+      why: '5 min, the time in force, is longer than traffic was watched (3.3 min).',
+    });
   });
 
   test('is the time in force while another would gain no more than chance may explain', () => {

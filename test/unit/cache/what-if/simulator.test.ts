@@ -16,8 +16,6 @@ describe('one key that is read every second for ten seconds', () => {
     [5000, 2],
     [15_000, 1],
     [86_400_000, 1],
-    // In force.
-    [300_000, 1],
   ])('with %i ms costs %i calls', (freshMs, calls) => {
     expect(watched.point(freshMs)).toMatchObject({ reads: 10, calls, startedMs: watched.startMs });
   });
@@ -37,14 +35,14 @@ describe('one key that is read every second for ten seconds', () => {
   });
 });
 
-/** Two reads, 20 s apart, of a class that is served that long while it is refreshed. */
+/** The ages of answers of a TTL of 15 s: two reads, 20 s apart, of a class that is served that long while it is refreshed. */
 function agesOf(staleMs: number): readonly number[] {
   const watched = new Watched();
-  watched.ttl.override('list', overridesFor({ freshMs: 10_000, staleMs }, null));
+  watched.ttl.override('list', overridesFor({ staleMs }, null));
   watched.readAt(0, 'a', 'list');
   watched.readAt(20_000, 'a', 'list');
-  expect(watched.point(10_000, 'list').calls).toBe(2);
-  return watched.point(10_000, 'list').ages;
+  expect(watched.point(15_000, 'list').calls).toBe(2);
+  return watched.point(15_000, 'list').ages;
 }
 
 describe('what is served past its freshness', () => {
@@ -117,46 +115,6 @@ test('the keys of one class are not those of another', () => {
   watched.readAt(0, 'a', 'evaluation');
   watched.readAt(100, 'a', 'transcript');
   expect([watched.point(5000, 'evaluation').calls, watched.point(5000, 'transcript').calls]).toEqual([1, 1]);
-});
-
-describe('another time in force', () => {
-  test('begins its figures anew, with a since of its own; the candidates go on', () => {
-    const watched = new Watched();
-    for (let second = 0; second < 10; second++) watched.readAt(1000 * second, 'a');
-    watched.ttl.override('evaluation', overridesFor({ freshMs: 3000 }, null));
-    for (let second = 10; second < 20; second++) watched.readAt(1000 * second, 'a');
-    // What the cache holds was filled at 0, ten seconds ago: refreshed now, and at 13, 16 and 19.
-    expect(watched.point(3000)).toMatchObject({ reads: 10, calls: 4, startedMs: watched.startMs + 10_000 });
-    expect(watched.point(5000)).toMatchObject({ reads: 20, calls: 4, startedMs: watched.startMs });
-    expect(() => watched.point(300_000)).toThrow('no point');
-  });
-
-  test('keeps what is held: a longer one finds copies fresh', () => {
-    const watched = new Watched();
-    watched.readAt(0, 'a');
-    watched.readAt(100_000, 'b');
-    watched.ttl.override('evaluation', overridesFor({ freshMs: 7_200_000 }, null));
-    watched.readAt(3_000_000, 'a');
-    watched.readAt(3_000_000, 'b');
-    expect(watched.point(7_200_000)).toMatchObject({ reads: 2, calls: 0 });
-  });
-
-  test('keeps what is held: a shorter one finds them old', () => {
-    const watched = new Watched();
-    watched.readAt(0, 'a');
-    for (let minute = 1; minute < 5; minute++) watched.readAt(60_000 * minute, 'a');
-    watched.ttl.override('evaluation', overridesFor({ freshMs: 700 }, null));
-    watched.readAt(240_500, 'a');
-    watched.readAt(240_600, 'a');
-    expect(watched.point(700)).toMatchObject({ reads: 2, calls: 1 });
-  });
-
-  test('of nothing makes every read a call', () => {
-    const watched = new Watched();
-    watched.ttl.override('evaluation', overridesFor({ freshMs: 0, staleMs: 0 }, null));
-    for (let read = 0; read < 5; read++) watched.readAt(read, 'a');
-    expect(watched.point(0)).toMatchObject({ reads: 5, calls: 5 });
-  });
 });
 
 test('figures are of the last 24 to 36 hours', () => {

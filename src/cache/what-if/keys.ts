@@ -1,0 +1,151 @@
+/** Which keys are read most, and the times of the keys that a simulator follows: numbers side by side, to take little room. */
+import { mix32 } from '../hash.ts';
+
+/** How a key stands when it is read: `turning` at the read that makes it hot. */
+export type Heat = 'tail' | 'turning' | 'hot';
+
+const BUCKETS = 2048;
+const KEYS_PER_BUCKET = 4;
+/** A key with so many votes is hot. Fewer make keys hot and cold again all day, and each change costs accuracy. */
+const HOT_VOTES = 12;
+const MAX_VOTES = 127;
+const HOT = 128;
+
+/**
+ * The keys that are read most, found without counting every key. A sample by hash is far off if one of them is missing
+ * from it, so all of them are followed.
+ *
+ * Each key belongs to one bucket, and a bucket remembers four keys with votes (Boyer and Moore's majority vote, 1981): a
+ * read of a remembered key is a vote for it, any other read of the bucket one against the weakest. Only a key that is read
+ * far more often than its neighbours gathers many votes, and one that is read no more loses them again.
+ */
+export class HotKeys {
+  readonly #ids = new Uint32Array(BUCKETS * KEYS_PER_BUCKET);
+  /** The votes, and HOT if the key has become hot: it stays so until another takes its place. */
+  readonly #votes = new Uint8Array(BUCKETS * KEYS_PER_BUCKET);
+
+  get bytes(): number {
+    return this.#ids.byteLength + this.#votes.byteLength;
+  }
+
+  /** Counts a read of the key. The answer must not depend on whether the key is sampled. */
+  vote(id: number): Heat {
+    const [first, place] = this.#find(id);
+    if (place < 0) {
+      this.#voteAgainst(first, id);
+      return 'tail';
+    }
+    const votes = this.#votes[place] ?? 0;
+    const count = Math.min(MAX_VOTES, (votes & MAX_VOTES) + 1);
+    const isTurning = votes < HOT && count >= HOT_VOTES;
+    this.#votes[place] = count | (isTurning ? HOT : votes & HOT);
+    if (isTurning) return 'turning';
+    return votes >= HOT ? 'hot' : 'tail';
+  }
+
+  /** Without a vote. */
+  has(id: number): boolean {
+    const [, place] = this.#find(id);
+    return place >= 0 && (this.#votes[place] ?? 0) >= HOT;
+  }
+
+  #voteAgainst(first: number, id: number): void {
+    let weakest = first;
+    for (let place = first; place < first + KEYS_PER_BUCKET; place++) {
+      if (this.#countAt(place) < this.#countAt(weakest)) weakest = place;
+    }
+    const isWon = this.#countAt(weakest) === 0;
+    if (isWon) this.#ids[weakest] = id;
+    this.#votes[weakest] = isWon ? 1 : (this.#votes[weakest] ?? 0) - 1;
+  }
+
+  #countAt(place: number): number {
+    return (this.#votes[place] ?? 0) & MAX_VOTES;
+  }
+
+  /** The first place of the key's bucket, and its own; -1 if it has none. The bits are not those by which keys are sampled. */
+  #find(id: number): [first: number, place: number] {
+    const first = (mix32(id ^ 0x51ed270b) % BUCKETS) * KEYS_PER_BUCKET;
+    for (let place = first; place < first + KEYS_PER_BUCKET; place++) {
+      if (this.#ids[place] === id && this.#votes[place] !== 0) return [first, place];
+    }
+    return [first, -1];
+  }
+}
+
+const ROWS = 14_200;
+/** A fuller table would have to probe too long. */
+export const MAX_KEYS = 11_800;
+
+/**
+ * An open-addressed table with linear probing. Each key has a row of cells: its id, its state, which is not 0, and what the
+ * caller keeps of it.
+ */
+export class KeyTable {
+  readonly cells: Uint32Array<ArrayBuffer>;
+  /** Cells of one row. */
+  readonly width: number;
+  #size = 0;
+
+  constructor(width: number) {
+    this.width = width;
+    this.cells = new Uint32Array(ROWS * width);
+  }
+
+  get free(): number {
+    return MAX_KEYS - this.#size;
+  }
+
+  /** Where the key's row begins in the cells; -1 if it has none. */
+  find(id: number): number {
+    const { cells } = this;
+    let row = this.#homeOf(id);
+    for (; cells[row + 1] !== 0; row = this.#next(row)) if (cells[row] === id) return row;
+    return -1;
+  }
+
+  /** Adds a row for a key that has none. The rest of it is another key's. `free` must not be 0. */
+  add(id: number, state: number): number {
+    const { cells } = this;
+    let row = this.#homeOf(id);
+    while (cells[row + 1] !== 0) row = this.#next(row);
+    cells[row] = id;
+    cells[row + 1] = state;
+    this.#size += 1;
+    return row;
+  }
+
+  /** Removes every row that `isGone`, which may be asked of a row more than once, says so of. */
+  removeIf(isGone: (row: number) => boolean): void {
+    for (let row = 0; row < this.cells.length; row += this.width) {
+      // A removal moves another row, which was not looked at yet, to this place.
+      while (this.cells[row + 1] !== 0 && isGone(row)) this.#remove(row);
+    }
+  }
+
+  /** Closes the gap, so that a search may end at the first empty row. */
+  #remove(row: number): void {
+    const { cells } = this;
+    let gap = row;
+    for (let from = this.#next(gap); cells[from + 1] !== 0; from = this.#next(from)) {
+      const home = this.#homeOf(cells[from] ?? 0);
+      if (this.#distance(home, from) < this.#distance(gap, from)) continue;
+      cells.copyWithin(gap, from, from + this.width);
+      gap = from;
+    }
+    cells[gap + 1] = 0;
+    this.#size -= 1;
+  }
+
+  #homeOf(id: number): number {
+    return (mix32(id) % ROWS) * this.width;
+  }
+
+  #next(row: number): number {
+    return row + this.width === this.cells.length ? 0 : row + this.width;
+  }
+
+  #distance(from: number, to: number): number {
+    return to >= from ? to - from : to - from + this.cells.length;
+  }
+}
