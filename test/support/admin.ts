@@ -25,7 +25,10 @@ export function faults(...lines: readonly string[]): string {
   return [`The body has ${count}; nothing was changed.`, ...lines.map((line) => `- ${line}`)].join('\n');
 }
 
-const auditSchema = z.strictObject({ problem: z.null(), entries: z.array(z.record(z.string(), z.unknown())) });
+const auditSchema = z.strictObject({
+  problem: z.string().nullable(),
+  entries: z.array(z.record(z.string(), z.unknown())),
+});
 
 /** The entries of /api/audit, newest first. */
 export async function auditOf(gateway: TestGateway): Promise<readonly Readonly<Record<string, unknown>>[]> {

@@ -249,7 +249,7 @@ describe('with Redis', () => {
         `server GET ${ROUTE}`,
         '  client HGET key',
         '  client EVALSHA quota',
-        '  client HMGET entry',
+        '  client EVALSHA look-up',
         '  internal flight evaluation',
         '    client EVALSHA lease',
         '    client GET /internal/v1/evaluations/{id}',
@@ -287,7 +287,7 @@ describe('with Redis', () => {
     await gateway.get(REPORT, { key });
 
     expect(await collector.trees(1, 4)).toEqual([
-      lines(`server GET ${ROUTE}`, '  client HGET key', '  client EVALSHA quota', '  client HMGET entry'),
+      lines(`server GET ${ROUTE}`, '  client HGET key', '  client EVALSHA quota', '  client EVALSHA look-up'),
     ]);
     expect(collector.span(`GET ${ROUTE}`).attributes).toMatchObject({
       'evalgate.cache.outcome': 'hit',
@@ -346,7 +346,7 @@ describe('with Redis', () => {
         `server GET ${ROUTE}`,
         '  client HGET key',
         '  client EVALSHA quota',
-        '  client HMGET entry',
+        '  client EVALSHA look-up',
         '  internal flight evaluation',
         '    client EVALSHA lease',
         '    internal wait for another process',

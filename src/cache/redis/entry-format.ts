@@ -226,7 +226,8 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
- * scripts compare by; nil for what is no entry.
+ * scripts compare by; nil for what is no entry. `isVisible` says whether a reader may see it, given the index of the first
+ * argument that is a tag of the reader's workspaces.
  */
 export const ENTRY_LUA = `
 local function write(key, meta, body, keepMs)
@@ -241,5 +242,17 @@ local function read(key)
   if type(meta.filledAtMs) ~= 'number' or type(meta.fetchedAtMs) ~= 'number' then return nil end
   if type(meta.tags) ~= 'table' or type(meta.answer) ~= 'table' then return nil end
   return meta
+end
+local function isVisible(entry, firstTag)
+  if entry.answer.kind == 'absent' then return true end
+  for _, tag in ipairs(entry.tags) do
+    for i = firstTag, #ARGV do
+      if tag == ARGV[i] then return true end
+    end
+  end
+  return false
+end
+local function negativeOf(key)
+  return redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'meta')
 end
 `;

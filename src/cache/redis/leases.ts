@@ -67,15 +67,10 @@ local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return math.max(1, redis.call('PTTL', KEYS[1])) end
 local entry, present = {false, false}, read(KEYS[3])
-local isVisible = present and present.answer.kind == 'absent'
-for _, tag in ipairs(present and present.tags or {}) do
-  for i = 4, #ARGV do isVisible = isVisible or tag == ARGV[i] end
-end
-if isVisible and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
+if present and isVisible(present, 4) and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
   entry = redis.call('HMGET', KEYS[3], 'meta', 'body')
 end
-local negative = redis.call('TYPE', KEYS[4]).ok == 'hash' and redis.call('HGET', KEYS[4], 'meta')
-return {entry[1], entry[2], negative}
+return {entry[1], entry[2], negativeOf(KEYS[4])}
 `,
 );
 

@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import type { RedisClient, RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
-import { defineScript, runScript } from '../../redis/script.ts';
+import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
@@ -51,6 +51,24 @@ export interface RedisSharedCacheOptions {
   /** While it is exceeded, no new entry is stored; negative entries are. */
   readonly budget: Pick<RedisBudget, 'isOver'>;
 }
+
+/**
+ * KEYS: entry, negative entry. ARGV: the tags of the reader's workspaces. Returns what is there: meta and body if the reader
+ * may see the record, else meta alone, and the negative entry. A body that is not for the reader is not even sent: the time
+ * that it takes would show in the time of a 404 (K7a: a foreign record looks like none).
+ */
+const LOOK_UP = defineScript(
+  'lookUpEntry',
+  `${ENTRY_LUA}
+local entry, foreign, present = {false, false}, false, read(KEYS[1])
+if present and not isVisible(present, 1) then
+  foreign = redis.call('HGET', KEYS[1], 'meta')
+elseif redis.call('TYPE', KEYS[1]).ok == 'hash' then
+  entry = redis.call('HMGET', KEYS[1], 'meta', 'body')
+end
+return {entry[1], entry[2], foreign, negativeOf(KEYS[2])}
+`,
+);
 
 /** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was filled later stays. */
 const SET_NEGATIVE = defineScript(
@@ -120,23 +138,18 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return await decodeEntry(key, fields, onBroken);
   }
 
-  /** The body is fetched only for readers who may see it: what else it takes would show in the time of a 404 (K7a). */
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
     this.#assertUsable();
     const { link, onBroken } = this.#options;
     const names = this.#namesOf(key, workspaceSetOf(reader));
-    const reply = link.run((client) =>
-      Promise.all([client.hgetBuffer(names.entry, 'meta'), client.hgetBuffer(names.negative, 'meta')]),
-    );
-    const [meta, negativeMeta] = await redisSpan('cache', 'HGET entry', reply);
-    const negative = await decodeEntry(key, [negativeMeta], onBroken);
-    const tagged = meta === null ? null : decodeTagged(meta.toString(), onBroken);
-    if (tagged === null) return { entry: null, foreign: null, negative };
-    if (tagged.isAbsent) return { entry: await decodeEntry(key, [meta], onBroken), foreign: null, negative };
-    const isVisible = workspaceTagsOf(reader).some((tag) => tagged.tags.includes(tag));
-    return isVisible
-      ? { entry: await this.get(key), foreign: null, negative }
-      : { entry: null, foreign: tagged, negative };
+    const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
+    const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
+    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply) ? reply : [];
+    return {
+      entry: await decodeEntry(key, [meta, body], onBroken),
+      foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
+      negative: await decodeEntry(key, [negative], onBroken),
+    };
   }
 
   async backfill(entries: readonly Keyed[]): Promise<void> {

@@ -225,8 +225,8 @@ export function purgeCommand(): Command {
       `So is one that takes along more than ${MANY_LISTS} lists, if somebody is at the terminal.`,
     ].join('\n'),
     examples: [
-      'evalgate cache purge --tag evaluation:ev_1',
-      'evalgate cache purge --tag evaluation:ev_1 --exact',
+      'evalgate cache purge --tag evaluation:ev_MOoXmKaIgRtSSEcIg4',
+      'evalgate cache purge --tag evaluation:ev_MOoXmKaIgRtSSEcIg4 --exact',
       'evalgate cache purge --tag workspace:2393e09e-a0b1-4849-8887-0fb942eae255 --tag scorecard:sc_1 --mode soft',
       'evalgate cache purge --tag class:list --dry-run',
       'evalgate cache purge --tag all --yes --json',

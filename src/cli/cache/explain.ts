@@ -16,7 +16,7 @@ export function explainCommand(): Command {
       'Memory, calls under way and the last miss are those of one gateway process.',
     ].join('\n'),
     examples: [
-      'evalgate cache explain /v2/calls/ev_1/transcript?page=3',
+      'evalgate cache explain /v2/calls/ev_MOoXmKaIgRtSSEcIg4/transcript?page=3',
       'evalgate cache explain "/v2/calls?page=2&pageSize=20" --key-id key_1',
       'evalgate cache explain /v2/calls --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
