@@ -12,6 +12,7 @@ import {
   WORKSPACE_B,
 } from './records.ts';
 import { isOfTemplate } from './store-templates.ts';
+import { shownBy } from './shown.ts';
 
 const UNLIMITED = 1_000_000_000;
 /** By how much each request moves the time on, so that copies grow old. */
@@ -122,8 +123,9 @@ export class InputsWorld {
     }
   }
 
-  #check(path: string, { status, text, headers }: Reply, index: number): void {
-    const shown = text + JSON.stringify(headers);
+  #check(path: string, reply: Reply, index: number): void {
+    const { status, text, headers } = reply;
+    const shown = shownBy(path, reply);
     const others = TENANTS.filter((_, other) => other !== index);
     if (status >= 500) this.#fault(`${path}: ${status} ${text.slice(0, 200)}`);
     if (others.some(({ marker }) => shown.includes(marker))) this.#fault(`${path} shows another tenant's record`);

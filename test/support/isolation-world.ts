@@ -13,6 +13,7 @@ import {
   WORKSPACES,
 } from './isolation-steps.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights } from './records.ts';
+import { shownBy } from './shown.ts';
 
 /** Past every error time: nothing that is cached is of use any more. */
 const PAST_ALL_MS = 8 * 86_400_000;
@@ -201,15 +202,8 @@ export class IsolationWorld {
 function isBreach(reply: Reply, rights: Rights, { path, scope, shownIds, pathWorkspaceId }: Read): boolean {
   const hasScope = rights.scopes.includes(scope);
   const isAllowed = (id: string): boolean => hasScope && rights.workspaceIds.includes(id) && shownIds.includes(id);
-  // `Link` repeats the reader's own search.
-  const { link, ...headers } = reply.headers;
-  const shown = reply.text + JSON.stringify(headers) + JSON.stringify(link ?? '').replaceAll(searchOf(path), '');
+  const shown = shownBy(path, reply);
   if (WORKSPACES.some((id) => !isAllowed(id) && shown.includes(markerOf(id)))) return true;
   const mayAsk = hasScope && (pathWorkspaceId === null || rights.workspaceIds.includes(pathWorkspaceId));
   return !mayAsk && reply.status !== 403;
-}
-
-/** The text that the reader looks for, as its address has it. */
-function searchOf(path: string): string {
-  return /[?&]search=([^&]+)/.exec(path)?.[1] ?? '\0';
 }
