@@ -45,6 +45,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     about: instanceInfo(options),
     atLeast: config.server.workers,
+    onBeat: redis.onBeat,
   });
   const processes = (): number => instances.count();
   warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
