@@ -321,6 +321,19 @@ test('a full Redis is named with all that follows from it, in /readyz and once i
   expect(words()).toHaveLength(2 * full.length);
 }, 40_000);
 
+test('a Redis that comes back empty is reported: all keys are gone', async () => {
+  await start();
+  expect(await read()).toBe(200);
+  await redis.flush();
+  await vi.waitFor(async () => expect(await read()).toBe(401), WITHIN);
+  const told = 'Redis has lost what the gateways keep there';
+  const lines = () => gateway.logLines.filter((line) => line.includes(told));
+  await vi.waitFor(() => expect(lines()).toHaveLength(1), WITHIN);
+  expect(JSON.parse(lines()[0] ?? '')).toMatchObject({ level: 'error' });
+  await gateway.admin('POST', '/api/cache/purge', { tags: ['all'] });
+  expect(lines()).toHaveLength(1);
+});
+
 test('two uses of Redis are told apart where they are two, and are one where they are one', async () => {
   await start({ REDIS_CACHE_URL: `${redis.url}/1` });
   const started = logOf(gateway, 'started');
