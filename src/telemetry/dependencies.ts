@@ -115,15 +115,15 @@ export function trackCapacity(health: Health, clock: Clock): () => void {
   const isSettled = (): boolean => clock.nowMs() - lastAtMs >= CAPACITY_SETTLED_AFTER_MS;
   health.add({
     name: 'capacity',
-    okMessage: 'nothing is refused for want of a place any more',
+    okMessage: 'no request or connection is refused any more',
     check: () =>
       isSettled()
-        ? { status: 'ok', detail: 'nothing is refused for want of a place' }
+        ? { status: 'ok', detail: 'no request or connection is refused' }
         : {
             status: 'degraded',
-            message: 'there are as many requests or connections as there may be: others are refused',
+            message: 'the process has reached its limit of requests or connections: it refuses others',
             detail:
-              'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be',
+              'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
             sinceMs,
           },
   });

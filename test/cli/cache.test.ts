@@ -147,7 +147,7 @@ describe('ttl', () => {
 });
 
 describe('maintenance', () => {
-  const ON = `Maintenance is on until 2026-01-15T12:30:00.000Z, 30m from now: the store is asked nothing.\nSince ${NOW}, said by anonymous.\n`;
+  const ON = `Maintenance is on until 2026-01-15T12:30:00.000Z, 30m from now: the store is asked nothing.\nSince ${NOW}, set by anonymous.\n`;
 
   test('on for a time, its state, and off', async () => {
     expect(await cache('maintenance', 'on', '--for', '30m')).toEqual({ status: 0, stdout: ON, stderr: '' });
@@ -253,7 +253,7 @@ describe('explain', () => {
     const { stdout } = await explain();
     expect(stdout).toMatch(/^memory +stale, softly purged +found/m);
     expect(stdout).toMatch(
-      /^Maintenance +the store is asked nothing until 2026-01-15T12:30:00\.000Z, said by anonymous$/m,
+      /^Maintenance +the store is asked nothing until 2026-01-15T12:30:00\.000Z, set by anonymous$/m,
     );
     await cache('maintenance', 'off');
     const gate = gateway.store.gate();

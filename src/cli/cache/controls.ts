@@ -197,7 +197,7 @@ function maintenanceText({ active, until, leftMs, by, since }: MaintenanceView):
   if (!active) return 'Maintenance is off: the store is asked as usual.';
   return [
     `Maintenance is on until ${printable(until ?? '?')}, ${durationText(leftMs)} from now: the store is asked nothing.`,
-    `Since ${printable(since ?? '?')}, said by ${printable(by ?? '?')}.`,
+    `Since ${printable(since ?? '?')}, set by ${printable(by ?? '?')}.`,
   ].join('\n');
 }
 

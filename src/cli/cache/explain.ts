@@ -73,7 +73,7 @@ function explanationText(explanation: ExplanationView): string {
     ['Under way', fetchText(explanation)],
   ];
   if (maintenance !== null) {
-    facts.push(['Maintenance', `the store is asked nothing until ${maintenance.until}, said by ${maintenance.by}`]);
+    facts.push(['Maintenance', `the store is asked nothing until ${maintenance.until}, set by ${maintenance.by}`]);
   }
   const copies = columns([
     ['TIER', 'STATE', 'ANSWER', 'AGE', 'FRESH UNTIL', 'STALE UNTIL', 'ON ERROR UNTIL', 'BYTES'],

@@ -173,7 +173,7 @@ describe('/readyz', () => {
       status: 'degraded',
       since: START,
       detail:
-        'some are refused: there are as many requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) as may be',
+        'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
     });
     expect(await samplesOf(gateway, 'evalgate_http_requests_shed_total')).toEqual({
       evalgate_http_requests_shed_total: 1,
@@ -182,7 +182,7 @@ describe('/readyz', () => {
     expect(await first).toBe(200);
     gateway.clock.advance(10_000);
     expect((await readinessOf(gateway)).of('capacity')?.status).toBe('ok');
-    expect(logOf(gateway, 'nothing is refused for want of a place any more')).toMatchObject([{ lastedMs: 10_000 }]);
+    expect(logOf(gateway, 'no request or connection is refused any more')).toMatchObject([{ lastedMs: 10_000 }]);
   });
 });
 
