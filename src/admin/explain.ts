@@ -120,8 +120,8 @@ function viewOfCopy(copy: Copy): CopyView {
     visible: copy.isVisible,
     ageMs: copy.ageMs,
     ttlMs: copy.ttlMs,
-    filledAt: iso(copy.filledAtMs),
-    fetchedAt: iso(copy.fetchedAtMs),
+    filledAt: iso(copy.requestedAtMs),
+    fetchedAt: iso(copy.receivedAtMs),
     // The first read after that starts a refresh. After a soft purge the next read does.
     freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
     staleUntil: isPurged ? null : iso(copy.staleUntilMs),

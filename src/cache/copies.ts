@@ -31,7 +31,7 @@ export class Copies {
 
   constructor(options: CopiesOptions) {
     this.#options = options;
-    options.sharedCache.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
+    options.sharedCache.onStored((key, requestedAtMs) => options.memory.deleteOlder(key, requestedAtMs));
   }
 
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {
@@ -102,7 +102,7 @@ export function authorize<T>(
 export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): FoundCopies<T> {
   const { foreign } = shared;
   const newest = newerCopy(local.newest, shared.newest);
-  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.filledAtMs < foreign.filledAtMs;
+  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.requestedAtMs < foreign.requestedAtMs;
   return {
     newest: isReplaced ? null : newest,
     foreign,
@@ -111,5 +111,5 @@ export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): Found
 }
 
 function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
-  return other === null || one.entry.filledAtMs > other.entry.filledAtMs;
+  return other === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }

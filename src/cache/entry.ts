@@ -18,19 +18,19 @@ class DerivedBytes {
 /** One answer of the store: a record, or that there is none. Never a caller's view. */
 export class Entry<T> {
   readonly answer: Found<T> | Absent;
-  /** When the fetch that filled it began, Unix milliseconds. Age counts from here. */
-  readonly filledAtMs: number;
+  /** When the fetch that brought it began, Unix milliseconds. Age counts from here. */
+  readonly requestedAtMs: number;
   readonly #derived: DerivedBytes;
 
-  constructor(answer: Found<T> | Absent, filledAtMs: number, derived?: DerivedBytes) {
+  constructor(answer: Found<T> | Absent, requestedAtMs: number, derived?: DerivedBytes) {
     this.answer = answer;
-    this.filledAtMs = filledAtMs;
+    this.requestedAtMs = requestedAtMs;
     this.#derived = derived ?? new DerivedBytes();
   }
 
   /** The same answer, confirmed by a fetch that began at that time. Derived data stays with it. */
-  renewedAt(filledAtMs: number): Entry<T> {
-    return new Entry(this.answer, filledAtMs, this.#derived);
+  renewedAt(requestedAtMs: number): Entry<T> {
+    return new Entry(this.answer, requestedAtMs, this.#derived);
   }
 
   /** Size of everything derived from the record, for the memory budget of the tier that keeps the entry. */
@@ -78,13 +78,13 @@ export interface Learned {
   /** Where the purge log stood before the fetch began. */
   readonly epoch: PurgeEpoch;
   /** When the fetch began, Unix milliseconds. */
-  readonly filledAtMs: number;
+  readonly requestedAtMs: number;
   /** When the answer had arrived, Unix milliseconds. */
-  readonly fetchedAtMs: number;
+  readonly receivedAtMs: number;
 }
 
 /** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
-export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'fetchedAtMs'> {
+export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'receivedAtMs'> {
   readonly kind: ResourceKind;
   readonly entry: Entry<T>;
   readonly tags: readonly Tag[];
@@ -138,21 +138,21 @@ export function entryOfAnswer<T>(
   answer: StoreAnswer<T>,
   learned: Learned,
 ): Answered<T> {
-  const { entry, isChanged } = entryOf(request, held?.entry ?? null, answer, learned.filledAtMs);
+  const { entry, isChanged } = entryOf(request, held?.entry ?? null, answer, learned.requestedAtMs);
   return { stored: storedEntry(request, entry, learned), isChanged };
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
 export function notFoundEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
-  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.filledAtMs), learned);
+  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.requestedAtMs), learned);
 }
 
-export function learnedOf({ entry, epoch, fetchedAtMs }: StoredEntry): Learned {
-  return { filledAtMs: entry.filledAtMs, epoch, fetchedAtMs };
+export function learnedOf({ entry, epoch, receivedAtMs }: StoredEntry): Learned {
+  return { requestedAtMs: entry.requestedAtMs, epoch, receivedAtMs };
 }
 
-function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, fetchedAtMs }: Learned): StoredEntry<T> {
-  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, fetchedAtMs };
+function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, receivedAtMs }: Learned): StoredEntry<T> {
+  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
 /** An answer that is the held one again renews the entry, which keeps its record and everything derived from it. */
@@ -160,27 +160,30 @@ function entryOf<T>(
   request: CacheRequest<T>,
   held: Entry<T> | null,
   answer: StoreAnswer<T>,
-  filledAtMs: number,
+  requestedAtMs: number,
 ): { readonly entry: Entry<T>; readonly isChanged: boolean | null } {
   const { kind } = request;
   if (answer.kind === 'not-modified') {
-    if (held !== null) return { entry: held.renewedAt(filledAtMs), isChanged: false };
+    if (held !== null) return { entry: held.renewedAt(requestedAtMs), isChanged: false };
     throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${kind})`);
   }
   if (answer.kind === 'absent') {
     const isChanged = held === null ? null : held.answer.kind === 'found';
-    return { entry: new Entry<T>(answer, filledAtMs), isChanged };
+    return { entry: new Entry<T>(answer, requestedAtMs), isChanged };
   }
   const { record, etag } = answer;
   if (!request.isAnsweredBy(record)) {
     throw new StoreError('malformed', `the answer is not the ${kind} that was asked for`);
   }
   if (held?.answer.kind !== 'found') {
-    return { entry: new Entry<T>(answer, filledAtMs), isChanged: held === null ? null : true };
+    return { entry: new Entry<T>(answer, requestedAtMs), isChanged: held === null ? null : true };
   }
   const isEqual = isDeepStrictEqual(record, held.answer.record);
   const isRenewal = isEqual && etag === held.answer.etag;
-  return { entry: isRenewal ? held.renewedAt(filledAtMs) : new Entry<T>(answer, filledAtMs), isChanged: !isEqual };
+  return {
+    entry: isRenewal ? held.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs),
+    isChanged: !isEqual,
+  };
 }
 
 /**
@@ -192,7 +195,7 @@ export function backfillsOf<T>(
   stored: StoredEntry<T>,
   present: (key: string) => StoredEntry | null,
 ): readonly Keyed[] {
-  const { answer, filledAtMs } = stored.entry;
+  const { answer, requestedAtMs } = stored.entry;
   if (answer.kind === 'absent') return [];
   const backfills = request.backfills(answer.record);
   const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
@@ -201,8 +204,8 @@ export function backfillsOf<T>(
     const held = present(single.key)?.entry;
     const isSame = held?.answer.kind === 'found' && isDeepStrictEqual(held.answer.record, record);
     const entry = isSame
-      ? held.renewedAt(filledAtMs)
-      : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, filledAtMs);
+      ? held.renewedAt(requestedAtMs)
+      : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, requestedAtMs);
     return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)) };
   });
 }

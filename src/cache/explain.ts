@@ -41,8 +41,8 @@ export interface Copy extends Freshness {
   readonly class: CacheClass;
   /** Whether it may be served to the reader for whom this is explained; null if there is none. */
   readonly isVisible: boolean | null;
-  readonly filledAtMs: number;
-  readonly fetchedAtMs: number;
+  readonly requestedAtMs: number;
+  readonly receivedAtMs: number;
   readonly tags: readonly Tag[];
   /** Its size in the tier, with everything derived from it. */
   readonly bytes: number;
@@ -219,20 +219,20 @@ function copyOf(
   parts: ExplainParts,
 ): (Copy & { readonly keptForMs: number | null }) | null {
   if (!isOfKind(request, stored)) return null;
-  const { entry, kind, tags, fetchedAtMs, epoch } = stored;
-  const { filledAtMs } = entry;
+  const { entry, kind, tags, receivedAtMs, epoch } = stored;
+  const { requestedAtMs } = entry;
   const isFound = entry.answer.kind === 'found';
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
-  const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, filledAtMs));
-  const freshUntilMs = filledAtMs + freshMs;
+  const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
+  const freshUntilMs = requestedAtMs + freshMs;
   return {
     ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()),
     isFound,
     class: cacheClass,
     isVisible: workspaceIds === null ? null : !isFound || isVisible(request, stored, { workspaceIds }),
-    filledAtMs,
-    fetchedAtMs,
+    requestedAtMs,
+    receivedAtMs,
     tags,
     bytes,
     keptForMs,

@@ -73,7 +73,7 @@ export class Flights {
   async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
     const { clock, purges } = this.#options;
     const { key } = task.request;
-    const came = { filledAtMs: clock.nowMs(), epoch: purges.epoch() };
+    const came = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
       const call = this.#calls.join(
         key,
@@ -98,7 +98,7 @@ export class Flights {
   async #join<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
-    came: Pick<Learned, 'filledAtMs' | 'epoch'>,
+    came: Pick<Learned, 'requestedAtMs' | 'epoch'>,
   ): Promise<Fetched | null> {
     const { request, reader, held } = task;
     const { clock, purges } = this.#options;
@@ -114,12 +114,12 @@ export class Flights {
     const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
     if (isOwnFailure && isKnownToBeOwn) throw failure;
     const nowMs = clock.nowMs();
-    const learned = result === null ? { ...came, fetchedAtMs: nowMs } : learnedOf(result.stored);
+    const learned = result === null ? { ...came, receivedAtMs: nowMs } : learnedOf(result.stored);
     const negative = notFoundEntry(request, learned);
     if (isPurged(purges, negative)) return null;
     // The call may have been another process's, which had begun before this one waited for it.
-    const tookMs = Math.max(nowMs - call.startedAtMs, learned.fetchedAtMs - learned.filledAtMs);
-    await this.#pause(came.filledAtMs + tookMs - nowMs);
+    const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
+    await this.#pause(came.requestedAtMs + tookMs - nowMs);
     if (isOwnFailure) throw failure;
     const isForeign = failure !== null || isFound;
     return { stored: negative, from: 'elsewhere', isStored: this.#origin.keepNegative(task, negative), isForeign };

@@ -94,13 +94,13 @@ export class MemoryTier {
   backfill(entries: readonly Keyed[]): void {
     for (const { key, stored } of entries) {
       const present = this.peek(key)?.stored;
-      if (present === undefined || present.fetchedAtMs < stored.entry.filledAtMs) this.set(key, stored);
+      if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored);
     }
   }
 
   /** Drops everything about the key whose fetch began earlier than that: another process has stored something newer. */
-  deleteOlder(key: string, filledAtMs: number): void {
-    const isNewer = (stored: StoredEntry): boolean => stored.entry.filledAtMs >= filledAtMs;
+  deleteOlder(key: string, requestedAtMs: number): void {
+    const isNewer = (stored: StoredEntry): boolean => stored.entry.requestedAtMs >= requestedAtMs;
     const present = this.#cacheOf(key).peek(key);
     if (present !== undefined && !isNewer(present.stored)) this.#cacheOf(key).delete(key);
     const absence = this.#absent.peek(key);

@@ -199,7 +199,7 @@ export class OriginFetcher {
           report('stored');
           return foundIn('elsewhere', copy);
         }
-        if (mustLook && found.foreign !== null && found.foreign.fetchedAtMs >= beganAtMs) {
+        if (mustLook && found.foreign !== null && found.foreign.receivedAtMs >= beganAtMs) {
           report('stored');
           return this.#answerForeign(task, found.foreign, beganAtMs);
         }
@@ -223,7 +223,7 @@ export class OriginFetcher {
   /** Another process's call has brought a record of others: for this reader an absence, after as long as its own call. */
   #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
     const stored = notFoundEntry(task.request, learned);
-    const notBeforeMs = beganAtMs + learned.fetchedAtMs - learned.filledAtMs;
+    const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
     return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
   }
 
@@ -234,7 +234,7 @@ export class OriginFetcher {
         key: request.key,
         workspaceIds: reader.workspaceIds,
         // After a purge a copy of the same millisecond may have taken its place.
-        newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.filledAtMs,
+        newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.requestedAtMs,
       });
       return withinWait(task, answer);
     });
@@ -264,7 +264,7 @@ export class OriginFetcher {
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
     const held = task.held !== null && isPurged(purges, task.held) ? null : task.held;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
-    const [epoch, filledAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
+    const [epoch, requestedAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
@@ -272,7 +272,7 @@ export class OriginFetcher {
     try {
       const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
       const answer = await inTime(call, maxWaitMs, timers);
-      const fetched = entryOfAnswer(request, held, answer, { filledAtMs, epoch, fetchedAtMs: clock.nowMs() });
+      const fetched = entryOfAnswer(request, held, answer, { requestedAtMs, epoch, receivedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
@@ -281,20 +281,20 @@ export class OriginFetcher {
       if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
       if (held !== null) this.#reportRefreshFailed(task, error);
-      const learned = { filledAtMs, epoch, fetchedAtMs: clock.nowMs() };
+      const learned = { requestedAtMs, epoch, receivedAtMs: clock.nowMs() };
       return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
     }
   }
 
   #reportFill<T>({ request, reader, held }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
     const { events } = this.#options;
-    const { entry, kind, fetchedAtMs } = stored;
+    const { entry, kind, receivedAtMs } = stored;
     const about = { class: classOf(kind, entry), key: request.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
-    events.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - entry.filledAtMs });
+    events.onFill?.({ ...about, bytes, durationMs: receivedAtMs - entry.requestedAtMs });
     const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
     if (!isOthers && held !== null && isChanged !== null) {
-      const sinceMs = entry.filledAtMs - held.entry.filledAtMs;
+      const sinceMs = entry.requestedAtMs - held.entry.requestedAtMs;
       events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
     }
     if (isOthers && held?.entry.answer.kind === 'found') {
@@ -331,13 +331,13 @@ function newsOf<T>(
   { request, reader, held }: FetchTask<T>,
 ): CachedCopy<T> | null {
   const seen = [held, local.newest?.stored, local.negative?.stored];
-  const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
+  const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.requestedAtMs ?? Number.NEGATIVE_INFINITY));
   const { copy, negative } = authorize(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
 }
 
 function isAfter({ stored }: CachedCopy, atMs: number): boolean {
-  return stored.entry.filledAtMs > atMs;
+  return stored.entry.requestedAtMs > atMs;
 }
 
 function foundIn(from: FetchResult['from'], { stored }: CachedCopy): FetchResult {

@@ -51,10 +51,10 @@ export function freshnessOf(
 ): Freshness {
   const { entry, kind, tags, epoch } = stored;
   // A clock that was set back must not make an answer younger than new.
-  const ageMs = Math.max(0, nowMs - entry.filledAtMs);
+  const ageMs = Math.max(0, nowMs - entry.requestedAtMs);
   const purge = purges.since(epoch, tags);
   const classTtl = ttl.of(classOf(kind, entry));
-  const leftMs = jitteredFreshMs(classTtl, jitterOf(keyHash, entry.filledAtMs)) - ageMs;
+  const leftMs = jitteredFreshMs(classTtl, jitterOf(keyHash, entry.requestedAtMs)) - ageMs;
   // A soft purge ends freshness: the entry counts as just expired, so that it is still served while it is refreshed.
   const ttlMs = purge === 'soft' ? Math.min(0, leftMs) : leftMs;
   return { state: purge === 'hard' ? 'purged' : stateAt(ttlMs, classTtl), ttlMs, ageMs };
@@ -74,11 +74,11 @@ export function jitteredFreshMs({ freshMs }: Pick<CacheTtl, 'freshMs'>, jitter: 
 
 /**
  * A number in [0, 1) that depends on the entry alone, so that every process computes the same. `keyHash` is `hash32` of
- * its key; `filledAtMs` is Unix milliseconds.
+ * its key; `requestedAtMs` is Unix milliseconds.
  */
-export function jitterOf(keyHash: number, filledAtMs: number): number {
-  const high = Math.floor(filledAtMs / 2 ** 32);
-  return mix32(mix32(keyHash ^ filledAtMs) ^ high) / 2 ** 32;
+export function jitterOf(keyHash: number, requestedAtMs: number): number {
+  const high = Math.floor(requestedAtMs / 2 ** 32);
+  return mix32(mix32(keyHash ^ requestedAtMs) ^ high) / 2 ** 32;
 }
 
 export type Plan<T = unknown> =
@@ -147,7 +147,7 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
 }
 
 function isNewer(one: CachedCopy, other: CachedCopy): boolean {
-  return one.stored.entry.filledAtMs > other.stored.entry.filledAtMs;
+  return one.stored.entry.requestedAtMs > other.stored.entry.requestedAtMs;
 }
 
 /** Why a read goes to the store. `ttl` is that of the class of the copy held, else of the request. */

@@ -47,7 +47,7 @@ export interface LeaseRequest {
   readonly key: string;
   /** The reader's: the failure of a call for others is not for it. */
   readonly workspaceIds: readonly string[];
-  /** When the copy that the process holds was filled, Unix milliseconds: an older one is not sent. Null if it has none. */
+  /** When the copy that the process holds was requested, Unix milliseconds: an older one is not sent. Null if it has none. */
   readonly newerThanMs: number | null;
 }
 
@@ -97,7 +97,7 @@ export interface SharedCache {
   /** Once it returns, no end of a call is missed. */
   follow(key: string): Following;
   /** Calls back for every entry that another process completed. Returns a function that ends this. */
-  onStored(listener: (key: string, filledAtMs: number) => void): () => void;
+  onStored(listener: (key: string, requestedAtMs: number) => void): () => void;
 }
 
 /** The part that operators use. */

@@ -192,7 +192,7 @@ class RedisLease implements Lease {
     const { key, names, times, channel, budget } = this.#parts;
     const released = channel.message({ end: 'released', key });
     const message =
-      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
+      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.requestedAtMs });
     // If it is not stored, the others must not drop their copies for it.
     const isNewLeftOut = budget.isOver && entry?.entry.answer.kind === 'found';
     const args = [
@@ -286,7 +286,7 @@ class Followers {
   leaseLeftMs: number | null = null;
 }
 
-type StoredListener = (key: string, filledAtMs: number) => void;
+type StoredListener = (key: string, requestedAtMs: number) => void;
 
 interface FlightChannelOptions {
   /** To the cache Redis. */

@@ -25,7 +25,7 @@ import type { RedisBudget } from './budget.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
-  decodeFilledAtMs,
+  decodeRequestedAtMs,
   decodeTagged,
   encodeEntry,
   ENTRY_LUA,
@@ -144,7 +144,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
-    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply) ? reply : [];
+    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply) ? reply.map((field: unknown) => field) : [];
     return {
       entry: await decodeEntry(key, [meta, body], onBroken),
       foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
@@ -158,7 +158,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
-        const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs, Number(isOnlyReplaced)];
+        const args = [...(await encodeEntry(key, stored, times)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
         await runScript(link, BACKFILL, { keys: [names.of(key)], args });
       }),
     );
@@ -181,7 +181,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return this.#channel.follow(key);
   }
 
-  onStored(listener: (key: string, filledAtMs: number) => void): () => void {
+  onStored(listener: (key: string, requestedAtMs: number) => void): () => void {
     return this.#channel.onStored(listener);
   }
 
@@ -269,8 +269,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async #recheck(key: string, memory: MemoryTier): Promise<void> {
     const { link, names, onBroken } = this.#options;
     const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
-    const filledAtMs = meta === null ? null : decodeFilledAtMs(key, meta, onBroken);
-    if (filledAtMs !== null) memory.deleteOlder(key, filledAtMs);
+    const requestedAtMs = meta === null ? null : decodeRequestedAtMs(key, meta, onBroken);
+    if (requestedAtMs !== null) memory.deleteOlder(key, requestedAtMs);
   }
 
   #namesOf(key: string, workspaceSet: string): KeyNames {

@@ -15,7 +15,7 @@ function at(
 ): Freshness {
   const epoch = new MemoryPurgeLog().epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, fetchedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
 }
 
