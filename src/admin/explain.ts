@@ -115,7 +115,8 @@ function viewOfCopy(copy: Copy): CopyView {
   const { state, isOutdated } = copy;
   const isPurged = state === 'purged';
   return {
-    state,
+    // The public word for a copy that is not served any more.
+    state: state === 'unusable' ? 'expired' : state,
     answer: copy.isFound ? 'found' : 'absent',
     visible: copy.isVisible,
     ageMs: copy.ageMs,

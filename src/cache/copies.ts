@@ -1,9 +1,9 @@
-/** Finds what is held for a reader: in memory first, then in the shared cache. */
+/** Finds the copies of a request: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
 import type { Listener } from '../telemetry/events.ts';
 import type { Learned, StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, freshnessOf, type FreshnessPolicy, type Held, newerCopy } from './plan.ts';
+import { type CachedCopy, freshnessOf, type FreshnessPolicy, type VisibleCopies, newerCopy } from './plan.ts';
 import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
@@ -18,7 +18,7 @@ export interface CopiesOptions extends FreshnessPolicy {
 /** The copies that the tiers hold for a request, before the reader is authorized. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
-  /** When a record was fetched that lies in the shared cache and is not for this reader: older copies are none. */
+  /** When the foreign record in the shared cache was fetched: a copy that is older was replaced by it. */
   readonly foreign: Learned | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
@@ -93,7 +93,7 @@ export function authorize<T>(
   found: FoundCopies<T>,
   request: CacheRequest<T>,
   reader: Pick<Reader, 'workspaceIds'>,
-): Held<T> {
+): VisibleCopies<T> {
   const { newest, negative } = found;
   const isOwn = newest !== null && isVisible(request, newest.stored, reader);
   return { copy: isOwn ? newest : null, negative };

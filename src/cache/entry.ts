@@ -1,4 +1,10 @@
-/** The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by. */
+/**
+ * The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by.
+ *
+ * A record that a reader does not get has one of three names. It is `absent` if the store has answered that it has none. It
+ * is `foreign` if the store has one, of a workspace that the reader may not see. To the reader both are the same: a
+ * `negative` entry, which is kept for one set of workspaces (K7a). `notFound` is the class of TTLs of both.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';
 import { type Absent, type Found, type StoreAnswer, StoreError } from '../upstream/store.ts';
@@ -124,26 +130,26 @@ export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly T
 /** The entry of an answer of the store. */
 export interface Answered<T> {
   readonly stored: StoredEntry<T>;
-  /** Whether the answer differs from the copy that was held; null if there was none. */
+  /** Whether the answer differs from the previous copy; null if there was none. */
   readonly isChanged: boolean | null;
 }
 
 /**
- * The entry of an answer; `held` is the copy whose validator made the call conditional. Throws a StoreError if it is no
+ * The entry of an answer; `previous` is the copy whose validator made the call conditional. Throws a StoreError if it is no
  * answer to the request.
  */
 export function entryOfAnswer<T>(
   request: CacheRequest<T>,
-  held: StoredEntry<T> | null,
+  previous: StoredEntry<T> | null,
   answer: StoreAnswer<T>,
   learned: Learned,
 ): Answered<T> {
-  const { entry, isChanged } = entryOf(request, held?.entry ?? null, answer, learned.requestedAtMs);
+  const { entry, isChanged } = entryOf(request, previous?.entry ?? null, answer, learned.requestedAtMs);
   return { stored: storedEntry(request, entry, learned), isChanged };
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
-export function notFoundEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
+export function negativeEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
   return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.requestedAtMs), learned);
 }
 
@@ -155,33 +161,33 @@ function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, rece
   return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
-/** An answer that is the held one again renews the entry, which keeps its record and everything derived from it. */
+/** An answer that is the previous one again renews the entry, which keeps its record and everything derived from it. */
 function entryOf<T>(
   request: CacheRequest<T>,
-  held: Entry<T> | null,
+  previous: Entry<T> | null,
   answer: StoreAnswer<T>,
   requestedAtMs: number,
 ): { readonly entry: Entry<T>; readonly isChanged: boolean | null } {
   const { kind } = request;
   if (answer.kind === 'not-modified') {
-    if (held !== null) return { entry: held.renewedAt(requestedAtMs), isChanged: false };
+    if (previous !== null) return { entry: previous.renewedAt(requestedAtMs), isChanged: false };
     throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${kind})`);
   }
   if (answer.kind === 'absent') {
-    const isChanged = held === null ? null : held.answer.kind === 'found';
+    const isChanged = previous === null ? null : previous.answer.kind === 'found';
     return { entry: new Entry<T>(answer, requestedAtMs), isChanged };
   }
   const { record, etag } = answer;
   if (!request.isAnsweredBy(record)) {
     throw new StoreError('malformed', `the answer is not the ${kind} that was asked for`);
   }
-  if (held?.answer.kind !== 'found') {
-    return { entry: new Entry<T>(answer, requestedAtMs), isChanged: held === null ? null : true };
+  if (previous?.answer.kind !== 'found') {
+    return { entry: new Entry<T>(answer, requestedAtMs), isChanged: previous === null ? null : true };
   }
-  const isEqual = isDeepStrictEqual(record, held.answer.record);
-  const isRenewal = isEqual && etag === held.answer.etag;
+  const isEqual = isDeepStrictEqual(record, previous.answer.record);
+  const isRenewal = isEqual && etag === previous.answer.etag;
   return {
-    entry: isRenewal ? held.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs),
+    entry: isRenewal ? previous.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs),
     isChanged: !isEqual,
   };
 }
@@ -201,10 +207,10 @@ export function backfillsOf<T>(
   const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
   return backfills.map(({ kind, id, record }) => {
     const single = recordRequest(kind, id);
-    const held = present(single.key)?.entry;
-    const isSame = held?.answer.kind === 'found' && isDeepStrictEqual(held.answer.record, record);
+    const existing = present(single.key)?.entry;
+    const isSame = existing?.answer.kind === 'found' && isDeepStrictEqual(existing.answer.record, record);
     const entry = isSame
-      ? held.renewedAt(requestedAtMs)
+      ? existing.renewedAt(requestedAtMs)
       : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, requestedAtMs);
     return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)) };
   });

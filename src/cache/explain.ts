@@ -12,7 +12,7 @@ import {
   type Freshness,
   freshnessOf,
   type FreshnessPolicy,
-  type Held,
+  type VisibleCopies,
   isAtOnce,
   jitteredFreshMs,
   jitterOf,
@@ -69,7 +69,7 @@ export type SharedView =
 export interface Explanation {
   readonly atMs: number;
   readonly key: string;
-  /** The class whose TTLs rule the answer: of the copy that is held, else of the request. */
+  /** The class whose TTLs rule the answer: of the copy that was found, else of the request. */
   readonly class: CacheClass;
   readonly ttl: CacheTtl;
   readonly memory: Copy | null;
@@ -102,7 +102,7 @@ export async function explain(
   const found = foundIn(inMemory, 'memory', viewer, parts);
   const inRedis = isAsked ? foundIn(inspected, 'redis', viewer, parts) : NONE;
   const next = planOf([found, inRedis], viewer, maintenance);
-  const held = 'copy' in next ? next.copy : next.held;
+  const previous = 'copy' in next ? next.copy : next.previous;
   const memory = shownOf(inMemory, viewer, parts);
   const shared = sharedView(inspected, viewer, parts);
   const cacheClass = (memory ?? copyIn(shared))?.class ?? kind;
@@ -120,7 +120,7 @@ export async function explain(
     wasEvicted,
     maintenance,
     next: nextRead(next, {
-      miss: missReasonOf(held, ttl.of(held === null ? kind : classOf(kind, held.stored.entry)), wasEvicted),
+      miss: missReasonOf(previous, ttl.of(previous === null ? kind : classOf(kind, previous.stored.entry)), wasEvicted),
       maintenance,
       isKnownForeign,
       isUnderWay: flight.sinceMs !== null,
@@ -169,9 +169,9 @@ function foundIn(
   { request }: Viewer,
   parts: ExplainParts,
 ): FoundCopies<unknown> {
-  const assess = (held: Holding | null): CachedCopy | null => {
-    if (held === null || !isOfKind(request, held.stored)) return null;
-    const { stored } = held;
+  const assess = (copy: Holding | null): CachedCopy | null => {
+    if (copy === null || !isOfKind(request, copy.stored)) return null;
+    const { stored } = copy;
     return { stored, tier, ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()) };
   };
   return { newest: assess(entry), foreign: null, negative: assess(negative) };
@@ -188,7 +188,7 @@ function planOf(
 }
 
 /** Without a reader, a record is explained as its owner would be served it. */
-function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer): Held {
+function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer): VisibleCopies {
   if (workspaceIds !== null) return authorize(found, request, { workspaceIds });
   return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
 }

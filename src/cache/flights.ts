@@ -8,7 +8,7 @@
 import type { Clock } from '../clock.ts';
 import { FlightSpans } from '../tracing/cache-spans.ts';
 import { StoreError } from '../upstream/store.ts';
-import { type Learned, learnedOf, notFoundEntry } from './entry.ts';
+import { type Learned, learnedOf, negativeEntry } from './entry.ts';
 import {
   asStoreError,
   type FetchResult,
@@ -48,7 +48,7 @@ export class Flights {
     this.#flights = new SingleFlight({
       clock,
       rememberFailuresMs: REMEMBER_FAILURES_MS,
-      // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
+      // A call that maintenance kept from being sent is no failure of the store, and the maintenance may end at any moment.
       isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
     });
   }
@@ -93,14 +93,14 @@ export class Flights {
 
   /**
    * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
-   * a purge, or only found what is held for the others.
+   * a purge, or only found what is kept for the others.
    */
   async #join<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
     came: Pick<Learned, 'requestedAtMs' | 'epoch'>,
   ): Promise<Fetched | null> {
-    const { request, reader, held } = task;
+    const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
     const end = await call.result.catch(asStoreError);
     const result = end instanceof StoreError ? null : end;
@@ -111,11 +111,11 @@ export class Flights {
     if (result !== null && result.from !== 'store' && !isFound) return null;
     const failure = end instanceof StoreError ? end : end.failure;
     const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
-    const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
+    const isKnownToBeOwn = previous?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
     if (isOwnFailure && isKnownToBeOwn) throw failure;
     const nowMs = clock.nowMs();
     const learned = result === null ? { ...came, receivedAtMs: nowMs } : learnedOf(result.stored);
-    const negative = notFoundEntry(request, learned);
+    const negative = negativeEntry(request, learned);
     if (isPurged(purges, negative)) return null;
     // The call may have been another process's, which had begun before this one waited for it.
     const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
@@ -141,7 +141,7 @@ function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }
   const { stored, from } = result;
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
   const isForeign = failure !== null || stored.entry.answer.kind === 'found';
-  return { ...result, stored: notFoundEntry(request, learnedOf(stored)), isForeign };
+  return { ...result, stored: negativeEntry(request, learnedOf(stored)), isForeign };
 }
 
 export interface Flight<T> {

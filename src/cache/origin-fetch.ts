@@ -17,7 +17,7 @@ import {
   type Keyed,
   type Learned,
   learnedOf,
-  notFoundEntry,
+  negativeEntry,
   type StoredEntry,
 } from './entry.ts';
 import { hash32 } from './hash.ts';
@@ -43,8 +43,8 @@ export interface FetchTask<T = unknown> {
   /** The reader that caused it. */
   readonly reader: Reader;
   /** The copy that is not good enough: its validator makes the call conditional. */
-  readonly held: StoredEntry<T> | null;
-  /** A refresh behind a served copy: no reader has waited for it. */
+  readonly previous: StoredEntry<T> | null;
+  /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface FetchResult {
   readonly isStored: boolean;
   /**
    * Set if the store's record is malformed and of a workspace that the reader who caused the call may not see. `stored` is
-   * an absence then; a reader of that workspace gets the failure.
+   * a negative entry then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
   /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a: a foreign record looks like none). */
@@ -85,7 +85,7 @@ type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
 /** The call was never sent. */
-const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
+const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
@@ -100,7 +100,7 @@ export class OriginFetcher {
       return await this.#fly(task);
     } catch (error) {
       const storeError = asStoreError(error);
-      const isRefresh = task.held !== null && storeError.kind !== 'maintenance';
+      const isRefresh = task.previous !== null && storeError.kind !== 'maintenance';
       if (isRefresh) this.#reportRefreshFailed(task, storeError);
       throw storeError;
     }
@@ -120,13 +120,13 @@ export class OriginFetcher {
     const copy = sufficientCopy(local, task);
     if (copy !== null) return foundIn(copy.tier, copy);
     const attempt = await this.#acquire(task, local);
-    return attempt.status === 'held' ? this.#follow(task, local) : this.#proceed(task, local, attempt);
+    return attempt.status === 'taken' ? this.#follow(task, local) : this.#proceed(task, local, attempt);
   }
 
   async #proceed<T>(
     task: Wanted<T>,
     local: FoundCopies<T>,
-    attempt: Exclude<LeaseAttempt, { status: 'held' }>,
+    attempt: Exclude<LeaseAttempt, { status: 'taken' }>,
   ): Promise<FetchResult> {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
     const { lease, found } = attempt;
@@ -144,7 +144,7 @@ export class OriginFetcher {
     const { stored, failure } = await this.#callUnder(lease, task);
     const isOwn = isVisible(request, stored, reader);
     const isAbsent = stored.entry.answer.kind === 'absent' && failure === null;
-    const negative = isOwn ? null : notFoundEntry(request, learnedOf(stored));
+    const negative = isOwn ? null : negativeEntry(request, learnedOf(stored));
     // A record of another workspace is never stored on behalf of this reader: its owner's copy stays (C4).
     const entry = isOwn || isAbsent ? stored : null;
     const completion = await this.#try('complete', () => withinWait(task, lease.complete({ entry, negative })));
@@ -177,8 +177,8 @@ export class OriginFetcher {
   }
 
   /**
-   * Waits for the process that has the lease. It subscribes before it looks, so that no end is missed, and takes over
-   * when the lease lapses.
+   * Waits for the process that has the lease. It subscribes before it looks, so that it hears of every call that ends, and
+   * takes over when the lease lapses.
    */
   async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
     const { clock, copies, sharedCache, events, maxWaitMs } = this.#options;
@@ -205,7 +205,7 @@ export class OriginFetcher {
         }
         const newest = found;
         const attempt = await unrecorded(() => this.#acquire(task, newest));
-        if (attempt.status !== 'held') {
+        if (attempt.status !== 'taken') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
           return await this.#proceed(task, found, attempt);
         }
@@ -220,9 +220,9 @@ export class OriginFetcher {
     }
   }
 
-  /** Another process's call has brought a record of others: for this reader an absence, after as long as its own call. */
+  /** Another process's call has brought a foreign record: this reader gets a negative entry, after as long as its own call takes. */
   #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
-    const stored = notFoundEntry(task.request, learned);
+    const stored = negativeEntry(task.request, learned);
     const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
     return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
   }
@@ -248,9 +248,9 @@ export class OriginFetcher {
       return await this.#call(task);
     } catch (error) {
       const failure = asStoreError(error);
-      // A failure that says nothing of the store is none to other processes, where the call may go through: nobody waits
-      // for it here, or this process holds it back. Nor must they remember a maintenance beyond its end.
-      const isForOthers = failure.kind !== 'aborted' && !HELD_BACK.has(failure.kind);
+      // Some failures say nothing of the store: nobody here waited for the call any more, or this process did not send it.
+      // Other processes do not get those, since their own call may go through, and a maintenance may end at any moment.
+      const isForOthers = failure.kind !== 'aborted' && !NOT_SENT.has(failure.kind);
       if (isForOthers) void this.#try('fail', () => lease.fail(toFailure(failure)));
       else void this.#try('release', () => lease.release());
       throw error;
@@ -262,7 +262,7 @@ export class OriginFetcher {
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
-    const held = task.held !== null && isPurged(purges, task.held) ? null : task.held;
+    const previous = task.previous !== null && isPurged(purges, task.previous) ? null : task.previous;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
     const [epoch, requestedAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
@@ -270,34 +270,34 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
+      const call = request.fetch(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
       const answer = await inTime(call, maxWaitMs, timers);
-      const fetched = entryOfAnswer(request, held, answer, { requestedAtMs, epoch, receivedAtMs: clock.nowMs() });
+      const fetched = entryOfAnswer(request, previous, answer, { requestedAtMs, epoch, receivedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
     } catch (error) {
-      if (!(error instanceof StoreError && HELD_BACK.has(error.kind))) reportCall(kind);
+      if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(kind);
       if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
-      if (held !== null) this.#reportRefreshFailed(task, error);
+      if (previous !== null) this.#reportRefreshFailed(task, error);
       const learned = { requestedAtMs, epoch, receivedAtMs: clock.nowMs() };
-      return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
+      return { stored: negativeEntry(request, learned), isChanged: null, failure: error };
     }
   }
 
-  #reportFill<T>({ request, reader, held }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
+  #reportFill<T>({ request, reader, previous }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
     const { events } = this.#options;
     const { entry, kind, receivedAtMs } = stored;
     const about = { class: classOf(kind, entry), key: request.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
     events.onFill?.({ ...about, bytes, durationMs: receivedAtMs - entry.requestedAtMs });
     const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
-    if (!isOthers && held !== null && isChanged !== null) {
-      const sinceMs = entry.requestedAtMs - held.entry.requestedAtMs;
+    if (!isOthers && previous !== null && isChanged !== null) {
+      const sinceMs = entry.requestedAtMs - previous.entry.requestedAtMs;
       events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
     }
-    if (isOthers && held?.entry.answer.kind === 'found') {
+    if (isOthers && previous?.entry.answer.kind === 'found') {
       const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
       events.onRefreshFailed?.({ ...about, error: new StoreError('malformed', message) });
     }
@@ -328,9 +328,9 @@ function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask
 function newsOf<T>(
   found: FoundCopies<T>,
   local: FoundCopies<T>,
-  { request, reader, held }: FetchTask<T>,
+  { request, reader, previous }: FetchTask<T>,
 ): CachedCopy<T> | null {
-  const seen = [held, local.newest?.stored, local.negative?.stored];
+  const seen = [previous, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.requestedAtMs ?? Number.NEGATIVE_INFINITY));
   const { copy, negative } = authorize(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
@@ -344,8 +344,8 @@ function foundIn(from: FetchResult['from'], { stored }: CachedCopy): FetchResult
   return { stored, from, isStored: true, failure: null };
 }
 
-function fetchOptions(held: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
-  const etag = held?.entry.answer.kind === 'found' ? held.entry.answer.etag : null;
+function fetchOptions(previous: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
+  const etag = previous?.entry.answer.kind === 'found' ? previous.entry.answer.etag : null;
   return {
     requestId,
     ...(traceparent === undefined ? {} : { traceparent }),
@@ -354,7 +354,7 @@ function fetchOptions(held: StoredEntry | null, { requestId, traceparent, keyId 
   };
 }
 
-/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). A refresh behind has no reader. */
+/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
 function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promise<R>): Promise<R> {
   return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
 }

@@ -8,7 +8,7 @@ import type { CacheRequest } from './request.ts';
 /**
  * How a read was answered (RFC 9211):
  * - `hit`: from the cache, fresh
- * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs behind
+ * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs in the background
  * - `stale-if-error`: from the cache, past its freshness, because the store failed or took too long
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
@@ -27,7 +27,7 @@ export interface CacheRead<T> {
   readonly ageMs: number;
   /** Whether the store's answer was kept: RFC 9211 `stored`. */
   readonly stored: boolean;
-  /** Why the store was asked (RFC 9211 `fwd`): nothing was held, or the copy had expired. Absent: nothing was held. */
+  /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */
   readonly forward?: 'uri-miss' | 'stale';
 }
 
@@ -64,7 +64,7 @@ export interface FlightView {
 
 /**
  * Whether the copy answers the request for this reader: a list, or a record of one of its workspaces. Checked on every
- * read, hits included (C4). Absence that was learned for somebody else does not: each set of workspaces learns it anew.
+ * read, hits included (C4). A negative entry does not: each set of workspaces has its own.
  */
 export function isVisible<T>(
   request: CacheRequest<T>,
@@ -108,7 +108,7 @@ const CACHE_NAME = 'evalgate';
 /**
  * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
  * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
- * than this cache does, and of an expired one not at all.
+ * than this cache does, and a stale one not at all.
  */
 export function cacheHeaders(read: Provenance): Record<string, string> {
   const ageSeconds = Math.floor(read.ageMs / 1000);

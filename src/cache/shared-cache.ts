@@ -52,9 +52,9 @@ export interface LeaseRequest {
 }
 
 export type LeaseAttempt =
-  /** `found`: what nobody but the holder changes from now on, as far as it is newer than the copy held. */
+  /** `found`: the entries of the key if they are newer than this process's; only the holder of the lease changes them from now on. */
   | { readonly status: 'acquired'; readonly lease: Lease; readonly found: Shared }
-  | { readonly status: 'held' }
+  | { readonly status: 'taken' }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
 /** `failed`: why is remembered for a while, and returned to those who ask for the lease. */
@@ -94,7 +94,7 @@ export interface SharedCache {
   /** Keeps a negative entry for those workspaces. */
   setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void>;
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
-  /** Once it returns, no end of a call is missed. */
+  /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
   follow(key: string): Following;
   /** Calls back for every entry that another process completed. Returns a function that ends this. */
   onStored(listener: (key: string, requestedAtMs: number) => void): () => void;

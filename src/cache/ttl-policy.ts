@@ -16,7 +16,7 @@ export type CacheClass = (typeof CACHE_CLASSES)[number];
 export interface CacheTtl {
   /** Served as it is. */
   readonly freshMs: number;
-  /** Served at once, while one refresh runs behind. */
+  /** Served at once, while one refresh runs in the background. */
   readonly staleMs: number;
   /** Served when the store fails. */
   readonly errorMs: number;

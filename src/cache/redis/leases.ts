@@ -56,9 +56,9 @@ const REMEMBER_FAILURE_MS = 1000;
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled, then the
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the process's copy was requested, then the
  * tags of the reader's workspaces. Returns the failure, or how long another's lease still holds, or what is there: the
- * entry only if it is newer than the copy held, and a record only if it is of one of the workspaces.
+ * entry only if it is newer than that copy, and a record only if it is of one of the workspaces.
  */
 const ACQUIRE = defineScript(
   'acquireLease',
@@ -132,7 +132,7 @@ return 1
 `,
 );
 
-/** The tags of the copies that the reader may see, absences apart. */
+/** The tags of the copies that the reader may see, negative entries apart. */
 export function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
   return workspaceIds.map((id): Tag => `workspace:${id}`);
 }
@@ -167,7 +167,7 @@ export class Leases {
     const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
     if (failure !== null) return { status: 'failed', failure };
     if (typeof reply === 'number') channel.expectLapse(key, reply);
-    return { status: 'held' };
+    return { status: 'taken' };
   }
 }
 
@@ -332,7 +332,7 @@ export class FlightChannel {
     return JSON.stringify({ end, sender: this.#self, ...rest });
   }
 
-  /** Misses no end from now on. While the subscription is lost there are none, and waiters look by themselves. */
+  /** Hears of every end from now on. While the subscription is lost there are none, and waiters look by themselves. */
   follow(key: string): Following {
     const ends: FlightEnd[] = [];
     let wake: (() => void) | null = null;

@@ -45,7 +45,7 @@ export interface RedisCacheOptions {
 const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
-/** How long a change of TTLs waits until stored entries have their new life; the rest of them get it behind. */
+/** How long a change of TTLs waits until stored entries have their new life; the rest of them get it later. */
 const KEEP_WITHIN_MS = 5000;
 
 export class RedisCache {
@@ -104,7 +104,7 @@ export class RedisCache {
 
   /**
    * Keeps stored entries of these classes as long as the TTLs in force want it. Resolves after some seconds at the latest;
-   * the rest is done behind. Never rejects.
+   * the rest is done in the background. Never rejects.
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     const { timers, onFailed } = this.#options;

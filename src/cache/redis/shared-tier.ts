@@ -70,7 +70,7 @@ return {entry[1], entry[2], foreign, negativeOf(KEYS[2])}
 `,
 );
 
-/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was filled later stays. */
+/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was requested later stays. */
 const SET_NEGATIVE = defineScript(
   'setNegativeEntry',
   `${ENTRY_LUA}
@@ -144,7 +144,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
-    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply) ? reply.map((field: unknown) => field) : [];
+    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply)
+      ? reply.map((field: unknown) => field)
+      : [];
     return {
       entry: await decodeEntry(key, [meta, body], onBroken),
       foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
@@ -296,7 +298,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     } while (cursor !== '0');
   }
 
-  /** Null for one that doesn't match, or that is broken. An absence counts by its negative entries only. */
+  /** Null for one that doesn't match, or that is broken. An absent answer counts by its negative entries only. */
   async #sizeIf(name: string, matches: (stored: Tagged) => boolean): Promise<number | null> {
     const [meta, bodyBytes] = await this.#options.link.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
