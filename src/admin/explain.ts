@@ -21,7 +21,7 @@ interface Target {
 type Resolution = Target | { readonly kind: 'refused'; readonly message: string } | { readonly kind: 'viewer-needed' };
 
 export interface ExplainOptions extends Omit<ExplainParts, 'ttl'> {
-  readonly times: ExplainParts['ttl'] & TtlSources['times'];
+  readonly ttl: ExplainParts['ttl'] & TtlSources['ttl'];
   readonly configuredBy: TtlSources['configuredBy'];
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
@@ -39,7 +39,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
     if (!path.startsWith('/')) throw badParameter('path', path, PATH.description);
     const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-    const explanation = await explain(request, workspaceIds, { ...options, ttl: options.times });
+    const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
     return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
   });

@@ -37,9 +37,9 @@ export class Copies {
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {
     const { memory } = this.#options;
     return {
-      newest: this.assess(request, memory.get(request.key), 'memory'),
+      newest: assess(request, memory.get(request.key), 'memory', this.#options),
       foreign: null,
-      negative: this.assess(request, memory.negative(request.key, reader), 'memory'),
+      negative: assess(request, memory.negative(request.key, reader), 'memory', this.#options),
     };
   }
 
@@ -65,17 +65,10 @@ export class Copies {
       memory.setNegative(key, workspaceSetOf(reader), negative);
     }
     return {
-      newest: this.assess(request, entry, 'redis'),
+      newest: assess(request, entry, 'redis', this.#options),
       foreign,
-      negative: this.assess(request, negative, 'redis'),
+      negative: assess(request, negative, 'redis', this.#options),
     };
-  }
-
-  /** The entry with its freshness; null for one that is no answer to the request. */
-  assess<T>(request: CacheRequest<T>, stored: StoredEntry | null, tier: Tier): CachedCopy<T> | null {
-    if (stored === null || !isOfKind(request, stored)) return null;
-    const { state, ttlMs, ageMs } = freshnessOf(request.keyHash, stored, this.#options, this.#options.clock.nowMs());
-    return { stored, tier, state, ttlMs, ageMs };
   }
 
   async #lookUp(key: string, reader: Reader): Promise<Shared> {
@@ -86,6 +79,17 @@ export class Copies {
       return NOTHING;
     }
   }
+}
+
+/** The entry with its freshness now; null for one that is no answer to the request. */
+export function assess<T>(
+  request: CacheRequest<T>,
+  stored: StoredEntry | null,
+  tier: Tier,
+  policy: FreshnessPolicy & { readonly clock: Clock },
+): CachedCopy<T> | null {
+  if (stored === null || !isOfKind(request, stored)) return null;
+  return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs()) };
 }
 
 /** The copies that the reader may be served. Called on every read, hits included (C4, K7). */

@@ -1,7 +1,7 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import type { Clock } from '../clock.ts';
 import type { MissReason } from '../telemetry/events.ts';
-import { authorize, type FoundCopies, newerOf } from './copies.ts';
+import { assess, authorize, type FoundCopies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import type { LastMiss } from './last-misses.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
@@ -169,12 +169,8 @@ function foundIn(
   { request }: Viewer,
   parts: ExplainParts,
 ): FoundCopies<unknown> {
-  const assess = (copy: Holding | null): CachedCopy | null => {
-    if (copy === null || !isOfKind(request, copy.stored)) return null;
-    const { stored } = copy;
-    return { stored, tier, ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()) };
-  };
-  return { newest: assess(entry), foreign: null, negative: assess(negative) };
+  const assessed = (copy: Holding | null): CachedCopy | null => assess(request, copy?.stored ?? null, tier, parts);
+  return { newest: assessed(entry), foreign: null, negative: assessed(negative) };
 }
 
 /** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */

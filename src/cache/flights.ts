@@ -18,7 +18,7 @@ import {
   type Wanted,
 } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
-import { concernsOthers, type FlightView, isVisible, type Reader, workspaceSetOf } from './reader.ts';
+import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
 export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
@@ -34,9 +34,9 @@ const REMEMBER_FAILURES_MS = 1000;
 export class Flights {
   readonly #origin: OriginFetcher;
   readonly #options: FlightsOptions;
-  /** By key. */
-  readonly #calls: SingleFlight<FetchResult>;
-  /** By key and set of workspaces. */
+  /** By key: one fetch at a time, for readers of all workspaces. */
+  readonly #fetches: SingleFlight<FetchResult>;
+  /** By key and set of workspaces: what the fetch is to those readers. */
   readonly #flights: SingleFlight<Fetched>;
   readonly #spans = new FlightSpans();
 
@@ -44,7 +44,7 @@ export class Flights {
     const { clock } = options;
     this.#origin = origin;
     this.#options = options;
-    this.#calls = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
+    this.#fetches = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
     this.#flights = new SingleFlight({
       clock,
       rememberFailuresMs: REMEMBER_FAILURES_MS,
@@ -56,7 +56,7 @@ export class Flights {
   /** `reader`: for whom a failure is remembered; null for anybody. */
   flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
     const name = nameOf(key, reader);
-    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
+    return { sinceMs: this.#fetches.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
   }
 
   /**
@@ -66,27 +66,27 @@ export class Flights {
   fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<Fetched> {
     const name = nameOf(task.request.key, task.reader);
     const flight = this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
-    if (!flight.isLed) this.#spans.joined(task, flight);
+    if (!flight.startedByCaller) this.#spans.joined(task, flight);
     return flight;
   }
 
   async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
     const { clock, purges } = this.#options;
     const { key } = task.request;
-    const came = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
+    const joinedAt = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
-      const call = this.#calls.join(
+      const call = this.#fetches.join(
         key,
         (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
       );
       this.#spans.joined(task, call);
-      if (call.isLed) {
+      if (call.startedByCaller) {
         const { notBeforeMs = 0, ...result } = await call.result;
         await this.#pause(notBeforeMs - clock.nowMs());
         return fetchedFor(task, result);
       }
-      const fetched = await this.#join(task, call, came);
+      const fetched = await this.#join(task, call, joinedAt);
       if (fetched !== null) return fetched;
     }
   }
@@ -98,7 +98,7 @@ export class Flights {
   async #join<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
-    came: Pick<Learned, 'requestedAtMs' | 'epoch'>,
+    joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
   ): Promise<Fetched | null> {
     const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
@@ -110,16 +110,16 @@ export class Flights {
     const isFound = result?.stored.entry.answer.kind === 'found';
     if (result !== null && result.from !== 'store' && !isFound) return null;
     const failure = end instanceof StoreError ? end : end.failure;
-    const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
+    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
     const isKnownToBeOwn = previous?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
     if (isOwnFailure && isKnownToBeOwn) throw failure;
     const nowMs = clock.nowMs();
-    const learned = result === null ? { ...came, receivedAtMs: nowMs } : learnedOf(result.stored);
+    const learned = result === null ? { ...joinedAt, receivedAtMs: nowMs } : learnedOf(result.stored);
     const negative = negativeEntry(request, learned);
     if (isPurged(purges, negative)) return null;
     // The call may have been another process's, which had begun before this one waited for it.
     const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
-    await this.#pause(came.requestedAtMs + tookMs - nowMs);
+    await this.#pause(joinedAt.requestedAtMs + tookMs - nowMs);
     if (isOwnFailure) throw failure;
     const isForeign = failure !== null || isFound;
     return { stored: negative, from: 'elsewhere', isStored: this.#origin.keepNegative(task, negative), isForeign };
@@ -146,8 +146,8 @@ function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }
 
 export interface Flight<T> {
   readonly result: Promise<T>;
-  /** Whether this call began it. */
-  readonly isLed: boolean;
+  /** Whether this caller began it, and did not join one that was under way. */
+  readonly startedByCaller: boolean;
   /** When it began, Unix milliseconds. */
   readonly startedAtMs: number;
 }
@@ -203,9 +203,13 @@ class SingleFlight<T> {
     const underWay = this.#underWay.get(key);
     underWay?.waiters.push(isWaiting);
     const known = underWay?.flight ?? this.#lastFailure(key);
-    if (known !== undefined) return { ...known, isLed: false };
+    if (known !== undefined) return { ...known, startedByCaller: false };
     const waiters = [isWaiting];
-    const flight = { result: this.#run(key, waiters, fly), isLed: true, startedAtMs: this.#options.clock.nowMs() };
+    const flight = {
+      result: this.#run(key, waiters, fly),
+      startedByCaller: true,
+      startedAtMs: this.#options.clock.nowMs(),
+    };
     this.#underWay.set(key, { flight, waiters });
     return flight;
   }

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
-import type { Timers } from '../timers.ts';
+import { type Timers, withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
@@ -24,7 +24,7 @@ import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
 import { isPurged, type PurgeLog } from './purge-log.ts';
-import { concernsOthers, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import { isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -52,7 +52,10 @@ export interface FetchTask<T = unknown> {
 export interface FetchResult {
   /** The store's answer, or the copy that made asking the store needless. */
   readonly stored: StoredEntry;
-  /** `store`: by this flight's call. `elsewhere`: by another's. A tier: it was there before the flight began. */
+  /**
+   * `store`: this flight called it. `elsewhere`: another flight did, here or in another process. A tier: the copy was there
+   * before the flight began. The values are public, in spans.
+   */
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isStored: boolean;
@@ -271,14 +274,16 @@ export class OriginFetcher {
     };
     try {
       const call = request.fetch(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
-      const answer = await inTime(call, maxWaitMs, timers);
+      const answer = await withDeadline(call, maxWaitMs, timers, () => {
+        throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
+      });
       const fetched = entryOfAnswer(request, previous, answer, { requestedAtMs, epoch, receivedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
     } catch (error) {
       if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(kind);
-      if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
+      if (!(error instanceof StoreError && !isFailureVisible(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
       if (previous !== null) this.#reportRefreshFailed(task, error);
       const learned = { requestedAtMs, epoch, receivedAtMs: clock.nowMs() };
@@ -365,13 +370,4 @@ export function asStoreError(error: unknown): StoreError {
   return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
     cause: error,
   });
-}
-
-/** The same answer, or a StoreError after that time: no call is waited for longer. */
-function inTime<R>(answer: Promise<R>, maxWaitMs: number, timers: Timers): Promise<R> {
-  const { promise: deadline, reject } = Promise.withResolvers<never>();
-  const cancel = timers.after(maxWaitMs, () => {
-    reject(new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`));
-  });
-  return Promise.race([answer, deadline]).finally(cancel);
 }

@@ -41,7 +41,7 @@ export interface FreshnessPolicy {
 }
 
 /** By how much of itself freshness is shortened at most, so that what was fetched together doesn't become stale together. */
-const MAX_JITTER = 0.1;
+export const MAX_JITTER = 0.1;
 
 /** `keyHash` is `hash32` of the key that it is stored under. */
 export function freshnessOf(

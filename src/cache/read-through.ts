@@ -3,8 +3,9 @@
  * are, stale ones while one refresh runs in the background, older ones when the store fails or takes too long.
  */
 import type { MissReason } from '../telemetry/events.ts';
+import { withDeadline } from '../timers.ts';
 import { StoreError } from '../upstream/store.ts';
-import { authorize, Copies, newerOf } from './copies.ts';
+import { assess, authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { type Fetched, type Flight, Flights, type FlightsOptions } from './flights.ts';
 import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
@@ -105,13 +106,14 @@ export class ReadThrough implements Cache {
     do {
       flight = this.#flights.fetch(task, isWaiting);
       end = await this.#endOf(flight, miss.fallback !== null);
-    } while (end.kind === 'landed' && !flight.isLed && isPurged(this.#options.purges, end.result.stored));
+    } while (end.kind === 'landed' && !flight.startedByCaller && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
       // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
     }
-    if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
+    if (end.kind === 'landed')
+      return this.#serveResult(miss, end.result, { startedByCaller: flight.startedByCaller, fallback });
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
     throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
@@ -125,27 +127,25 @@ export class ReadThrough implements Cache {
     );
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
-    const { promise: late, resolve } = Promise.withResolvers<End>();
     // A reader that comes later needn't find out anew that the store is slow.
     const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
-    const cancel = timers.after(leftMs, () => resolve({ kind: 'late' }));
-    return await Promise.race([landed, late]).finally(cancel);
+    return await withDeadline(landed, leftMs, timers, (): End => ({ kind: 'late' }));
   }
 
   /** The fallback, unless it is over by now. */
   #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
-    const copy = fallback === null ? null : this.#copies.assess(request, fallback.stored, fallback.tier);
+    const copy = fallback === null ? null : assess(request, fallback.stored, fallback.tier, this.#options);
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
   #serveResult<T>(
     miss: Miss<T>,
     { stored, from, isStored, isForeign }: Fetched,
-    { isLed, fallback }: { readonly isLed: boolean; readonly fallback: CachedCopy<T> | null },
+    { startedByCaller, fallback }: { readonly startedByCaller: boolean; readonly fallback: CachedCopy<T> | null },
   ): CacheRead<T> {
     const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
-      const copy = this.#copies.assess(request, stored, from);
+      const copy = assess(request, stored, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
     // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
@@ -153,7 +153,7 @@ export class ReadThrough implements Cache {
     if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
     if (!isOfKind(request, stored))
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
-    const outcome = from === 'store' && isLed ? 'miss' : 'collapsed';
+    const outcome = from === 'store' && startedByCaller ? 'miss' : 'collapsed';
     const forward = miss.previous === null || miss.previous.state === 'purged' ? 'uri-miss' : 'stale';
     return this.#serve(miss, stored, { outcome, tier: null, stored: isStored, reason, forward });
   }

@@ -81,9 +81,9 @@ export function isOfKind<T>(request: CacheRequest<T>, stored: StoredEntry): stor
   return stored.kind === request.kind;
 }
 
-/** Whether a failed call is about a record that the reader may not see, so that it must not learn of the failure. */
-export function concernsOthers({ workspaceId }: Pick<StoreError, 'workspaceId'>, { workspaceIds }: Reader): boolean {
-  return workspaceId !== null && !workspaceIds.includes(workspaceId);
+/** Whether the reader may learn of a failed call: not if that is about a record of another workspace. */
+export function isFailureVisible({ workspaceId }: Pick<StoreError, 'workspaceId'>, { workspaceIds }: Reader): boolean {
+  return workspaceId === null || workspaceIds.includes(workspaceId);
 }
 
 const names = new WeakMap<readonly string[], string>();

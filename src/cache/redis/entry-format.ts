@@ -63,10 +63,10 @@ export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 export async function encodeEntry(
   key: string,
   stored: StoredEntry,
-  times: Pick<TtlPolicy, 'stateOf'>,
+  ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
   const { kind, entry, tags, epoch, receivedAtMs } = stored;
-  const { lastingMs, longestMs, untilMs } = retentionOf(times.stateOf(classOf(kind, entry)));
+  const { lastingMs, longestMs, untilMs } = retentionOf(ttl.stateOf(classOf(kind, entry)));
   const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
   const about = {
     format: ENTRY_VERSION,
@@ -87,7 +87,7 @@ export async function encodeEntry(
   return [write({ kind: 'found', etag, bytes, coding, decodedBytes: plain.length }), body, keepMs];
 }
 
-/** For those who wait for it: an entry of a class without times is kept so long, too. */
+/** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
 const LEAST_KEPT_MS = 5000;
 const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Later than any other time. */
@@ -104,7 +104,7 @@ export interface Retention {
 }
 
 /**
- * Longer than an entry is served: past its times its validator may still save a transfer. The times in force when it is
+ * Longer than an entry is served: past its TTLs its validator may still save a transfer. The TTLs in force when it is
  * read decide what it is worth; this only clears away what nobody reads any more.
  */
 export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
@@ -118,8 +118,8 @@ export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
   };
 }
 
-function keptMs(times: readonly number[]): number {
-  const wholeMs = times.reduce((sum, ms) => sum + ms, 0);
+function keptMs(ttls: readonly number[]): number {
+  const wholeMs = ttls.reduce((sum, ms) => sum + ms, 0);
   return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 

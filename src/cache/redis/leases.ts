@@ -42,7 +42,7 @@ export interface LeasesOptions {
   readonly link: RedisLink;
   readonly channel: FlightChannel;
   readonly namesOf: (key: string, workspaceSet: string) => KeyNames;
-  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
@@ -189,7 +189,7 @@ class RedisLease implements Lease {
   }
 
   async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, names, times, channel, budget } = this.#parts;
+    const { key, names, ttl, channel, budget } = this.#parts;
     const released = channel.message({ end: 'released', key });
     const message =
       entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.requestedAtMs });
@@ -197,8 +197,8 @@ class RedisLease implements Lease {
     const isNewLeftOut = budget.isOver && entry?.entry.answer.kind === 'found';
     const args = [
       message,
-      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, times)),
-      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
+      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, ttl)),
+      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, ttl)),
       isNewLeftOut ? released : '',
     ];
     const stored = this.#end(COMPLETE, [names.entry, names.negative], args);

@@ -37,7 +37,7 @@ export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
   readonly names: CacheNames;
-  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly clock: Clock;
   readonly timers: Timers;
   /** This process, as the sender of its messages. */
@@ -156,11 +156,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { link, names, times, budget } = this.#options;
+    const { link, names, ttl, budget } = this.#options;
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
-        const args = [...(await encodeEntry(key, stored, times)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
+        const args = [...(await encodeEntry(key, stored, ttl)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
         await runScript(link, BACKFILL, { keys: [names.of(key)], args });
       }),
     );
@@ -169,8 +169,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {
     this.#assertUsable();
-    const { link, times } = this.#options;
-    const args = await encodeEntry(key, negative, times);
+    const { link, ttl } = this.#options;
+    const args = await encodeEntry(key, negative, ttl);
     await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
   }
 
@@ -214,8 +214,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     this.#assertUp();
-    const { link, clock, times } = this.#options;
-    const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(times.stateOf(cacheClass))] as const);
+    const { link, clock, ttl } = this.#options;
+    const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
     for (const { client } of link.servers()) {
       for await (const names of this.#scan(client)) {
