@@ -75,7 +75,7 @@ export class Copies {
     try {
       return await this.#options.sharedCache.lookUp(key, reader);
     } catch (error) {
-      this.#options.events.onFleetFailed?.({ operation: 'get', error });
+      this.#options.events.onSharedCacheFailed?.({ operation: 'get', error });
       return NOTHING;
     }
   }

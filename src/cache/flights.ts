@@ -7,10 +7,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { FlightSpans } from '../tracing/cache-spans.ts';
-import { StoreError } from '../upstream/store.ts';
+import { asStoreError, StoreError } from '../upstream/store.ts';
 import { type Learned, learnedOf, negativeEntry } from './entry.ts';
 import {
-  asStoreError,
   type FetchResult,
   type FetchTask,
   type OriginFetcher,

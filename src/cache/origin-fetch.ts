@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
 import { type Timers, withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
-import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { asStoreError, type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
@@ -317,7 +317,7 @@ export class OriginFetcher {
     try {
       return await run();
     } catch (error) {
-      this.#options.events.onFleetFailed?.({ operation, error });
+      this.#options.events.onSharedCacheFailed?.({ operation, error });
       return undefined;
     }
   }
@@ -362,12 +362,4 @@ function fetchOptions(previous: StoredEntry | null, { requestId, traceparent, ke
 /** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
 function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promise<R>): Promise<R> {
   return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
-}
-
-/** Readers know no other errors than the store's. */
-export function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
-    cause: error,
-  });
 }

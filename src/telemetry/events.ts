@@ -93,8 +93,8 @@ export interface Listener {
   onRefresh?(report: RefreshReport): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
-  /** A shared part of the cache failed, and the cache went on without it. */
-  onFleetFailed?(report: { readonly operation: string; readonly error: unknown }): void;
+  /** An operation on the shared cache failed, and the cache went on without it. */
+  onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }
 
 /** One listener that passes each event on to all of them, in their order. The type keeps an event from being left out. */
@@ -112,6 +112,6 @@ export function broadcast(listeners: readonly Listener[]): Required<Listener> {
     onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
-    onFleetFailed: toEach((listener, event) => listener.onFleetFailed?.(event)),
+    onSharedCacheFailed: toEach((listener, event) => listener.onSharedCacheFailed?.(event)),
   };
 }
