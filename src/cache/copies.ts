@@ -4,9 +4,10 @@ import type { Listener } from '../telemetry/events.ts';
 import type { Learned, StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, type VisibleCopies, newerCopy } from './plan.ts';
-import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface CopiesOptions extends FreshnessPolicy {
   readonly memory: MemoryTier;

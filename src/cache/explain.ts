@@ -20,10 +20,11 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
-import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { FlightView, Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
 import type { CacheClass, CacheTtl } from './ttl-policy.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;

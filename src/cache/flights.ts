@@ -17,7 +17,8 @@ import {
   type Wanted,
 } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
-import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
+import type { FlightView, Reader } from './reader.ts';
+import { isFailureVisible, isVisible, workspaceSetOf } from './visibility.ts';
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
 export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {

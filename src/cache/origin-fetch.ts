@@ -24,7 +24,7 @@ import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
 import { isPurged, type PurgeLog } from './purge-log.ts';
-import { isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -37,6 +37,7 @@ import {
   toFailure,
 } from './shared-cache.ts';
 import { isCacheable } from './ttl-policy.ts';
+import { isFailureVisible, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;

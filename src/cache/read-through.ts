@@ -12,8 +12,9 @@ import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
 import { OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
+import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
+import { isOfKind } from './visibility.ts';
 
 export interface ReadThroughOptions extends Omit<OriginFetcherOptions, 'copies'>, FlightsOptions {
   /** While it is on, no call to the store is begun. */

@@ -12,7 +12,7 @@ import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
 import type { Tag } from '../purge-log.ts';
-import { type Reader, workspaceSetOf } from '../reader.ts';
+import type { Reader } from '../reader.ts';
 import type {
   Completed,
   Completion,
@@ -26,6 +26,7 @@ import type {
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
+import { workspaceSetOf } from '../visibility.ts';
 
 /** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
 export interface KeyNames {

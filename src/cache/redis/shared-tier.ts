@@ -10,7 +10,7 @@ import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import { type Reader, workspaceSetOf } from '../reader.ts';
+import type { Reader } from '../reader.ts';
 import type {
   Following,
   Inspection,
@@ -32,6 +32,7 @@ import {
   retentionOf,
 } from './entry-format.ts';
 import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
+import { workspaceSetOf } from '../visibility.ts';
 
 export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
