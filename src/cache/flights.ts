@@ -120,7 +120,10 @@ export class Flights {
     // The call may have been another process's, which had begun before this one waited for it.
     const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
     await this.#pause(joinedAt.requestedAtMs + tookMs - nowMs);
-    if (isOwnFailure) throw failure;
+    if (isOwnFailure) {
+      this.#origin.keepFailure(task, failure);
+      throw failure;
+    }
     const isForeign = failure !== null || isFound;
     return { stored: negative, from: 'elsewhere', isStored: this.#origin.keepNegative(task, negative), isForeign };
   }

@@ -28,6 +28,7 @@ import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
+  type FailedCall,
   fromFailure,
   type Lease,
   type LeaseAttempt,
@@ -118,6 +119,12 @@ export class OriginFetcher {
     return memory.setNegative(key, workspaceSetOf(reader), negative);
   }
 
+  /** The same of a failure: for a while these readers do not ask again, wherever they come (K7a). */
+  keepFailure<T>({ request: { key }, reader }: FetchTask<T>, failure: StoreError): void {
+    if (!isForOthers(failure)) return;
+    void this.#try('fail', () => this.#options.sharedCache.setFailure(key, workspaceSetOf(reader), toFailure(failure)));
+  }
+
   async #fly<T>(task: Wanted<T>): Promise<FetchResult> {
     // Between a reader's look and its flight another flight of the key may have ended.
     const local = this.#options.copies.inMemory(task.request, task.reader);
@@ -185,9 +192,9 @@ export class OriginFetcher {
    * takes over when the lease lapses.
    */
   async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
-    const { clock, copies, sharedCache, events, maxWaitMs } = this.#options;
+    const { clock, copies, purges, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
-    const beganAtMs = clock.nowMs();
+    const [epoch, beganAtMs] = [purges.epoch(), clock.nowMs()];
     const report = (end: LeaseWaitEnd): void =>
       events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - beganAtMs });
     const following = sharedCache.follow(key);
@@ -215,6 +222,10 @@ export class OriginFetcher {
         }
         const end = await following.next(LOOK_EVERY_MS);
         // A failure is remembered beside the entry, for the workspaces that it is for: the lease's script returns it.
+        if (end?.kind === 'failed' && isOfOthers(end, task)) {
+          report('failed');
+          return await this.#answerFailure(task, end, { epoch, requestedAtMs: beganAtMs });
+        }
         mustLook = end?.kind === 'stored';
       }
       report('timeout');
@@ -229,6 +240,26 @@ export class OriginFetcher {
     const stored = negativeEntry(task.request, learned);
     const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
     return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
+  }
+
+  /**
+   * Another process's call has failed for others. These readers are answered as by a call of their own (K7a): no sooner than
+   * it would have been, and no later.
+   */
+  async #answerFailure<T>(
+    task: FetchTask<T>,
+    { failure, tookMs }: FailedCall,
+    joinedAt: Pick<Learned, 'epoch' | 'requestedAtMs'>,
+  ): Promise<FetchResult> {
+    const { clock, timers, maxWaitMs } = this.#options;
+    const error = fromFailure(failure);
+    const receivedAtMs = joinedAt.requestedAtMs + tookMs;
+    if (!isFailureVisible(error, task.reader))
+      return this.#answerForeign(task, { ...joinedAt, receivedAtMs }, joinedAt.requestedAtMs);
+    const leftMs = failure.workspaceId === null ? receivedAtMs - clock.nowMs() : 0;
+    if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, maxWaitMs), resolve));
+    this.keepFailure(task, error);
+    throw error;
   }
 
   async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {
@@ -248,14 +279,13 @@ export class OriginFetcher {
 
   /** Makes the call, and reports its failure to the other processes. */
   async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Called<T>> {
+    const beganAtMs = this.#options.clock.nowMs();
     try {
       return await this.#call(task);
     } catch (error) {
       const failure = asStoreError(error);
-      // Some failures say nothing of the store: nobody here waited for the call any more, or this process did not send it.
-      // Other processes do not get those, since their own call may go through, and a maintenance may end at any moment.
-      const isForOthers = failure.kind !== 'aborted' && !NOT_SENT.has(failure.kind);
-      if (isForOthers) void this.#try('fail', () => lease.fail(toFailure(failure)));
+      const tookMs = this.#options.clock.nowMs() - beganAtMs;
+      if (isForOthers(failure)) void this.#try('fail', () => lease.fail(toFailure(failure), tookMs));
       else void this.#try('release', () => lease.release());
       throw error;
     }
@@ -322,6 +352,19 @@ export class OriginFetcher {
       return undefined;
     }
   }
+}
+
+/**
+ * Some failures say nothing of the store: nobody here waited for the call any more, or this process did not send it. Other
+ * processes do not get those, since their own call may go through, and a maintenance may end at any moment.
+ */
+function isForOthers({ kind }: StoreError): boolean {
+  return kind !== 'aborted' && !NOT_SENT.has(kind);
+}
+
+/** Whether the failed call was for other workspaces, and the reader holds no copy by which the record is known to be its own. */
+function isOfOthers<T>({ workspaceSet }: FailedCall, { reader, previous }: FetchTask<T>): boolean {
+  return workspaceSet !== null && workspaceSet !== workspaceSetOf(reader) && previous?.entry.answer.kind !== 'found';
 }
 
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */

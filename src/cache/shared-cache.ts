@@ -37,8 +37,11 @@ export type Completed = Omit<Shared, 'foreign'>;
 export interface Lease {
   /** Stores what is given, ends the lease and wakes all who wait, in one step. */
   complete(completed: Completed): Promise<Completion>;
-  /** Ends the lease and reports the failure to all who wait; for 1 s nobody else gets the lease but this failure. */
-  fail(failure: FlightFailure): Promise<void>;
+  /**
+   * Ends the lease and reports the failure to all who wait; for 1 s nobody of the same workspaces gets the lease but this
+   * failure. `tookMs`: how long the call has taken.
+   */
+  fail(failure: FlightFailure, tookMs: number): Promise<void>;
   /** Ends the lease because nothing was to be fetched any more. */
   release(): Promise<void>;
 }
@@ -57,9 +60,14 @@ export type LeaseAttempt =
   | { readonly status: 'taken' }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
-/** `failed`: why is remembered for a while, and returned to those who ask for the lease. */
-export interface FlightEnd {
-  readonly kind: 'stored' | 'failed';
+/** `failed`: why is remembered for a while, and returned to those of the same workspaces who ask for the lease. */
+export type FlightEnd = { readonly kind: 'stored' } | ({ readonly kind: 'failed' } & FailedCall);
+
+export interface FailedCall {
+  readonly failure: FlightFailure;
+  /** For whom the call was made; null if an older release has made it. */
+  readonly workspaceSet: string | null;
+  readonly tookMs: number;
 }
 
 /** A subscription to the end of another process's call. */
@@ -93,6 +101,8 @@ export interface SharedCache {
   backfill(entries: readonly Keyed[]): Promise<void>;
   /** Keeps a negative entry for those workspaces. */
   setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void>;
+  /** Remembers a failure for those workspaces too, as after a call of their own. */
+  setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void>;
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
   /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
   follow(key: string): Following;
@@ -129,6 +139,10 @@ export class UnsharedCache implements SharedCache {
   }
 
   setNegative(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  setFailure(): Promise<void> {
     return Promise.resolve();
   }
 

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ERROR_CODES } from '../../src/http/problem.ts';
 import { runCli } from '../support/cli.ts';
 import { whyNoCompose } from '../support/compose-stack.ts';
 import { filesBelow, parseYaml, queriesOf, readDashboard, readRules, readText, ROOT } from '../support/deploy-files.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { programOnPath } from '../support/process.ts';
+import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 
 const rules = readRules();
 const alerts = rules.flatMap(({ alert, ...rest }) => (alert === undefined ? [] : [{ ...rest, name: alert }]));
@@ -221,5 +223,42 @@ describe('what is deployed', () => {
   test('the file of settings in the pod is one that a gateway takes', async () => {
     const env = { CONFIG_FILE: join(ROOT, 'deploy/kubernetes/base/evalgate.yaml') };
     expect((await runCli(['openapi'], { env })).status).toBe(0);
+  });
+});
+
+describe('what stands before the gateways', () => {
+  test('lets the longest response headers through', async () => {
+    const [, kilobytes] = /proxy-buffer-size: (\d+)k/.exec(
+      readText('deploy/kubernetes/overlays/production/ingress.yaml'),
+    ) ?? [null, '4'];
+    const gateway = await startTestGateway();
+    try {
+      const search = '\u{1d4b3}'.repeat(200);
+      for (let i = 0; i < 5; i += 1) {
+        const record = anEvaluation({ _id: `ev_${i}`, workspaceId: WORKSPACE_A, title: search });
+        gateway.store.put({ evaluations: [record] });
+      }
+      const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A] });
+      const { status, headers } = await gateway.get(
+        `/v2/calls?pageSize=1&page=3&search=${encodeURIComponent(search)}`,
+        { key },
+      );
+      expect(status).toBe(200);
+      const bytes = Object.entries(headers).reduce(
+        (sum, [name, value]) => sum + `${name}: ${String(value)}\r\n`.length,
+        0,
+      );
+      expect(bytes).toBeGreaterThan(10_000);
+      expect(bytes).toBeLessThan(Number(kilobytes) * 1024);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  test('A4: the answers that the balancer makes by itself have a code of the API', () => {
+    const answers = readText('deploy/compose/haproxy/haproxy.cfg').match(/^ +http-error status .*$/gm) ?? [];
+    expect(answers).toHaveLength(3);
+    const codes = Object.entries(ERROR_CODES).flatMap(([code, { status }]) => (status === 500 ? [code] : []));
+    for (const answer of answers) expect(codes).toContain(/ hdr X-Error-Code (\w+)/.exec(answer)?.[1]);
   });
 });

@@ -168,6 +168,47 @@ describe.each(BACKENDS)('%s', (kind) => {
     }
   });
 
+  test.each([
+    ['of a malformed record', 404],
+    ['of the store', 500],
+  ])(
+    'K7a: the failure %s, wherever others wait for it, is answered as by a call of their own',
+    async (_what, status) => {
+      for (const gateway of world.gateways) {
+        const subject = putSubject(world.store);
+        if (status === 404) {
+          world.store.evaluations.set(subject.id, { ...anEvaluation({ _id: subject.id }), ...subject, title: null });
+        }
+        const owner = await world.readerOf(GET_CALL, subject);
+        const { probe, key } = await createProber();
+        const recover = status === 500 ? world.store.fail(500) : () => {};
+        const hold = world.store.hold(new RegExp(subject.id));
+        const reading = owner.ask(gateway);
+        await world.eventually(() => expect(hold.answers).toHaveLength(1));
+        world.clock.advance(LATENCY_MS);
+        let probedAtMs = 0;
+        const probing = probe(GET_CALL, subject, world.here).then((seen) => {
+          probedAtMs = performance.now();
+          return seen;
+        });
+        await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
+        for (let i = 0; i < 3; i += 1) await world.here.get('/v2/key', { key });
+        const releasedAtMs = performance.now();
+        hold.release();
+        expect(await reading).toMatchObject({ status: 500 });
+        expect(await probing).toMatchObject({ status, calls: 0 });
+        expect(probedAtMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
+        for (const again of world.gateways) {
+          await world.eventually(async () =>
+            expect(await probe(GET_CALL, subject, again)).toMatchObject({ status, calls: 0 }),
+          );
+        }
+        recover();
+        world.clock.advance(SECOND);
+      }
+    },
+  );
+
   test('K7a: the failure of a call for others spares nobody the call for a record that is not theirs', async () => {
     const malformed = putSubject(world.store);
     world.store.evaluations.set(malformed.id, { ...anEvaluation({ _id: malformed.id }), ...malformed, title: null });

@@ -148,7 +148,8 @@ export class Leases {
   /** Rejects if Redis can't be asked. */
   async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     const { link, leaseMs, namesOf, channel, onBroken } = this.#options;
-    const names = namesOf(key, workspaceSetOf({ workspaceIds }));
+    const workspaceSet = workspaceSetOf({ workspaceIds });
+    const names = namesOf(key, workspaceSet);
     const token = randomUUID();
     const call = {
       keys: [names.lease, names.failure, names.entry, names.negative],
@@ -157,7 +158,7 @@ export class Leases {
     const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
     if (Array.isArray(reply)) {
       const [meta, body, negative] = reply.map((field: unknown) => field);
-      const lease = new RedisLease({ ...this.#options, key, names, token });
+      const lease = new RedisLease({ ...this.#options, key, workspaceSet, names, token });
       const found = {
         entry: await decodeEntry(key, [meta, body], onBroken),
         foreign: null,
@@ -170,10 +171,17 @@ export class Leases {
     if (typeof reply === 'number') channel.expectLapse(key, reply);
     return { status: 'taken' };
   }
+
+  async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
+    const { link, namesOf } = this.#options;
+    const name = namesOf(key, workspaceSet).failure;
+    await link.run((client) => client.set(name, writeFailure(failure), 'PX', REMEMBER_FAILURE_MS));
+  }
 }
 
 interface LeaseParts extends LeasesOptions {
   readonly key: string;
+  readonly workspaceSet: string;
   readonly names: KeyNames;
   readonly token: string;
 }
@@ -208,9 +216,9 @@ class RedisLease implements Lease {
     return reply === 1 ? 'stored' : 'lost';
   }
 
-  async fail(failure: FlightFailure): Promise<void> {
-    const { key, names, channel } = this.#parts;
-    const message = channel.message({ end: 'failed', key, failure });
+  async fail(failure: FlightFailure, tookMs: number): Promise<void> {
+    const { key, workspaceSet, names, channel } = this.#parts;
+    const message = channel.message({ end: 'failed', key, failure, workspaceSet, tookMs });
     await this.#end(FAIL, [names.failure], [message, writeFailure(failure), REMEMBER_FAILURE_MS]);
   }
 
@@ -256,7 +264,14 @@ const failureSchema = z.object({
 /** JSON, because keys and failures hold any text. `sender` is the process. */
 const messageSchema = z.discriminatedUnion('end', [
   z.object({ end: z.literal('stored'), sender: z.string(), key: z.string(), filledAtMs: z.int() }),
-  z.object({ end: z.literal('failed'), sender: z.string(), key: z.string(), failure: failureSchema }),
+  z.object({
+    end: z.literal('failed'),
+    sender: z.string(),
+    key: z.string(),
+    failure: failureSchema,
+    workspaceSet: z.string().nullable().default(null),
+    tookMs: z.number().default(0),
+  }),
   // The entry is as it was: nothing was to be fetched any more, or the answer is a negative entry.
   z.object({ end: z.literal('released'), sender: z.string(), key: z.string() }),
 ]);
@@ -386,7 +401,7 @@ export class FlightChannel {
     if (message.end === 'stored' && message.sender !== this.#self) {
       for (const listener of this.#storedListeners) listener(message.key, message.filledAtMs);
     }
-    const end: FlightEnd = { kind: message.end === 'failed' ? 'failed' : 'stored' };
+    const end: FlightEnd = message.end === 'failed' ? { ...message, kind: 'failed' } : { kind: 'stored' };
     for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
   }
 }

@@ -12,6 +12,7 @@ import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { Reader } from '../reader.ts';
 import type {
+  FlightFailure,
   Following,
   Inspection,
   LeaseAttempt,
@@ -145,9 +146,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
-    const [meta, body, foreign, negative]: readonly unknown[] = Array.isArray(reply)
-      ? reply.map((field: unknown) => field)
-      : [];
+    const [meta, body, foreign, negative] = Array.isArray(reply) ? reply.map((field: unknown) => field) : [];
     return {
       entry: await decodeEntry(key, [meta, body], onBroken),
       foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
@@ -173,6 +172,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const { link, ttl } = this.#options;
     const args = await encodeEntry(key, negative, ttl);
     await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
+  }
+
+  async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
+    this.#assertUsable();
+    await this.#leases.setFailure(key, workspaceSet, failure);
   }
 
   async acquire(request: LeaseRequest): Promise<LeaseAttempt> {
