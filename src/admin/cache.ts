@@ -56,9 +56,16 @@ export function cacheViewEndpoints(options: CacheViewOptions): readonly Endpoint
 
 /** For an answer: whose counts it holds. */
 export function countedOf(whose: Whose, members: Instances): Omit<Counted, 'since'> {
-  if (whose === 'fleet') return { scope: 'fleet', processes: members.peers().length, problem: null };
+  const silence = members.problem();
+  if (whose === 'fleet') {
+    // It can be read, and the others cannot write to it.
+    const problem = silence === null ? null : `${silence}; what the other processes have counted since is left out`;
+    return { scope: 'fleet', processes: members.peers().length, problem };
+  }
   const problem =
-    whose === 'cut-off' ? `Redis does not answer; the others are left out, of ${members.count()} known` : null;
+    whose === 'cut-off'
+      ? `${silence ?? 'Redis does not answer'}; the others are left out, of ${members.count()} known`
+      : null;
   return { scope: 'process', processes: 1, problem };
 }
 
@@ -120,11 +127,11 @@ async function adviceView({
 
 /** A process that is silent for longer than several heartbeats is left out. */
 function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
+  const silence = members.problem();
   const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
-    problem: members.isConnected()
-      ? null
-      : `Redis does not answer, so nothing is heard of other processes (${members.count()} known in all)`,
+    problem:
+      silence === null ? null : `${silence}, so nothing is heard of other processes (${members.count()} known in all)`,
     members: heard.map((member) => memberView(member, members.id)),
   };
 }

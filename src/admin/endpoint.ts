@@ -1,6 +1,7 @@
 /** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
+import { RegistryUnavailableError } from '../keys/key.ts';
 import type { AdminRoute, AnswerOf } from './api.ts';
 import { AdminError, asAdminError } from './errors.ts';
 
@@ -105,6 +106,8 @@ export function errorHandler(log: AdminLog, addressOf: (ctx: AdminContext) => st
       // Never the path, which may hold anything: a token pasted in the wrong place, for instance.
       const { status, message: reason } = error;
       const fields = { method, route: state.route, status, who: state.who, address: addressOf(ctx), reason };
+      // The log has the outage once, when it begins, and not a line each time that an open page asks again.
+      if (isRead && thrown instanceof RegistryUnavailableError) return;
       if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
       else if (!isRead || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
     }

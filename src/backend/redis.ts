@@ -45,6 +45,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     about: instanceInfo(options),
     atLeast: config.server.workers,
+    onBeat: redis.onBeat,
   });
   const processes = (): number => instances.count();
   warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
@@ -113,6 +114,9 @@ const CACHE_FAILURES = {
   keep: 'stored copies could not be kept for a longer TTL: set it again once Redis answers',
 } as const;
 
+const STATE_LOST =
+  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate keys import`.';
+
 function openCache(
   options: BackendOptions,
   parts: {
@@ -134,6 +138,7 @@ function openCache(
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onConnectivity: redis.onConnectivity,
+    onStateLost: () => logger.error(STATE_LOST),
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: (excess) => {
       redis.onBudget(excess);

@@ -78,6 +78,8 @@ const STALL_MS = 250;
 const CONNECT_TIMEOUT_MS = 2000;
 /** How long a closed connection may wait for the other side to close too. */
 const DISCONNECT_TIMEOUT_MS = 100;
+/** Between two tries to find a primary in place of a replica. */
+const LEAVE_REPLICA_EVERY_MS = 5000;
 /** For an answer of a Sentinel, or of a node about who has which slots; then the next one is asked. */
 const TOPOLOGY_TIMEOUT_MS = 500;
 /** The same for somebody who waits at a terminal: a busy machine is not mistaken for one that is down. */
@@ -145,7 +147,7 @@ export class RedisLink {
   async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
     if (this.#isInDoubt || !this.#connections.canSend()) {
       this.#hooks.onCommand?.(this.role, 'unsent', 0);
-      throw new NotSentError(`the ${this.role} Redis does not answer`);
+      throw new NotSentError(`the ${this.role} Redis does not answer`, { cause: this.downReason });
     }
     const sentAtMs = performance.now();
     const report = (outcome: CommandOutcome): void => {
@@ -226,8 +228,11 @@ interface About {
 }
 
 function connectToOne(address: RedisAddress, about: About): Connections {
-  const client = new Redis(connectionOptions(address, about));
+  const client = new Redis({ ...connectionOptions(address, about), reconnectOnError: (error) => isReplaced(error) });
   const health = new ConnectionHealth(client, about.timeoutMs);
+  const isReplaced = leaveReplica((error) => {
+    health.lastError = error;
+  });
   const [{ host, port }] = address.nodes;
   const messages = messageOptions(address, about);
   return {
@@ -315,8 +320,21 @@ function connectionOptions(address: RedisAddress, about: About): PlainOptions {
     db: address.db,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
-    // After a failover the old primary refuses writes: connecting again finds the new one.
-    reconnectOnError: (error) => replyCode(error) === 'READONLY',
+  };
+}
+
+/**
+ * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
+ * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
+ * many times a second. `onLeave` is called with the refusal, which is why the connection is then closed.
+ */
+function leaveReplica(onLeave: (refusal: Error) => void): (error: Error) => boolean {
+  let leftAtMs = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (replyCode(error) !== 'READONLY' || performance.now() - leftAtMs < LEAVE_REPLICA_EVERY_MS) return false;
+    leftAtMs = performance.now();
+    onLeave(error);
+    return true;
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { RedisLink } from './connection.ts';
+import { type RedisLink, replyCode } from './connection.ts';
 import { channelName, heartbeatsKey, instancesKey } from './names.ts';
 import { defineScript, runScript } from './script.ts';
 
@@ -82,8 +82,10 @@ export interface Instances {
   count(): number;
   /** All of them by id, as last known; this one as it is now. */
   list(): readonly Instance[];
-  /** False while this process does not hear of the others, because Redis does not answer. */
+  /** Whether Redis answers. */
   isConnected(): boolean;
+  /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
+  problem(): string | null;
   /** The ids of those with the same store, this one's among them, in order. */
   peers(): readonly string[];
   /** Announces the status of this process. */
@@ -98,6 +100,8 @@ export interface InstancesOptions {
   /** How many there are at least: the processes that this gateway itself runs. Taken until Redis answers. */
   readonly atLeast: number;
   readonly beatEveryMs?: number | undefined;
+  /** Called after each heartbeat: with why Redis refused it, or null. The only write that an idle process makes. */
+  readonly onBeat?: (refusal: Error | null) => void;
 }
 
 export class RedisInstances implements Instances {
@@ -107,7 +111,10 @@ export class RedisInstances implements Instances {
   readonly #countsHoldForMs: number;
   readonly #timer: NodeJS.Timeout;
   readonly #endings: readonly (() => void)[];
+  readonly #onBeat: (refusal: Error | null) => void;
   #about: InstanceInfo;
+  /** Why Redis refused the last heartbeat. */
+  #refusal: Error | null = null;
   #others: readonly Instance[] = [];
   /** When the others were read, by `performance.now`. */
   #readAtMs = 0;
@@ -116,7 +123,8 @@ export class RedisInstances implements Instances {
   #isAnnounced = false;
   #isClosed = false;
 
-  constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS }: InstancesOptions) {
+  constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS, onBeat = () => undefined }: InstancesOptions) {
+    this.#onBeat = onBeat;
     this.#link = link;
     this.#about = about;
     this.#atLeast = atLeast;
@@ -139,6 +147,13 @@ export class RedisInstances implements Instances {
 
   isConnected(): boolean {
     return this.#link.isUp();
+  }
+
+  problem(): string | null {
+    if (!this.isConnected()) return 'Redis does not answer';
+    const code = replyCode(this.#refusal);
+    if (code === null) return null;
+    return code === 'OOM' ? 'Redis is full (maxmemory)' : `Redis refuses changes (${code})`;
   }
 
   peers(): readonly string[] {
@@ -176,11 +191,19 @@ export class RedisInstances implements Instances {
     const call = { keys: [heartbeatsKey(), instancesKey()], args };
     try {
       this.#adopt(replySchema.parse(await runScript(this.#link, BEAT, call)));
+      this.#noteRefusal(null);
       if (!isAnnounced) await this.#link.run((client) => client.publish(CHANNEL, ''));
-    } catch {
+    } catch (error) {
       // Announced at the next beat.
       this.#isAnnounced &&= isAnnounced;
+      // A beat that got no reply says nothing of the last refusal.
+      if (error instanceof Error && replyCode(error) !== null) this.#noteRefusal(error);
     }
+  }
+
+  #noteRefusal(refusal: Error | null): void {
+    this.#refusal = refusal;
+    this.#onBeat(refusal);
   }
 
   #adopt(reply: z.output<typeof replySchema>): void {
@@ -204,6 +227,7 @@ export function singleInstance(about: InstanceInfo): Instances {
     count: () => 1,
     list: () => [{ id, ...now, heardMsAgo: 0 }],
     isConnected: () => true,
+    problem: () => null,
     peers: () => [id],
     setStatus: (status) => {
       now = { ...now, status };

@@ -2,7 +2,7 @@
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
-import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { NotSentError, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import type { Timers } from '../timers.ts';
 import type { DependencyState, Health } from './health.ts';
@@ -46,6 +46,8 @@ export class RedisHealth {
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
+  /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
+  #beatRefusal: Error | null = null;
   /** Null before the keys were looked for. */
   #keySync: Connectivity | null = null;
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
@@ -68,7 +70,7 @@ export class RedisHealth {
   }
 
   get isQuotaExact(): boolean {
-    return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected';
+    return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected' && this.#refusal === null;
   }
 
   /** Whether no new answers are stored in the cache Redis. */
@@ -95,6 +97,12 @@ export class RedisHealth {
   readonly quotaHooks = {
     onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
     onExact: (): void => this.#setQuota(null),
+  };
+
+  readonly onBeat = (refusal: Error | null): void => {
+    if ((refusal === null) === (this.#beatRefusal === null)) return;
+    this.#beatRefusal = refusal;
+    this.#options.health.update();
   };
 
   /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
@@ -175,9 +183,18 @@ export class RedisHealth {
     return (link?.isUp() === false ? link.downReason : null) ?? this.#lookFailures.get(role);
   }
 
-  /** Redis answers, and refuses to decide on limits; null if it does not. */
+  /**
+   * Redis answers, and refuses to decide on limits or takes no heartbeats; null if it does not. A connection that was
+   * given up for its refusal, to look for another server, is no other trouble than the refusal.
+   */
   get #refusal(): Refusal | null {
-    return this.#connectivity.state === 'disconnected' ? null : refusalOf(this.#quotaFailure?.reason, 'REDIS_URL');
+    const isAway = this.#connectivity.state === 'disconnected' && refusalCode(this.#refusalReason) !== 'READONLY';
+    return isAway ? null : refusalOf(this.#refusalReason, 'REDIS_URL');
+  }
+
+  get #refusalReason(): unknown {
+    const reason = this.#quotaFailure?.reason;
+    return refusalOf(reason, 'REDIS_URL') === null ? this.#beatRefusal : reason;
   }
 
   #checkRedis(role: RedisRole): DependencyState {
@@ -192,7 +209,7 @@ export class RedisHealth {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
       const detail = `Redis ${refusal.finding}; ${consequence}`;
-      return { status: 'degraded', message: refusal.message, detail, fields: { err: this.#quotaFailure?.reason } };
+      return { status: 'degraded', message: refusal.message, detail, fields: { err: this.#refusalReason } };
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
@@ -222,7 +239,7 @@ export class RedisHealth {
       status: 'degraded',
       message: 'quotas: this process goes on with its share of the limits',
       detail: `Redis does not decide: this process goes on ${share}`,
-      fields: { err: this.#quotaFailure === null ? this.#reasonOf('state') : this.#quotaFailure.reason },
+      fields: { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') },
     };
   }
 
@@ -279,7 +296,7 @@ interface Refusal {
 
 /** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
 function refusalOf(error: unknown, setting: string): Refusal | null {
-  const code = replyCode(error);
+  const code = refusalCode(error);
   const refused = 'Redis refuses the user, the password or the commands of this gateway';
   const readOnly = 'Redis refuses changes: limits are per process';
   const full = 'Redis is full (maxmemory): limits are per process, and changes fail';
@@ -293,6 +310,11 @@ function refusalOf(error: unknown, setting: string): Refusal | null {
   return isCredentials
     ? { isFull, finding: `refuses the user or the password of ${setting} (${code})`, message: refused }
     : null;
+}
+
+/** The code of a reply, also if it is why a later command was not sent. */
+function refusalCode(error: unknown): string | null {
+  return replyCode(error instanceof NotSentError ? error.cause : error);
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */

@@ -292,6 +292,9 @@ test('a gateway that is named is looked at itself, and not what this shell would
       `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
     ]);
     expect((await doctor({}, ['--admin', gateway.adminUrl])).lines).toHaveLength(1);
+    const { stdout } = await runCli(['doctor', '--admin', gateway.adminUrl], { env });
+    expect(stdout).toMatch(/^ok {6}maintenance  off$/m);
+    expect(stdout).toMatch(/^ok {6}ready {8}the gateway is ready$/m);
   } finally {
     await gateway.close();
   }

@@ -135,6 +135,8 @@ test('a change that a Redis out of reach was not even sent was not made: it is i
     expect([path, (await a.admin('GET', path)).status]).toEqual([path, 200]);
   }
   expect(await auditOf(a)).toEqual([]);
+  // A page that is open asks for the keys again and again; the outage has its own line.
+  expect(logOf(a, 'admin request failed').map(({ method }) => method)).toEqual(['POST', 'DELETE']);
   expect(a.logLines.join('')).not.toContain(new URL(redis.url).host);
 
   await redis.restart();

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
+import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
@@ -53,6 +54,12 @@ const DOWN = [
   'quotas: this process goes on with its share of the limits',
 ];
 const BACK = ['Redis answers again', 'keys: every change is heard of again', 'quotas: exact over all processes again'];
+
+/** The id of the gateway's connection for commands; null while there is none. */
+async function stateConnectionOf({ url }: TestRedis): Promise<string | null> {
+  const list = await withClient(url, (client) => client.call('CLIENT', 'LIST'));
+  return /^id=(\d+) .* name=evalgate-state /m.exec(String(list))?.[1] ?? null;
+}
 
 /** Changes what everybody may do at Redis. */
 const allow = (rule: string) =>
@@ -111,6 +118,16 @@ test.each(['frozen', 'killed'] as const)(
   },
   40_000,
 );
+
+test('the doctor of a gateway without Redis says which dependency is down, and then that keys cannot be asked for', async () => {
+  await start();
+  await redis.kill();
+  await become(REDIS_DOWN);
+  const { status, stdout } = await runCli(['doctor', '--admin', gateway.adminUrl]);
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/^warn {4}redis-state +does not answer/m);
+  expect(stdout).toMatch(/^fail {4}admin +The key registry cannot be asked/m);
+});
 
 test('C8: once no key that Redis confirmed can be good any more, readiness and the log say so', async () => {
   await start({ KEY_GRACE: '1m' });
@@ -245,7 +262,36 @@ test('a primary that has become a read-only replica is named as the cause', asyn
     expect(await read()).toBe(200);
     expect(await detailOf('redis-state')).toMatch(/read-only replica \(READONLY\)/);
   }, WITHIN);
-  expect(words()).toContain('Redis refuses changes: limits are per process');
+  // Until the primary was looked for once more, at the same address: that is neither an outage nor its end.
+  const connection = await stateConnectionOf(redis);
+  await vi.waitFor(async () => {
+    expect(await read()).toBe(200);
+    expect(await stateConnectionOf(redis)).not.toBe(connection);
+    expect(await detailOf('redis-state')).toMatch(/read-only replica \(READONLY\)/);
+  }, WITHIN);
+  expect(words()).toEqual([
+    'Redis refuses changes: limits are per process',
+    'keys: Redis refuses changes; none can be issued, changed or revoked',
+    'quotas: this process goes on with its share of the limits',
+  ]);
+  await withClient(redis.url, (client) => client.call('REPLICAOF', 'NO', 'ONE'));
+  await become(REDIS_WELL);
+  expect(turns().filter(({ lastedMs }) => lastedMs !== undefined)).toHaveLength(BACK.length);
+}, 40_000);
+
+test('a Redis that refuses changes is named by a process that nobody asks for anything', async () => {
+  await start();
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
+  await become(REDIS_DOWN);
+  expect(await detailOf('redis-state')).toBe('Redis is full (maxmemory); limits are per process; changes fail');
+  expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
+  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
+    problem: 'Redis is full (maxmemory), so nothing is heard of other processes (1 known in all)',
+  });
+  const problem = 'Redis is full (maxmemory); what the other processes have counted since is left out';
+  expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject({ scope: 'fleet', processes: 1, problem });
+  const cli = await runCli(['cache', 'stats', '--admin', gateway.adminUrl]);
+  expect(cli.stdout).toContain(`, of 1 process: ${problem}. `);
 });
 
 test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {
@@ -274,6 +320,19 @@ test('a full Redis is named with all that follows from it, in /readyz and once i
   await become(REDIS_WELL);
   expect(words()).toHaveLength(2 * full.length);
 }, 40_000);
+
+test('a Redis that comes back empty is reported: all keys are gone', async () => {
+  await start();
+  expect(await read()).toBe(200);
+  await redis.flush();
+  await vi.waitFor(async () => expect(await read()).toBe(401), WITHIN);
+  const told = 'Redis has lost what the gateways keep there';
+  const lines = () => gateway.logLines.filter((line) => line.includes(told));
+  await vi.waitFor(() => expect(lines()).toHaveLength(1), WITHIN);
+  expect(JSON.parse(lines()[0] ?? '')).toMatchObject({ level: 'error' });
+  await gateway.admin('POST', '/api/cache/purge', { tags: ['all'] });
+  expect(lines()).toHaveLength(1);
+});
 
 test('two uses of Redis are told apart where they are two, and are one where they are one', async () => {
   await start({ REDIS_CACHE_URL: `${redis.url}/1` });

@@ -38,6 +38,8 @@ export interface CacheBackendOptions {
   readonly onConnectivity: (role: RedisRole, now: Connectivity, reason: unknown) => void;
   /** TTLs have ended by themselves; called in one process of all. */
   readonly onTtlEnd: (end: TtlEnd) => void;
+  /** The state Redis was emptied, or holds an old copy. */
+  readonly onStateLost: () => void;
   /** The shared cache went over its budget in Redis, with what is exceeded, or is within it again (null). */
   readonly onBudget: (excess: BudgetExcess | null) => void;
 }

@@ -49,6 +49,8 @@ export interface StateSyncOptions {
   readonly onTtlEnd: (end: TtlEnd) => void;
   /** Called in the process that has changed TTLs of a class, and waited for. Never rejects. */
   readonly onTtlChanged: (cacheClass: CacheClass) => Promise<void>;
+  /** Redis has lost purges that this process knows: it was emptied, or holds an old copy. */
+  readonly onStateLost: () => void;
 }
 
 /** A message of a purge: history, sequence and the purge. Any other message only says that something has changed. */
@@ -60,11 +62,13 @@ export class StateSync {
   readonly maintenance: SharedMaintenance;
   readonly #link: RedisLink;
   readonly #unlisten: () => void;
+  readonly #onStateLost: () => void;
 
   /** `link` is to the state Redis. */
   constructor(link: RedisLink, options: StateSyncOptions) {
     const look = (): Promise<void> => this.look();
     this.#link = link;
+    this.#onStateLost = options.onStateLost;
     this.purges = new SharedPurgeLog(link, look);
     this.ttl = new SharedTtl(link, look, options);
     this.maintenance = new SharedMaintenance(link, look, options.maintenance);
@@ -84,7 +88,9 @@ export class StateSync {
   async #lookNow(): Promise<void> {
     const known = { ...this.purges.known, ttlVersion: this.ttl.version };
     const reply = await readState(this.#link, known, randomUUID());
+    const isLost = this.purges.isKnown && reply.history !== known.history;
     this.purges.adopt(reply);
+    if (isLost) this.#onStateLost();
     if (reply.ttls !== null) this.ttl.adopt(reply.ttlVersion, reply.ttls);
     this.maintenance.adopt(reply.maintenance);
     // If it fails, the next heartbeat tries again; the TTLs have ended all the same.

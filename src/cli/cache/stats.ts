@@ -10,9 +10,10 @@ type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 type ClassStats = Stats['classes'][number];
 
 /** Whose counts they are, in a sentence. */
-function countedText({ since, processes, problem }: Counted): string {
-  if (problem !== null) return printable(`Since ${since}, of ONE PROCESS ONLY: ${problem}.`);
-  return printable(`Since ${since}, of ${processes === 1 ? '1 process' : `${processes} processes`}.`);
+function countedText({ scope, since, processes, problem }: Counted): string {
+  const all = processes === 1 ? '1 process' : `${processes} processes`;
+  const of = scope === 'process' && problem !== null ? 'ONE PROCESS ONLY' : all;
+  return printable(`Since ${since}, of ${of}${problem === null ? '' : `: ${problem}`}.`);
 }
 
 export function statsCommand(): Command {

@@ -37,7 +37,7 @@ export async function checkAdmin(command: Command): Promise<Check> {
 
 /** The advice if the error has none. The public listener of a gateway answers with 404. */
 function adviceFor(status: number | null): string | null {
-  if (status !== null && status >= 500) return 'See /readyz there, and the redis lines above.';
+  if (status !== null && status >= 500) return 'See what is degraded above; it is back when that is.';
   return status === 404 ? ADDRESS_ADVICE : null;
 }
 

@@ -5,7 +5,7 @@ import { ConfigError } from '../../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminAddress, adminCommand } from '../admin-client.ts';
-import { EXIT_CODES, matching, print } from '../command.ts';
+import { CliError, EXIT_CODES, matching, print } from '../command.ts';
 import { type Check, checksNamed } from './check.ts';
 import { checkAdmin, checkGateway } from './gateway.ts';
 import { checkRedis } from './redis.ts';
@@ -30,7 +30,7 @@ export function doctorCommand(): Command {
   return command.action(async () => {
     const found = await examine(command);
     const isWell = found.every(({ status }) => status !== 'fail');
-    print(command, { ok: isWell, checks: found }, found.map(checkText).join('\n'));
+    print(command, { ok: isWell, checks: found }, checksText(found));
     process.exitCode = isWell ? EXIT_CODES.ok : EXIT_CODES.failed;
   });
 }
@@ -40,7 +40,13 @@ async function examine(command: Command): Promise<readonly Check[]> {
   const local = checkConfig();
   const gateway = await checkAdmin(command);
   if (adminAddress(command).isGiven && gateway.status !== 'skipped') {
-    return gateway.status === 'ok' ? [...(await checkGateway(command, local.loaded)), gateway] : [gateway];
+    try {
+      // In an outage its readiness says why its keys cannot be asked for.
+      return [...(await checkGateway(command, local.loaded)), gateway];
+    } catch (error) {
+      if (gateway.status === 'ok' || !(error instanceof CliError)) throw error;
+      return [gateway];
+    }
   }
   if (local.loaded === null) return [...local.checks, gateway];
   const { config } = local.loaded;
@@ -74,8 +80,12 @@ function checkTokens({ config }: LoadedConfig): readonly Check[] {
   return [checks.warn(message, 'Make new ones: openssl rand -base64 24')];
 }
 
-function checkText({ name, status, message, advice }: Check): string {
-  const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
-  const indent = ' '.repeat(18);
-  return [`${status.padEnd(8)}${name.padEnd(10)}${first}`, ...others.map((line) => indent + line)].join('\n');
+function checksText(found: readonly Check[]): string {
+  const width = 2 + Math.max(8, ...found.map(({ name }) => name.length));
+  const indent = ' '.repeat(8 + width);
+  const lines = found.flatMap(({ name, status, message, advice }) => {
+    const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
+    return [`${status.padEnd(8)}${name.padEnd(width)}${first}`, ...others.map((line) => indent + line)];
+  });
+  return lines.join('\n');
 }

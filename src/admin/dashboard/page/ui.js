@@ -49,14 +49,15 @@ export function useDialog() {
 }
 
 /**
- * Whose counts are shown, before them: of how many processes, or why only of one.
- * @param {Pick<import('./api.js').Answer<'cacheTop'>, 'processes' | 'problem'> & { readonly since?: string }} counted
+ * Whose counts are shown, before them: of how many processes, and why not all of theirs.
+ * @param {Pick<import('./api.js').Answer<'cacheTop'>, 'scope' | 'processes' | 'problem'> & { readonly since?: string }} counted
  */
-export function whose({ processes, problem, since }) {
+export function whose({ scope, processes, problem, since }) {
   const of = processes === 1 ? '1 process' : `${processes} processes`;
   const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
   if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
-  return html`<p><${Sign} kind="warn" /> <strong>Only one process:</strong> ${problem}.</p>`;
+  const only = scope === 'process' ? 'Only one process' : `Of ${of}`;
+  return html`<p><${Sign} kind="warn" /> <strong>${only}:</strong> ${problem}.</p>`;
 }
 
 /**
