@@ -16,7 +16,7 @@ import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { createPublicApp, type RequestHandler } from './http/app.ts';
+import { createPublicApp } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
@@ -26,7 +26,14 @@ import { createClientAddress } from './keys/client-address.ts';
 import type { KeyLookup } from './keys/registry.ts';
 import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, listen, type Listener, StartError } from './server.ts';
+import {
+  ADMIN_GRACE_MS,
+  IN_FLIGHT_GRACE_MS,
+  listen,
+  type Listener,
+  type RequestHandler,
+  StartError,
+} from './server.ts';
 import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
@@ -105,7 +112,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const stopTracing = await openTracing(loaded, logger);
   const { workers = null, sample = null } = worker ?? {};
-  const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock });
+  const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock, timers });
   const parts = {
     config,
     health,
@@ -268,7 +275,7 @@ class RunningGateway implements Gateway {
   }
 
   #createCache(): ReadThrough {
-    const { loaded, config, memory, ttl, store, backend, clock } = this.#parts;
+    const { loaded, config, memory, ttl, store, backend, clock, timers } = this.#parts;
     const { sharedCache, purges, maintenance, whatIf, stats } = backend;
     const listeners = [cacheListener(this.#parts), stats.listener, whatIf.hooks];
     return new ReadThrough({
@@ -279,7 +286,7 @@ class RunningGateway implements Gateway {
       ttl,
       clock,
       events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),
-      timers: systemTimers,
+      timers,
       maintenance,
       maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
     });
@@ -325,8 +332,8 @@ class RunningGateway implements Gateway {
       maxBytes: config.cache.memoryBytes,
       shared: sharedCache,
       purges,
-      times: ttl,
-      timesControl: ttlControl,
+      ttl,
+      ttlControl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       maintenance,
       resolve: createResolver(),

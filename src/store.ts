@@ -7,7 +7,7 @@ import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
 import { MemoryRegistry } from './keys/memory-registry.ts';
 import type { DemoIds } from './sample/data.ts';
 import type { StoreHooks } from './telemetry/hooks.ts';
-import { systemTimers } from './timers.ts';
+import type { Timers } from './timers.ts';
 import { createLocalCallRate } from './upstream/call-rate.ts';
 import { StoreClient } from './upstream/client.ts';
 import { Guard } from './upstream/guard.ts';
@@ -30,6 +30,7 @@ export interface StoreOptions {
   /** While it is on, nothing is sent. */
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
+  readonly timers: Timers;
 }
 
 const IDENTITY_LENGTH = 12;
@@ -60,7 +61,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 function connect(
   { url, token }: { readonly url: string; readonly token: string | null },
   identity: string,
-  { upstream, hooks, maintenance, clock }: StoreOptions,
+  { upstream, hooks, maintenance, clock, timers }: StoreOptions,
 ): Store {
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
@@ -68,11 +69,11 @@ function connect(
   const guard = new Guard(gated(client.fetch, maintenanceGate(maintenance, clock)), {
     limits: { ...upstream, maxInFlight: maxConnections },
     clock,
-    timers: systemTimers,
+    timers,
     hooks: hooks.guard,
   });
   if (maxRequestsPerSecond !== null) {
-    guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers: systemTimers }));
+    guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));
   }
   return { guard, identity, sample: null, close: async () => client.close() };
 }

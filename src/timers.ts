@@ -12,3 +12,25 @@ export const systemTimers: Timers = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * Settles as the promise does, or once that time is over with what `late` returns or throws. The promise goes on, and its
+ * later rejection is handled.
+ */
+export function withDeadline<T, L>(
+  promise: Promise<T>,
+  delayMs: number,
+  timers: Timers,
+  late: () => L,
+): Promise<T | L> {
+  return new Promise<T | L>((resolve, reject) => {
+    const cancel = timers.after(delayMs, () => {
+      try {
+        resolve(late());
+      } catch (error) {
+        reject(error);
+      }
+    });
+    promise.then(resolve, reject).finally(cancel);
+  });
+}

@@ -38,21 +38,21 @@ type TtlName = (typeof TTL_NAMES)[number];
 /** The view of a TTL is made from these. */
 export interface TtlSources {
   /** This process's. */
-  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   /** The source of a configured value. */
   readonly configuredBy: (cacheClass: CacheClass, name: TtlName) => 'default' | 'file' | 'environment';
 }
 
 export interface CacheControlOptions extends TtlSources, PurgeDependencies {
   /** Changes TTLs in every process. */
-  readonly timesControl: TtlControl;
+  readonly ttlControl: TtlControl;
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly clock: Clock;
 }
 
 export function cacheControlEndpoints(options: CacheControlOptions): readonly Endpoint[] {
-  const { timesControl, maintenance, audit, clock } = options;
+  const { ttlControl, maintenance, audit, clock } = options;
   return [
     endpoint(ROUTES.listTtls, async () => {
       const entries = await audit.entries();
@@ -66,12 +66,12 @@ export function cacheControlEndpoints(options: CacheControlOptions): readonly En
         throw faulty([`the body: sets no time; allowed: ${members}`]);
       }
       const untilMs = wanted.forMs === null ? null : clock.nowMs() + wanted.forMs;
-      const run = () => timesControl.set(cacheClass, wanted.ttl, untilMs);
+      const run = () => ttlControl.set(cacheClass, wanted.ttl, untilMs);
       return changeTtl(ctx, { cacheClass, action: TTL_SET, wanted, run }, options);
     }),
     endpoint(ROUTES.resetTtl, (ctx) => {
       const cacheClass = classOf(ctx);
-      const run = () => timesControl.reset(cacheClass);
+      const run = () => ttlControl.reset(cacheClass);
       return changeTtl(ctx, { cacheClass, action: 'cache.ttl.reset', wanted: null, run }, options);
     }),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
@@ -160,9 +160,9 @@ export function ttlEndEntry({ cacheClass, from, to }: TtlEnd): AuditedChange {
 export function ttlView(
   cacheClass: CacheClass,
   entries: readonly AuditEntry[],
-  { times, configuredBy }: TtlSources,
+  { ttl: policy, configuredBy }: TtlSources,
 ): TtlView {
-  const { ttl, set, afterwards } = times.stateOf(cacheClass);
+  const { ttl, set, afterwards } = policy.stateOf(cacheClass);
   const each = <T>(view: (name: TtlName, untilMs: number | null | undefined) => T): Record<TtlName, T> => ({
     fresh: view('fresh', set.freshMs),
     stale: view('stale', set.staleMs),

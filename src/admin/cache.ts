@@ -21,7 +21,7 @@ export interface CacheViewOptions {
   readonly maxBytes: number;
   readonly purges: PurgeLog;
   readonly whatIf: Pick<WhatIf, 'reports'>;
-  readonly times: Pick<TtlPolicy, 'of'>;
+  readonly ttl: Pick<TtlPolicy, 'of'>;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
   readonly members: Instances;
@@ -112,7 +112,7 @@ function usageOf(cacheClass: CacheClass, memory: MemoryTier, purges: PurgeLog): 
 
 async function adviceView({
   whatIf,
-  times,
+  ttl,
   outdatedLimits,
   clock,
 }: CacheViewOptions): Promise<AnswerOf<typeof ROUTES.advice>> {
@@ -121,7 +121,7 @@ async function adviceView({
   return {
     at: iso(nowMs),
     processes: reports.length,
-    classes: adviceOf(reports, { ttl: times, maxStaleRatio: outdatedLimits(), nowMs }),
+    classes: adviceOf(reports, { ttl, maxStaleRatio: outdatedLimits(), nowMs }),
   };
 }
 

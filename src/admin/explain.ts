@@ -21,7 +21,7 @@ interface Target {
 type Resolution = Target | { readonly kind: 'refused'; readonly message: string } | { readonly kind: 'viewer-needed' };
 
 export interface ExplainOptions extends Omit<ExplainParts, 'ttl'> {
-  readonly times: ExplainParts['ttl'] & TtlSources['times'];
+  readonly ttl: ExplainParts['ttl'] & TtlSources['ttl'];
   readonly configuredBy: TtlSources['configuredBy'];
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
@@ -39,7 +39,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
     if (!path.startsWith('/')) throw badParameter('path', path, PATH.description);
     const viewer = await viewerOf(query('keyId')[0], query('workspace'), options.registry);
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
-    const explanation = await explain(request, workspaceIds, { ...options, ttl: options.times });
+    const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
     return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
   });
@@ -115,13 +115,14 @@ function viewOfCopy(copy: Copy): CopyView {
   const { state, isOutdated } = copy;
   const isPurged = state === 'purged';
   return {
-    state,
+    // The public word for a copy that is not served any more.
+    state: state === 'unusable' ? 'expired' : state,
     answer: copy.isFound ? 'found' : 'absent',
     visible: copy.isVisible,
     ageMs: copy.ageMs,
     ttlMs: copy.ttlMs,
-    filledAt: iso(copy.filledAtMs),
-    fetchedAt: iso(copy.fetchedAtMs),
+    filledAt: iso(copy.requestedAtMs),
+    fetchedAt: iso(copy.receivedAtMs),
     // The first read after that starts a refresh. After a soft purge the next read does.
     freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
     staleUntil: isPurged ? null : iso(copy.staleUntilMs),

@@ -2,7 +2,7 @@
 import { type Audit, RedisAudit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../admin/stats/stats.ts';
-import { RedisCache } from '../cache/redis/redis-cache.ts';
+import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
@@ -38,7 +38,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     timers,
     graceMs: config.keys.graceMs,
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-    onSyncState: redis.onKeySync,
+    onConnectivity: redis.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
   const instances = new RedisInstances({
@@ -126,10 +126,10 @@ function openCache(
     readonly redis: RedisHealth;
     readonly audit: Audit;
   },
-): Promise<RedisCache> {
+): Promise<CacheBackend> {
   const { config, store, logger } = options;
   const { state, cache, isOne, redis, audit } = parts;
-  return RedisCache.open({
+  return CacheBackend.open({
     ...options,
     state,
     cache,

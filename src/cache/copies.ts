@@ -1,12 +1,13 @@
-/** Finds what is held for a reader: in memory first, then in the shared cache. */
+/** Finds the copies of a request: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
 import type { Listener } from '../telemetry/events.ts';
 import type { Learned, StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, freshnessOf, type FreshnessPolicy, type Held, newerCopy } from './plan.ts';
-import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import { type CachedCopy, freshnessOf, type FreshnessPolicy, type VisibleCopies, newerCopy } from './plan.ts';
+import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface CopiesOptions extends FreshnessPolicy {
   readonly memory: MemoryTier;
@@ -18,7 +19,7 @@ export interface CopiesOptions extends FreshnessPolicy {
 /** The copies that the tiers hold for a request, before the reader is authorized. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
-  /** When a record was fetched that lies in the shared cache and is not for this reader: older copies are none. */
+  /** When the foreign record in the shared cache was fetched: a copy that is older was replaced by it. */
   readonly foreign: Learned | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
@@ -31,15 +32,15 @@ export class Copies {
 
   constructor(options: CopiesOptions) {
     this.#options = options;
-    options.sharedCache.onStored((key, filledAtMs) => options.memory.deleteOlder(key, filledAtMs));
+    options.sharedCache.onStored((key, requestedAtMs) => options.memory.deleteOlder(key, requestedAtMs));
   }
 
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {
     const { memory } = this.#options;
     return {
-      newest: this.assess(request, memory.get(request.key), 'memory'),
+      newest: assess(request, memory.get(request.key), 'memory', this.#options),
       foreign: null,
-      negative: this.assess(request, memory.negative(request.key, reader), 'memory'),
+      negative: assess(request, memory.negative(request.key, reader), 'memory', this.#options),
     };
   }
 
@@ -65,27 +66,31 @@ export class Copies {
       memory.setNegative(key, workspaceSetOf(reader), negative);
     }
     return {
-      newest: this.assess(request, entry, 'redis'),
+      newest: assess(request, entry, 'redis', this.#options),
       foreign,
-      negative: this.assess(request, negative, 'redis'),
+      negative: assess(request, negative, 'redis', this.#options),
     };
-  }
-
-  /** The entry with its freshness; null for one that is no answer to the request. */
-  assess<T>(request: CacheRequest<T>, stored: StoredEntry | null, tier: Tier): CachedCopy<T> | null {
-    if (stored === null || !isOfKind(request, stored)) return null;
-    const { state, ttlMs, ageMs } = freshnessOf(request.keyHash, stored, this.#options, this.#options.clock.nowMs());
-    return { stored, tier, state, ttlMs, ageMs };
   }
 
   async #lookUp(key: string, reader: Reader): Promise<Shared> {
     try {
       return await this.#options.sharedCache.lookUp(key, reader);
     } catch (error) {
-      this.#options.events.onFleetFailed?.({ operation: 'get', error });
+      this.#options.events.onSharedCacheFailed?.({ operation: 'get', error });
       return NOTHING;
     }
   }
+}
+
+/** The entry with its freshness now; null for one that is no answer to the request. */
+export function assess<T>(
+  request: CacheRequest<T>,
+  stored: StoredEntry | null,
+  tier: Tier,
+  policy: FreshnessPolicy & { readonly clock: Clock },
+): CachedCopy<T> | null {
+  if (stored === null || !isOfKind(request, stored)) return null;
+  return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs()) };
 }
 
 /** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
@@ -93,7 +98,7 @@ export function authorize<T>(
   found: FoundCopies<T>,
   request: CacheRequest<T>,
   reader: Pick<Reader, 'workspaceIds'>,
-): Held<T> {
+): VisibleCopies<T> {
   const { newest, negative } = found;
   const isOwn = newest !== null && isVisible(request, newest.stored, reader);
   return { copy: isOwn ? newest : null, negative };
@@ -102,7 +107,7 @@ export function authorize<T>(
 export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): FoundCopies<T> {
   const { foreign } = shared;
   const newest = newerCopy(local.newest, shared.newest);
-  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.filledAtMs < foreign.filledAtMs;
+  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.requestedAtMs < foreign.requestedAtMs;
   return {
     newest: isReplaced ? null : newest,
     foreign,
@@ -111,5 +116,5 @@ export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): Found
 }
 
 function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
-  return other === null || one.entry.filledAtMs > other.entry.filledAtMs;
+  return other === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }

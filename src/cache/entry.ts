@@ -1,4 +1,10 @@
-/** The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by. */
+/**
+ * The unit of the cache: one answer of the store, the data derived from it, and the tags that it can be purged by.
+ *
+ * A record that a reader does not get has one of three names. It is `absent` if the store has answered that it has none. It
+ * is `foreign` if the store has one, of a workspace that the reader may not see. To the reader both are the same: a
+ * `negative` entry, which is kept for one set of workspaces (K7a). `notFound` is the class of TTLs of both.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';
 import { type Absent, type Found, type StoreAnswer, StoreError } from '../upstream/store.ts';
@@ -18,19 +24,19 @@ class DerivedBytes {
 /** One answer of the store: a record, or that there is none. Never a caller's view. */
 export class Entry<T> {
   readonly answer: Found<T> | Absent;
-  /** When the fetch that filled it began, Unix milliseconds. Age counts from here. */
-  readonly filledAtMs: number;
+  /** When the fetch that brought it began, Unix milliseconds. Age counts from here. */
+  readonly requestedAtMs: number;
   readonly #derived: DerivedBytes;
 
-  constructor(answer: Found<T> | Absent, filledAtMs: number, derived?: DerivedBytes) {
+  constructor(answer: Found<T> | Absent, requestedAtMs: number, derived?: DerivedBytes) {
     this.answer = answer;
-    this.filledAtMs = filledAtMs;
+    this.requestedAtMs = requestedAtMs;
     this.#derived = derived ?? new DerivedBytes();
   }
 
   /** The same answer, confirmed by a fetch that began at that time. Derived data stays with it. */
-  renewedAt(filledAtMs: number): Entry<T> {
-    return new Entry(this.answer, filledAtMs, this.#derived);
+  renewedAt(requestedAtMs: number): Entry<T> {
+    return new Entry(this.answer, requestedAtMs, this.#derived);
   }
 
   /** Size of everything derived from the record, for the memory budget of the tier that keeps the entry. */
@@ -78,13 +84,13 @@ export interface Learned {
   /** Where the purge log stood before the fetch began. */
   readonly epoch: PurgeEpoch;
   /** When the fetch began, Unix milliseconds. */
-  readonly filledAtMs: number;
+  readonly requestedAtMs: number;
   /** When the answer had arrived, Unix milliseconds. */
-  readonly fetchedAtMs: number;
+  readonly receivedAtMs: number;
 }
 
 /** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
-export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'fetchedAtMs'> {
+export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'receivedAtMs'> {
   readonly kind: ResourceKind;
   readonly entry: Entry<T>;
   readonly tags: readonly Tag[];
@@ -124,63 +130,66 @@ export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly T
 /** The entry of an answer of the store. */
 export interface Answered<T> {
   readonly stored: StoredEntry<T>;
-  /** Whether the answer differs from the copy that was held; null if there was none. */
+  /** Whether the answer differs from the previous copy; null if there was none. */
   readonly isChanged: boolean | null;
 }
 
 /**
- * The entry of an answer; `held` is the copy whose validator made the call conditional. Throws a StoreError if it is no
+ * The entry of an answer; `previous` is the copy whose validator made the call conditional. Throws a StoreError if it is no
  * answer to the request.
  */
 export function entryOfAnswer<T>(
   request: CacheRequest<T>,
-  held: StoredEntry<T> | null,
+  previous: StoredEntry<T> | null,
   answer: StoreAnswer<T>,
   learned: Learned,
 ): Answered<T> {
-  const { entry, isChanged } = entryOf(request, held?.entry ?? null, answer, learned.filledAtMs);
+  const { entry, isChanged } = entryOf(request, previous?.entry ?? null, answer, learned.requestedAtMs);
   return { stored: storedEntry(request, entry, learned), isChanged };
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
-export function notFoundEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
-  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.filledAtMs), learned);
+export function negativeEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
+  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.requestedAtMs), learned);
 }
 
-export function learnedOf({ entry, epoch, fetchedAtMs }: StoredEntry): Learned {
-  return { filledAtMs: entry.filledAtMs, epoch, fetchedAtMs };
+export function learnedOf({ entry, epoch, receivedAtMs }: StoredEntry): Learned {
+  return { requestedAtMs: entry.requestedAtMs, epoch, receivedAtMs };
 }
 
-function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, fetchedAtMs }: Learned): StoredEntry<T> {
-  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, fetchedAtMs };
+function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, receivedAtMs }: Learned): StoredEntry<T> {
+  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
-/** An answer that is the held one again renews the entry, which keeps its record and everything derived from it. */
+/** An answer that is the previous one again renews the entry, which keeps its record and everything derived from it. */
 function entryOf<T>(
   request: CacheRequest<T>,
-  held: Entry<T> | null,
+  previous: Entry<T> | null,
   answer: StoreAnswer<T>,
-  filledAtMs: number,
+  requestedAtMs: number,
 ): { readonly entry: Entry<T>; readonly isChanged: boolean | null } {
   const { kind } = request;
   if (answer.kind === 'not-modified') {
-    if (held !== null) return { entry: held.renewedAt(filledAtMs), isChanged: false };
+    if (previous !== null) return { entry: previous.renewedAt(requestedAtMs), isChanged: false };
     throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${kind})`);
   }
   if (answer.kind === 'absent') {
-    const isChanged = held === null ? null : held.answer.kind === 'found';
-    return { entry: new Entry<T>(answer, filledAtMs), isChanged };
+    const isChanged = previous === null ? null : previous.answer.kind === 'found';
+    return { entry: new Entry<T>(answer, requestedAtMs), isChanged };
   }
   const { record, etag } = answer;
   if (!request.isAnsweredBy(record)) {
     throw new StoreError('malformed', `the answer is not the ${kind} that was asked for`);
   }
-  if (held?.answer.kind !== 'found') {
-    return { entry: new Entry<T>(answer, filledAtMs), isChanged: held === null ? null : true };
+  if (previous?.answer.kind !== 'found') {
+    return { entry: new Entry<T>(answer, requestedAtMs), isChanged: previous === null ? null : true };
   }
-  const isEqual = isDeepStrictEqual(record, held.answer.record);
-  const isRenewal = isEqual && etag === held.answer.etag;
-  return { entry: isRenewal ? held.renewedAt(filledAtMs) : new Entry<T>(answer, filledAtMs), isChanged: !isEqual };
+  const isEqual = isDeepStrictEqual(record, previous.answer.record);
+  const isRenewal = isEqual && etag === previous.answer.etag;
+  return {
+    entry: isRenewal ? previous.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs),
+    isChanged: !isEqual,
+  };
 }
 
 /**
@@ -192,17 +201,17 @@ export function backfillsOf<T>(
   stored: StoredEntry<T>,
   present: (key: string) => StoredEntry | null,
 ): readonly Keyed[] {
-  const { answer, filledAtMs } = stored.entry;
+  const { answer, requestedAtMs } = stored.entry;
   if (answer.kind === 'absent') return [];
   const backfills = request.backfills(answer.record);
   const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
   return backfills.map(({ kind, id, record }) => {
     const single = recordRequest(kind, id);
-    const held = present(single.key)?.entry;
-    const isSame = held?.answer.kind === 'found' && isDeepStrictEqual(held.answer.record, record);
+    const existing = present(single.key)?.entry;
+    const isSame = existing?.answer.kind === 'found' && isDeepStrictEqual(existing.answer.record, record);
     const entry = isSame
-      ? held.renewedAt(filledAtMs)
-      : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, filledAtMs);
+      ? existing.renewedAt(requestedAtMs)
+      : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, requestedAtMs);
     return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)) };
   });
 }

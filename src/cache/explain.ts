@@ -1,7 +1,7 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import type { Clock } from '../clock.ts';
 import type { MissReason } from '../telemetry/events.ts';
-import { authorize, type FoundCopies, newerOf } from './copies.ts';
+import { assess, authorize, type FoundCopies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import type { LastMiss } from './last-misses.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
@@ -12,7 +12,7 @@ import {
   type Freshness,
   freshnessOf,
   type FreshnessPolicy,
-  type Held,
+  type VisibleCopies,
   isAtOnce,
   jitteredFreshMs,
   jitterOf,
@@ -20,10 +20,11 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
-import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { FlightView, Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
 import type { CacheClass, CacheTtl } from './ttl-policy.ts';
+import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
@@ -41,8 +42,8 @@ export interface Copy extends Freshness {
   readonly class: CacheClass;
   /** Whether it may be served to the reader for whom this is explained; null if there is none. */
   readonly isVisible: boolean | null;
-  readonly filledAtMs: number;
-  readonly fetchedAtMs: number;
+  readonly requestedAtMs: number;
+  readonly receivedAtMs: number;
   readonly tags: readonly Tag[];
   /** Its size in the tier, with everything derived from it. */
   readonly bytes: number;
@@ -69,7 +70,7 @@ export type SharedView =
 export interface Explanation {
   readonly atMs: number;
   readonly key: string;
-  /** The class whose TTLs rule the answer: of the copy that is held, else of the request. */
+  /** The class whose TTLs rule the answer: of the copy that was found, else of the request. */
   readonly class: CacheClass;
   readonly ttl: CacheTtl;
   readonly memory: Copy | null;
@@ -102,7 +103,7 @@ export async function explain(
   const found = foundIn(inMemory, 'memory', viewer, parts);
   const inRedis = isAsked ? foundIn(inspected, 'redis', viewer, parts) : NONE;
   const next = planOf([found, inRedis], viewer, maintenance);
-  const held = 'copy' in next ? next.copy : next.held;
+  const previous = 'copy' in next ? next.copy : next.previous;
   const memory = shownOf(inMemory, viewer, parts);
   const shared = sharedView(inspected, viewer, parts);
   const cacheClass = (memory ?? copyIn(shared))?.class ?? kind;
@@ -120,7 +121,7 @@ export async function explain(
     wasEvicted,
     maintenance,
     next: nextRead(next, {
-      miss: missReasonOf(held, ttl.of(held === null ? kind : classOf(kind, held.stored.entry)), wasEvicted),
+      miss: missReasonOf(previous, ttl.of(previous === null ? kind : classOf(kind, previous.stored.entry)), wasEvicted),
       maintenance,
       isKnownForeign,
       isUnderWay: flight.sinceMs !== null,
@@ -169,12 +170,8 @@ function foundIn(
   { request }: Viewer,
   parts: ExplainParts,
 ): FoundCopies<unknown> {
-  const assess = (held: Holding | null): CachedCopy | null => {
-    if (held === null || !isOfKind(request, held.stored)) return null;
-    const { stored } = held;
-    return { stored, tier, ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()) };
-  };
-  return { newest: assess(entry), foreign: null, negative: assess(negative) };
+  const assessed = (copy: Holding | null): CachedCopy | null => assess(request, copy?.stored ?? null, tier, parts);
+  return { newest: assessed(entry), foreign: null, negative: assessed(negative) };
 }
 
 /** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */
@@ -188,7 +185,7 @@ function planOf(
 }
 
 /** Without a reader, a record is explained as its owner would be served it. */
-function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer): Held {
+function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer): VisibleCopies {
   if (workspaceIds !== null) return authorize(found, request, { workspaceIds });
   return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
 }
@@ -219,20 +216,20 @@ function copyOf(
   parts: ExplainParts,
 ): (Copy & { readonly keptForMs: number | null }) | null {
   if (!isOfKind(request, stored)) return null;
-  const { entry, kind, tags, fetchedAtMs, epoch } = stored;
-  const { filledAtMs } = entry;
+  const { entry, kind, tags, receivedAtMs, epoch } = stored;
+  const { requestedAtMs } = entry;
   const isFound = entry.answer.kind === 'found';
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
-  const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, filledAtMs));
-  const freshUntilMs = filledAtMs + freshMs;
+  const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
+  const freshUntilMs = requestedAtMs + freshMs;
   return {
     ...freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs()),
     isFound,
     class: cacheClass,
     isVisible: workspaceIds === null ? null : !isFound || isVisible(request, stored, { workspaceIds }),
-    filledAtMs,
-    fetchedAtMs,
+    requestedAtMs,
+    receivedAtMs,
     tags,
     bytes,
     keptForMs,

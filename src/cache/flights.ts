@@ -7,10 +7,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { FlightSpans } from '../tracing/cache-spans.ts';
-import { StoreError } from '../upstream/store.ts';
-import { type Learned, learnedOf, notFoundEntry } from './entry.ts';
+import { asStoreError, StoreError } from '../upstream/store.ts';
+import { type Learned, learnedOf, negativeEntry } from './entry.ts';
 import {
-  asStoreError,
   type FetchResult,
   type FetchTask,
   type OriginFetcher,
@@ -18,7 +17,8 @@ import {
   type Wanted,
 } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
-import { concernsOthers, type FlightView, isVisible, type Reader, workspaceSetOf } from './reader.ts';
+import type { FlightView, Reader } from './reader.ts';
+import { isFailureVisible, isVisible, workspaceSetOf } from './visibility.ts';
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
 export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
@@ -34,9 +34,9 @@ const REMEMBER_FAILURES_MS = 1000;
 export class Flights {
   readonly #origin: OriginFetcher;
   readonly #options: FlightsOptions;
-  /** By key. */
-  readonly #calls: SingleFlight<FetchResult>;
-  /** By key and set of workspaces. */
+  /** By key: one fetch at a time, for readers of all workspaces. */
+  readonly #fetches: SingleFlight<FetchResult>;
+  /** By key and set of workspaces: what the fetch is to those readers. */
   readonly #flights: SingleFlight<Fetched>;
   readonly #spans = new FlightSpans();
 
@@ -44,11 +44,11 @@ export class Flights {
     const { clock } = options;
     this.#origin = origin;
     this.#options = options;
-    this.#calls = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
+    this.#fetches = new SingleFlight({ clock, rememberFailuresMs: 0, isToRemember: () => false });
     this.#flights = new SingleFlight({
       clock,
       rememberFailuresMs: REMEMBER_FAILURES_MS,
-      // A call that maintenance held back is no failure of the store, and the maintenance may end at any moment.
+      // A call that maintenance kept from being sent is no failure of the store, and the maintenance may end at any moment.
       isToRemember: (error) => !(error instanceof StoreError && error.kind === 'maintenance'),
     });
   }
@@ -56,7 +56,7 @@ export class Flights {
   /** `reader`: for whom a failure is remembered; null for anybody. */
   flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
     const name = nameOf(key, reader);
-    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
+    return { sinceMs: this.#fetches.underWaySinceMs(key), hasJustFailed: this.#flights.hasJustFailed(name) };
   }
 
   /**
@@ -66,41 +66,41 @@ export class Flights {
   fetch<T>(task: FetchTask<T>, isWaiting?: () => boolean): Flight<Fetched> {
     const name = nameOf(task.request.key, task.reader);
     const flight = this.#flights.join(name, (isWanted) => this.#callOrJoin({ ...task, isWanted }), isWaiting);
-    if (!flight.isLed) this.#spans.joined(task, flight);
+    if (!flight.startedByCaller) this.#spans.joined(task, flight);
     return flight;
   }
 
   async #callOrJoin<T>(task: Wanted<T>): Promise<Fetched> {
     const { clock, purges } = this.#options;
     const { key } = task.request;
-    const came = { filledAtMs: clock.nowMs(), epoch: purges.epoch() };
+    const joinedAt = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
-      const call = this.#calls.join(
+      const call = this.#fetches.join(
         key,
         (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
       );
       this.#spans.joined(task, call);
-      if (call.isLed) {
+      if (call.startedByCaller) {
         const { notBeforeMs = 0, ...result } = await call.result;
         await this.#pause(notBeforeMs - clock.nowMs());
         return fetchedFor(task, result);
       }
-      const fetched = await this.#join(task, call, came);
+      const fetched = await this.#join(task, call, joinedAt);
       if (fetched !== null) return fetched;
     }
   }
 
   /**
    * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
-   * a purge, or only found what is held for the others.
+   * a purge, or only found what is kept for the others.
    */
   async #join<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
-    came: Pick<Learned, 'filledAtMs' | 'epoch'>,
+    joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
   ): Promise<Fetched | null> {
-    const { request, reader, held } = task;
+    const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
     const end = await call.result.catch(asStoreError);
     const result = end instanceof StoreError ? null : end;
@@ -110,16 +110,16 @@ export class Flights {
     const isFound = result?.stored.entry.answer.kind === 'found';
     if (result !== null && result.from !== 'store' && !isFound) return null;
     const failure = end instanceof StoreError ? end : end.failure;
-    const isOwnFailure = failure !== null && !concernsOthers(failure, reader);
-    const isKnownToBeOwn = held?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
+    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
+    const isKnownToBeOwn = previous?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
     if (isOwnFailure && isKnownToBeOwn) throw failure;
     const nowMs = clock.nowMs();
-    const learned = result === null ? { ...came, fetchedAtMs: nowMs } : learnedOf(result.stored);
-    const negative = notFoundEntry(request, learned);
+    const learned = result === null ? { ...joinedAt, receivedAtMs: nowMs } : learnedOf(result.stored);
+    const negative = negativeEntry(request, learned);
     if (isPurged(purges, negative)) return null;
     // The call may have been another process's, which had begun before this one waited for it.
-    const tookMs = Math.max(nowMs - call.startedAtMs, learned.fetchedAtMs - learned.filledAtMs);
-    await this.#pause(came.filledAtMs + tookMs - nowMs);
+    const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
+    await this.#pause(joinedAt.requestedAtMs + tookMs - nowMs);
     if (isOwnFailure) {
       this.#origin.keepFailure(task, failure);
       throw failure;
@@ -144,13 +144,13 @@ function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }
   const { stored, from } = result;
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
   const isForeign = failure !== null || stored.entry.answer.kind === 'found';
-  return { ...result, stored: notFoundEntry(request, learnedOf(stored)), isForeign };
+  return { ...result, stored: negativeEntry(request, learnedOf(stored)), isForeign };
 }
 
 export interface Flight<T> {
   readonly result: Promise<T>;
-  /** Whether this call began it. */
-  readonly isLed: boolean;
+  /** Whether this caller began it, and did not join one that was under way. */
+  readonly startedByCaller: boolean;
   /** When it began, Unix milliseconds. */
   readonly startedAtMs: number;
 }
@@ -206,9 +206,13 @@ class SingleFlight<T> {
     const underWay = this.#underWay.get(key);
     underWay?.waiters.push(isWaiting);
     const known = underWay?.flight ?? this.#lastFailure(key);
-    if (known !== undefined) return { ...known, isLed: false };
+    if (known !== undefined) return { ...known, startedByCaller: false };
     const waiters = [isWaiting];
-    const flight = { result: this.#run(key, waiters, fly), isLed: true, startedAtMs: this.#options.clock.nowMs() };
+    const flight = {
+      result: this.#run(key, waiters, fly),
+      startedByCaller: true,
+      startedAtMs: this.#options.clock.nowMs(),
+    };
     this.#underWay.set(key, { flight, waiters });
     return flight;
   }

@@ -3,8 +3,9 @@ import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
 import { hash32 } from './hash.ts';
-import { type Reader, workspaceSetOf } from './reader.ts';
+import type { Reader } from './reader.ts';
 import { isSearchKey } from './request.ts';
+import { workspaceSetOf } from './visibility.ts';
 
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */
@@ -18,12 +19,12 @@ interface Slot {
   readonly unwatch: () => void;
 }
 
-/** That a key's record is absent: to each set of workspaces that asked for it, and to all if the store said so. */
-interface Absence {
-  /** Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
-  readonly tombstone: StoredEntry | null;
-  /** The negative entries, by set of workspaces. */
-  readonly bySet: ReadonlyMap<string, StoredEntry>;
+/** What is known of a key without a record: the store's answer, and the negative entries of those who asked for it. */
+interface AbsentKey {
+  /** The store's answer. Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
+  readonly absent: StoredEntry | null;
+  /** By set of workspaces. */
+  readonly negatives: ReadonlyMap<string, StoredEntry>;
 }
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
@@ -36,12 +37,12 @@ const NEGATIVE_OVERHEAD_BYTES = 1000;
 /** Keys remembered as evicted, to tell why a read missed. */
 const MAX_EVICTED = 16_384;
 
-const NO_ABSENCE: Absence = { tombstone: null, bySet: new Map() };
+const NOTHING_ABSENT: AbsentKey = { absent: null, negatives: new Map() };
 
 export class MemoryTier {
   readonly #searched: LRUCache<string, Slot>;
   readonly #rest: LRUCache<string, Slot>;
-  readonly #absent: LRUCache<string, Absence>;
+  readonly #absent: LRUCache<string, AbsentKey>;
   /** Hashes of keys: a collision only makes a report less exact. */
   readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
   #isSuspended = false;
@@ -54,23 +55,23 @@ export class MemoryTier {
     this.#absent = new LRUCache({
       // lru-cache takes a maximum of 0 for none at all.
       maxSize: Math.max(1, absentBytes),
-      // A tombstone beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
-      sizeCalculation: ({ bySet }, key) => Math.max(1, bySet.size) * (NEGATIVE_OVERHEAD_BYTES + 2 * key.length),
+      // An absent answer beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
+      sizeCalculation: ({ negatives }, key) => Math.max(1, negatives.size) * (NEGATIVE_OVERHEAD_BYTES + 2 * key.length),
     });
   }
 
   /** The last answer of the store for the key, whoever may see it. */
   get(key: string): StoredEntry | null {
-    return this.#cacheOf(key).get(key)?.stored ?? this.#absent.get(key)?.tombstone ?? null;
+    return this.#cacheOf(key).get(key)?.stored ?? this.#absent.get(key)?.absent ?? null;
   }
 
   /** False if it doesn't fit. */
   set(key: string, stored: StoredEntry): boolean {
     this.#cacheOf(key).delete(key);
     if (this.#isSuspended) return false;
-    const absence = this.#absent.peek(key) ?? NO_ABSENCE;
-    if (stored.entry.answer.kind === 'absent') return this.#setAbsence(key, { ...absence, tombstone: stored });
-    if (absence.tombstone !== null) this.#setAbsence(key, { ...absence, tombstone: null });
+    const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
+    if (stored.entry.answer.kind === 'absent') return this.#setAbsent(key, { ...known, absent: stored });
+    if (known.absent !== null) this.#setAbsent(key, { ...known, absent: null });
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
     const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
     if (isKept) this.#evicted.delete(hash32(key));
@@ -79,44 +80,44 @@ export class MemoryTier {
 
   /** The negative entry of the reader's set of workspaces. */
   negative(key: string, reader: Pick<Reader, 'workspaceIds'>): StoredEntry | null {
-    const absence = this.#absent.get(key);
-    return absence?.bySet.get(workspaceSetOf(reader)) ?? null;
+    const known = this.#absent.get(key);
+    return known?.negatives.get(workspaceSetOf(reader)) ?? null;
   }
 
   /** False if it doesn't fit. */
   setNegative(key: string, workspaceSet: string, negative: StoredEntry): boolean {
     if (this.#isSuspended) return false;
-    const absence = this.#absent.peek(key) ?? NO_ABSENCE;
-    return this.#setAbsence(key, { ...absence, bySet: new Map(absence.bySet).set(workspaceSet, negative) });
+    const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
+    return this.#setAbsent(key, { ...known, negatives: new Map(known.negatives).set(workspaceSet, negative) });
   }
 
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): void {
     for (const { key, stored } of entries) {
       const present = this.peek(key)?.stored;
-      if (present === undefined || present.fetchedAtMs < stored.entry.filledAtMs) this.set(key, stored);
+      if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored);
     }
   }
 
   /** Drops everything about the key whose fetch began earlier than that: another process has stored something newer. */
-  deleteOlder(key: string, filledAtMs: number): void {
-    const isNewer = (stored: StoredEntry): boolean => stored.entry.filledAtMs >= filledAtMs;
+  deleteOlder(key: string, requestedAtMs: number): void {
+    const isNewer = (stored: StoredEntry): boolean => stored.entry.requestedAtMs >= requestedAtMs;
     const present = this.#cacheOf(key).peek(key);
     if (present !== undefined && !isNewer(present.stored)) this.#cacheOf(key).delete(key);
-    const absence = this.#absent.peek(key);
-    if (absence === undefined) return;
-    const { tombstone, bySet } = absence;
-    this.#setAbsence(key, {
-      tombstone: tombstone !== null && isNewer(tombstone) ? tombstone : null,
-      bySet: new Map([...bySet].filter(([, negative]) => isNewer(negative))),
+    const known = this.#absent.peek(key);
+    if (known === undefined) return;
+    const { absent, negatives } = known;
+    this.#setAbsent(key, {
+      absent: absent !== null && isNewer(absent) ? absent : null,
+      negatives: new Map([...negatives].filter(([, negative]) => isNewer(negative))),
     });
   }
 
   /** The last answer for the key and what it weighs, for operators: to look at it is no use of it. */
   peek(key: string): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
     const slot = this.#cacheOf(key).peek(key);
-    const tombstone = this.#absent.peek(key)?.tombstone ?? null;
-    return slot ?? (tombstone === null ? undefined : { stored: tombstone, bytes: weighNegative(key) });
+    const absent = this.#absent.peek(key)?.absent ?? null;
+    return slot ?? (absent === null ? undefined : { stored: absent, bytes: weighNegative(key) });
   }
 
   /** The same for a negative entry. */
@@ -124,7 +125,7 @@ export class MemoryTier {
     key: string,
     workspaceSet: string,
   ): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    const stored = this.#absent.peek(key)?.bySet.get(workspaceSet);
+    const stored = this.#absent.peek(key)?.negatives.get(workspaceSet);
     return stored === undefined ? undefined : { stored, bytes: weighNegative(key) };
   }
 
@@ -171,8 +172,8 @@ export class MemoryTier {
       entries += 1;
       bytes += slot.bytes;
     }
-    for (const [key, { bySet }] of this.#absent.entries()) {
-      const matching = [...bySet.values()].filter(matches).length;
+    for (const [key, { negatives }] of this.#absent.entries()) {
+      const matching = [...negatives.values()].filter(matches).length;
       entries += matching;
       bytes += matching * weighNegative(key);
     }
@@ -208,9 +209,9 @@ export class MemoryTier {
     return false;
   }
 
-  #setAbsence(key: string, absence: Absence): boolean {
-    if (absence.tombstone === null && absence.bySet.size === 0) this.#absent.delete(key);
-    else this.#absent.set(key, absence);
+  #setAbsent(key: string, known: AbsentKey): boolean {
+    if (known.absent === null && known.negatives.size === 0) this.#absent.delete(key);
+    else this.#absent.set(key, known);
     return this.#absent.has(key);
   }
 

@@ -5,9 +5,9 @@
  */
 import type { Clock } from '../clock.ts';
 import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
-import type { Timers } from '../timers.ts';
+import { type Timers, withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
-import { type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { asStoreError, type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
@@ -17,14 +17,14 @@ import {
   type Keyed,
   type Learned,
   learnedOf,
-  notFoundEntry,
+  negativeEntry,
   type StoredEntry,
 } from './entry.ts';
 import { hash32 } from './hash.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
 import { isPurged, type PurgeLog } from './purge-log.ts';
-import { concernsOthers, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import {
   type Completion,
@@ -38,14 +38,15 @@ import {
   toFailure,
 } from './shared-cache.ts';
 import { isCacheable } from './ttl-policy.ts';
+import { isFailureVisible, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;
   /** The reader that caused it. */
   readonly reader: Reader;
   /** The copy that is not good enough: its validator makes the call conditional. */
-  readonly held: StoredEntry<T> | null;
-  /** A refresh behind a served copy: no reader has waited for it. */
+  readonly previous: StoredEntry<T> | null;
+  /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
 }
 
@@ -53,13 +54,16 @@ export interface FetchTask<T = unknown> {
 export interface FetchResult {
   /** The store's answer, or the copy that made asking the store needless. */
   readonly stored: StoredEntry;
-  /** `store`: by this flight's call. `elsewhere`: by another's. A tier: it was there before the flight began. */
+  /**
+   * `store`: this flight called it. `elsewhere`: another flight did, here or in another process. A tier: the copy was there
+   * before the flight began. The values are public, in spans.
+   */
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isStored: boolean;
   /**
    * Set if the store's record is malformed and of a workspace that the reader who caused the call may not see. `stored` is
-   * an absence then; a reader of that workspace gets the failure.
+   * a negative entry then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
   /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a: a foreign record looks like none). */
@@ -86,7 +90,7 @@ type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
 /** The call was never sent. */
-const HELD_BACK: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
+const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
   readonly #options: OriginFetcherOptions;
@@ -101,7 +105,7 @@ export class OriginFetcher {
       return await this.#fly(task);
     } catch (error) {
       const storeError = asStoreError(error);
-      const isRefresh = task.held !== null && storeError.kind !== 'maintenance';
+      const isRefresh = task.previous !== null && storeError.kind !== 'maintenance';
       if (isRefresh) this.#reportRefreshFailed(task, storeError);
       throw storeError;
     }
@@ -127,13 +131,13 @@ export class OriginFetcher {
     const copy = sufficientCopy(local, task);
     if (copy !== null) return foundIn(copy.tier, copy);
     const attempt = await this.#acquire(task, local);
-    return attempt.status === 'held' ? this.#follow(task, local) : this.#proceed(task, local, attempt);
+    return attempt.status === 'taken' ? this.#follow(task, local) : this.#proceed(task, local, attempt);
   }
 
   async #proceed<T>(
     task: Wanted<T>,
     local: FoundCopies<T>,
-    attempt: Exclude<LeaseAttempt, { status: 'held' }>,
+    attempt: Exclude<LeaseAttempt, { status: 'taken' }>,
   ): Promise<FetchResult> {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
     const { lease, found } = attempt;
@@ -151,7 +155,7 @@ export class OriginFetcher {
     const { stored, failure } = await this.#callUnder(lease, task);
     const isOwn = isVisible(request, stored, reader);
     const isAbsent = stored.entry.answer.kind === 'absent' && failure === null;
-    const negative = isOwn ? null : notFoundEntry(request, learnedOf(stored));
+    const negative = isOwn ? null : negativeEntry(request, learnedOf(stored));
     // A record of another workspace is never stored on behalf of this reader: its owner's copy stays (C4).
     const entry = isOwn || isAbsent ? stored : null;
     const completion = await this.#try('complete', () => withinWait(task, lease.complete({ entry, negative })));
@@ -184,8 +188,8 @@ export class OriginFetcher {
   }
 
   /**
-   * Waits for the process that has the lease. It subscribes before it looks, so that no end is missed, and takes over
-   * when the lease lapses.
+   * Waits for the process that has the lease. It subscribes before it looks, so that it hears of every call that ends, and
+   * takes over when the lease lapses.
    */
   async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
     const { clock, copies, purges, sharedCache, events, maxWaitMs } = this.#options;
@@ -206,13 +210,13 @@ export class OriginFetcher {
           report('stored');
           return foundIn('elsewhere', copy);
         }
-        if (mustLook && found.foreign !== null && found.foreign.fetchedAtMs >= beganAtMs) {
+        if (mustLook && found.foreign !== null && found.foreign.receivedAtMs >= beganAtMs) {
           report('stored');
           return this.#answerForeign(task, found.foreign, beganAtMs);
         }
         const newest = found;
         const attempt = await unrecorded(() => this.#acquire(task, newest));
-        if (attempt.status !== 'held') {
+        if (attempt.status !== 'taken') {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
           return await this.#proceed(task, found, attempt);
         }
@@ -220,7 +224,7 @@ export class OriginFetcher {
         // A failure is remembered beside the entry, for the workspaces that it is for: the lease's script returns it.
         if (end?.kind === 'failed' && isOfOthers(end, task)) {
           report('failed');
-          return await this.#answerFailure(task, end, { epoch, filledAtMs: beganAtMs });
+          return await this.#answerFailure(task, end, { epoch, requestedAtMs: beganAtMs });
         }
         mustLook = end?.kind === 'stored';
       }
@@ -231,10 +235,10 @@ export class OriginFetcher {
     }
   }
 
-  /** Another process's call has brought a record of others: for this reader an absence, after as long as its own call. */
+  /** Another process's call has brought a foreign record: this reader gets a negative entry, after as long as its own call takes. */
   #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
-    const stored = notFoundEntry(task.request, learned);
-    const notBeforeMs = beganAtMs + learned.fetchedAtMs - learned.filledAtMs;
+    const stored = negativeEntry(task.request, learned);
+    const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
     return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
   }
 
@@ -245,13 +249,14 @@ export class OriginFetcher {
   async #answerFailure<T>(
     task: FetchTask<T>,
     { failure, tookMs }: FailedCall,
-    came: Pick<Learned, 'epoch' | 'filledAtMs'>,
+    joinedAt: Pick<Learned, 'epoch' | 'requestedAtMs'>,
   ): Promise<FetchResult> {
     const { clock, timers, maxWaitMs } = this.#options;
     const error = fromFailure(failure);
-    const fetchedAtMs = came.filledAtMs + tookMs;
-    if (concernsOthers(error, task.reader)) return this.#answerForeign(task, { ...came, fetchedAtMs }, came.filledAtMs);
-    const leftMs = failure.workspaceId === null ? fetchedAtMs - clock.nowMs() : 0;
+    const receivedAtMs = joinedAt.requestedAtMs + tookMs;
+    if (!isFailureVisible(error, task.reader))
+      return this.#answerForeign(task, { ...joinedAt, receivedAtMs }, joinedAt.requestedAtMs);
+    const leftMs = failure.workspaceId === null ? receivedAtMs - clock.nowMs() : 0;
     if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, maxWaitMs), resolve));
     this.keepFailure(task, error);
     throw error;
@@ -264,7 +269,7 @@ export class OriginFetcher {
         key: request.key,
         workspaceIds: reader.workspaceIds,
         // After a purge a copy of the same millisecond may have taken its place.
-        newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.filledAtMs,
+        newerThanMs: newest === null || newest.state === 'purged' ? null : newest.stored.entry.requestedAtMs,
       });
       return withinWait(task, answer);
     });
@@ -291,42 +296,44 @@ export class OriginFetcher {
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
-    const held = task.held !== null && isPurged(purges, task.held) ? null : task.held;
+    const previous = task.previous !== null && isPurged(purges, task.previous) ? null : task.previous;
     // Read before the call: a purge or a change that comes while it is under way is later than the answer.
-    const [epoch, filledAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
+    const [epoch, requestedAtMs, beganMicros] = [purges.epoch(), clock.nowMs(), clock.nowMicros()];
     const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
       const durationMs = (clock.nowMicros() - beganMicros) / 1000;
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.fetch(fetch, { ...fetchOptions(held, reader), isWanted, isBackground });
-      const answer = await inTime(call, maxWaitMs, timers);
-      const fetched = entryOfAnswer(request, held, answer, { filledAtMs, epoch, fetchedAtMs: clock.nowMs() });
+      const call = request.fetch(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const answer = await withDeadline(call, maxWaitMs, timers, () => {
+        throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
+      });
+      const fetched = entryOfAnswer(request, previous, answer, { requestedAtMs, epoch, receivedAtMs: clock.nowMs() });
       reportCall(classOf(kind, fetched.stored.entry));
       this.#reportFill(task, fetched);
       return { ...fetched, failure: null };
     } catch (error) {
-      if (!(error instanceof StoreError && HELD_BACK.has(error.kind))) reportCall(kind);
-      if (!(error instanceof StoreError && concernsOthers(error, reader))) throw error;
+      if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(kind);
+      if (!(error instanceof StoreError && !isFailureVisible(error, reader))) throw error;
       // To this reader there is no such record, whatever is wrong with it.
-      if (held !== null) this.#reportRefreshFailed(task, error);
-      const learned = { filledAtMs, epoch, fetchedAtMs: clock.nowMs() };
-      return { stored: notFoundEntry(request, learned), isChanged: null, failure: error };
+      if (previous !== null) this.#reportRefreshFailed(task, error);
+      const learned = { requestedAtMs, epoch, receivedAtMs: clock.nowMs() };
+      return { stored: negativeEntry(request, learned), isChanged: null, failure: error };
     }
   }
 
-  #reportFill<T>({ request, reader, held }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
+  #reportFill<T>({ request, reader, previous }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
     const { events } = this.#options;
-    const { entry, kind, fetchedAtMs } = stored;
+    const { entry, kind, receivedAtMs } = stored;
     const about = { class: classOf(kind, entry), key: request.key };
     const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
-    events.onFill?.({ ...about, bytes, durationMs: fetchedAtMs - entry.filledAtMs });
+    events.onFill?.({ ...about, bytes, durationMs: receivedAtMs - entry.requestedAtMs });
     const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
-    if (!isOthers && held !== null && isChanged !== null) {
-      const sinceMs = entry.filledAtMs - held.entry.filledAtMs;
+    if (!isOthers && previous !== null && isChanged !== null) {
+      const sinceMs = entry.requestedAtMs - previous.entry.requestedAtMs;
       events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
     }
-    if (isOthers && held?.entry.answer.kind === 'found') {
+    if (isOthers && previous?.entry.answer.kind === 'found') {
       const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
       events.onRefreshFailed?.({ ...about, error: new StoreError('malformed', message) });
     }
@@ -341,23 +348,23 @@ export class OriginFetcher {
     try {
       return await run();
     } catch (error) {
-      this.#options.events.onFleetFailed?.({ operation, error });
+      this.#options.events.onSharedCacheFailed?.({ operation, error });
       return undefined;
     }
   }
 }
 
 /**
- * A failure that says nothing of the store is none to other processes, where the call may go through: nobody waits for it
- * here, or this process holds it back. Nor must they remember a maintenance beyond its end.
+ * Some failures say nothing of the store: nobody here waited for the call any more, or this process did not send it. Other
+ * processes do not get those, since their own call may go through, and a maintenance may end at any moment.
  */
 function isForOthers({ kind }: StoreError): boolean {
-  return kind !== 'aborted' && !HELD_BACK.has(kind);
+  return kind !== 'aborted' && !NOT_SENT.has(kind);
 }
 
 /** Whether the failed call was for other workspaces, and the reader holds no copy by which the record is known to be its own. */
-function isOfOthers<T>({ workspaceSet }: FailedCall, { reader, held }: FetchTask<T>): boolean {
-  return workspaceSet !== null && workspaceSet !== workspaceSetOf(reader) && held?.entry.answer.kind !== 'found';
+function isOfOthers<T>({ workspaceSet }: FailedCall, { reader, previous }: FetchTask<T>): boolean {
+  return workspaceSet !== null && workspaceSet !== workspaceSetOf(reader) && previous?.entry.answer.kind !== 'found';
 }
 
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
@@ -370,24 +377,24 @@ function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask
 function newsOf<T>(
   found: FoundCopies<T>,
   local: FoundCopies<T>,
-  { request, reader, held }: FetchTask<T>,
+  { request, reader, previous }: FetchTask<T>,
 ): CachedCopy<T> | null {
-  const seen = [held, local.newest?.stored, local.negative?.stored];
-  const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.filledAtMs ?? Number.NEGATIVE_INFINITY));
+  const seen = [previous, local.newest?.stored, local.negative?.stored];
+  const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.requestedAtMs ?? Number.NEGATIVE_INFINITY));
   const { copy, negative } = authorize(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
 }
 
 function isAfter({ stored }: CachedCopy, atMs: number): boolean {
-  return stored.entry.filledAtMs > atMs;
+  return stored.entry.requestedAtMs > atMs;
 }
 
 function foundIn(from: FetchResult['from'], { stored }: CachedCopy): FetchResult {
   return { stored, from, isStored: true, failure: null };
 }
 
-function fetchOptions(held: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
-  const etag = held?.entry.answer.kind === 'found' ? held.entry.answer.etag : null;
+function fetchOptions(previous: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
+  const etag = previous?.entry.answer.kind === 'found' ? previous.entry.answer.etag : null;
   return {
     requestId,
     ...(traceparent === undefined ? {} : { traceparent }),
@@ -396,24 +403,7 @@ function fetchOptions(held: StoredEntry | null, { requestId, traceparent, keyId 
   };
 }
 
-/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). A refresh behind has no reader. */
+/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
 function withinWait<T, R>({ reader, isBackground }: FetchTask<T>, answer: Promise<R>): Promise<R> {
   return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
-}
-
-/** Readers know no other errors than the store's. */
-export function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError('invalidResponse', 'the store client failed in a way that its interface does not know', {
-    cause: error,
-  });
-}
-
-/** The same answer, or a StoreError after that time: no call is waited for longer. */
-function inTime<R>(answer: Promise<R>, maxWaitMs: number, timers: Timers): Promise<R> {
-  const { promise: deadline, reject } = Promise.withResolvers<never>();
-  const cancel = timers.after(maxWaitMs, () => {
-    reject(new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`));
-  });
-  return Promise.race([answer, deadline]).finally(cancel);
 }

@@ -1,21 +1,23 @@
 /**
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
- * are, stale ones while one refresh runs behind, older ones when the store fails or takes too long.
+ * are, stale ones while one refresh runs in the background, older ones when the store fails or takes too long.
  */
 import type { MissReason } from '../telemetry/events.ts';
+import { withDeadline } from '../timers.ts';
 import { StoreError } from '../upstream/store.ts';
-import { authorize, Copies, newerOf } from './copies.ts';
+import { assess, authorize, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { type Fetched, type Flight, Flights, type FlightsOptions } from './flights.ts';
 import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
 import { OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
+import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
+import { isOfKind } from './visibility.ts';
 
 export interface ReadThroughOptions extends Omit<OriginFetcherOptions, 'copies'>, FlightsOptions {
-  /** While it is on, nothing is begun that would ask the store. */
+  /** While it is on, no call to the store is begun. */
   readonly maintenance: MaintenanceWatch;
 }
 
@@ -31,7 +33,7 @@ interface Read<T> {
 
 /** A read that goes to the store. */
 interface Miss<T> extends Read<T> {
-  readonly held: CachedCopy<T> | null;
+  readonly previous: CachedCopy<T> | null;
   readonly fallback: CachedCopy<T> | null;
   readonly reason: MissReason;
 }
@@ -75,43 +77,44 @@ export class ReadThrough implements Cache {
       case 'serve':
         return this.#serveCopy(read, next.copy, null);
       case 'serve-and-refresh':
-        this.#refreshBehind(read, next.copy);
+        this.#refreshInBackground(read, next.copy);
         return this.#serveCopy(read, next.copy, null);
       case 'serve-fallback':
         return this.#serveCopy(read, next.copy, this.#missReason(request, next.copy));
       case 'fetch':
-        return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.held) });
+        return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.previous) });
       case 'refuse':
         break;
     }
-    this.#reportFailed(read, this.#missReason(request, next.held));
+    this.#reportFailed(read, this.#missReason(request, next.previous));
     throw maintenanceError(next.maintenance, this.#options.clock);
   }
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
-  #refreshBehind<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#flights.fetch({ request, reader, held: stored, isBackground: true });
+  #refreshInBackground<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
+    const { result } = this.#flights.fetch({ request, reader, previous: stored, isBackground: true });
     // The flight reports its failure. The reader has been served a copy.
     result.catch(() => undefined);
   }
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
-    const { request, reader, held } = miss;
-    const task = { request, reader, held: held?.stored ?? null, isBackground: false };
+    const { request, reader, previous } = miss;
+    const task = { request, reader, previous: previous?.stored ?? null, isBackground: false };
     // A call that renews a copy is of use also if the reader that caused it has gone.
-    const isWaiting = held === null ? reader.isWaiting : undefined;
+    const isWaiting = previous === null ? reader.isWaiting : undefined;
     let flight: Flight<Fetched>;
     let end: End;
     do {
       flight = this.#flights.fetch(task, isWaiting);
       end = await this.#endOf(flight, miss.fallback !== null);
-    } while (end.kind === 'landed' && !flight.isLed && isPurged(this.#options.purges, end.result.stored));
+    } while (end.kind === 'landed' && !flight.startedByCaller && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
-      // The copy has expired, or was purged, during the wait.
+      // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
     }
-    if (end.kind === 'landed') return this.#serveResult(miss, end.result, { isLed: flight.isLed, fallback });
+    if (end.kind === 'landed')
+      return this.#serveResult(miss, end.result, { startedByCaller: flight.startedByCaller, fallback });
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
     throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
@@ -125,27 +128,25 @@ export class ReadThrough implements Cache {
     );
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
-    const { promise: late, resolve } = Promise.withResolvers<End>();
     // A reader that comes later needn't find out anew that the store is slow.
     const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
-    const cancel = timers.after(leftMs, () => resolve({ kind: 'late' }));
-    return await Promise.race([landed, late]).finally(cancel);
+    return await withDeadline(landed, leftMs, timers, (): End => ({ kind: 'late' }));
   }
 
   /** The fallback, unless it is over by now. */
   #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
-    const copy = fallback === null ? null : this.#copies.assess(request, fallback.stored, fallback.tier);
+    const copy = fallback === null ? null : assess(request, fallback.stored, fallback.tier, this.#options);
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
   #serveResult<T>(
     miss: Miss<T>,
     { stored, from, isStored, isForeign }: Fetched,
-    { isLed, fallback }: { readonly isLed: boolean; readonly fallback: CachedCopy<T> | null },
+    { startedByCaller, fallback }: { readonly startedByCaller: boolean; readonly fallback: CachedCopy<T> | null },
   ): CacheRead<T> {
     const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
-      const copy = this.#copies.assess(request, stored, from);
+      const copy = assess(request, stored, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
     // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
@@ -153,8 +154,8 @@ export class ReadThrough implements Cache {
     if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
     if (!isOfKind(request, stored))
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
-    const outcome = from === 'store' && isLed ? 'miss' : 'collapsed';
-    const forward = miss.held === null || miss.held.state === 'purged' ? 'uri-miss' : 'stale';
+    const outcome = from === 'store' && startedByCaller ? 'miss' : 'collapsed';
+    const forward = miss.previous === null || miss.previous.state === 'purged' ? 'uri-miss' : 'stale';
     return this.#serve(miss, stored, { outcome, tier: null, stored: isStored, reason, forward });
   }
 
@@ -195,10 +196,10 @@ export class ReadThrough implements Cache {
     this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
 
-  #missReason<T>({ kind, key }: CacheRequest<T>, held: CachedCopy<T> | null): MissReason {
-    const cacheClass = held === null ? kind : classOf(kind, held.stored.entry);
+  #missReason<T>({ kind, key }: CacheRequest<T>, previous: CachedCopy<T> | null): MissReason {
+    const cacheClass = previous === null ? kind : classOf(kind, previous.stored.entry);
     const { ttl, memory } = this.#options;
-    return missReasonOf(held, ttl.of(cacheClass), held === null && memory.wasEvicted(key));
+    return missReasonOf(previous, ttl.of(cacheClass), previous === null && memory.wasEvicted(key));
   }
 
   #sinceMs(startedMicros: number): number {

@@ -1,14 +1,12 @@
-/** The reader of the cache: who may see what, the result of a read, and the headers that describe it. */
-import { createHash } from 'node:crypto';
+/** A read of the cache: who reads, and what it brings. */
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { StoreError } from '../upstream/store.ts';
-import type { Entry, StoredEntry } from './entry.ts';
+import type { Entry } from './entry.ts';
 import type { CacheRequest } from './request.ts';
 
 /**
  * How a read was answered (RFC 9211):
  * - `hit`: from the cache, fresh
- * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs behind
+ * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs in the background
  * - `stale-if-error`: from the cache, past its freshness, because the store failed or took too long
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
@@ -27,7 +25,7 @@ export interface CacheRead<T> {
   readonly ageMs: number;
   /** Whether the store's answer was kept: RFC 9211 `stored`. */
   readonly stored: boolean;
-  /** Why the store was asked (RFC 9211 `fwd`): nothing was held, or the copy had expired. Absent: nothing was held. */
+  /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */
   readonly forward?: 'uri-miss' | 'stale';
 }
 
@@ -60,70 +58,4 @@ export interface FlightView {
   readonly sinceMs: number | null;
   /** Whether the last one has failed so lately that none is begun yet. */
   readonly hasJustFailed: boolean;
-}
-
-/**
- * Whether the copy answers the request for this reader: a list, or a record of one of its workspaces. Checked on every
- * read, hits included (C4). Absence that was learned for somebody else does not: each set of workspaces learns it anew.
- */
-export function isVisible<T>(
-  request: CacheRequest<T>,
-  stored: StoredEntry,
-  { workspaceIds }: Pick<Reader, 'workspaceIds'>,
-): stored is StoredEntry<T> {
-  if (!isOfKind(request, stored) || stored.entry.answer.kind === 'absent') return false;
-  const workspaceId = request.workspaceOf(stored.entry.answer.record);
-  return workspaceId === null || workspaceIds.includes(workspaceId);
-}
-
-/** The type of a record follows from its kind. */
-export function isOfKind<T>(request: CacheRequest<T>, stored: StoredEntry): stored is StoredEntry<T> {
-  return stored.kind === request.kind;
-}
-
-/** Whether a failed call is about a record that the reader may not see, so that it must not learn of the failure. */
-export function concernsOthers({ workspaceId }: Pick<StoreError, 'workspaceId'>, { workspaceIds }: Reader): boolean {
-  return workspaceId !== null && !workspaceIds.includes(workspaceId);
-}
-
-const names = new WeakMap<readonly string[], string>();
-
-/** Names a reader's set of workspaces, whatever their order: what negative entries are kept for. */
-export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): string {
-  const [only = '', ...others] = workspaceIds;
-  if (others.length === 0) return only;
-  const known = names.get(workspaceIds);
-  if (known !== undefined) return known;
-  const sorted = [...new Set(workspaceIds)].toSorted();
-  const name = sorted.length === 1 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
-  names.set(workspaceIds, name);
-  return name;
-}
-
-type Provenance = Omit<CacheRead<unknown>, 'entry'>;
-
-/** The name of this cache in Cache-Status. */
-const CACHE_NAME = 'evalgate';
-
-/**
- * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
- * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
- * than this cache does, and of an expired one not at all.
- */
-export function cacheHeaders(read: Provenance): Record<string, string> {
-  const ageSeconds = Math.floor(read.ageMs / 1000);
-  const leftSeconds = Math.floor(read.ttlMs / 1000);
-  const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
-  return {
-    Age: String(ageSeconds),
-    'Cache-Control': `private, max-age=${maxAgeSeconds}`,
-    'Cache-Status': cacheStatus(read, leftSeconds),
-  };
-}
-
-function cacheStatus({ outcome, forward = 'uri-miss', stored }: Provenance, ttlSeconds: number): string {
-  if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
-  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
-  if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
-  return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

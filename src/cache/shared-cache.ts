@@ -50,14 +50,14 @@ export interface LeaseRequest {
   readonly key: string;
   /** The reader's: the failure of a call for others is not for it. */
   readonly workspaceIds: readonly string[];
-  /** When the copy that the process holds was filled, Unix milliseconds: an older one is not sent. Null if it has none. */
+  /** When the copy that the process holds was requested, Unix milliseconds: an older one is not sent. Null if it has none. */
   readonly newerThanMs: number | null;
 }
 
 export type LeaseAttempt =
-  /** `found`: what nobody but the holder changes from now on, as far as it is newer than the copy held. */
+  /** `found`: the entries of the key if they are newer than this process's; only the holder of the lease changes them from now on. */
   | { readonly status: 'acquired'; readonly lease: Lease; readonly found: Shared }
-  | { readonly status: 'held' }
+  | { readonly status: 'taken' }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
 /** `failed`: why is remembered for a while, and returned to those of the same workspaces who ask for the lease. */
@@ -104,10 +104,10 @@ export interface SharedCache {
   /** Remembers a failure for those workspaces too, as after a call of their own. */
   setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void>;
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
-  /** Once it returns, no end of a call is missed. */
+  /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
   follow(key: string): Following;
   /** Calls back for every entry that another process completed. Returns a function that ends this. */
-  onStored(listener: (key: string, filledAtMs: number) => void): () => void;
+  onStored(listener: (key: string, requestedAtMs: number) => void): () => void;
 }
 
 /** The part that operators use. */

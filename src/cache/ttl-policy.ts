@@ -16,7 +16,7 @@ export type CacheClass = (typeof CACHE_CLASSES)[number];
 export interface CacheTtl {
   /** Served as it is. */
   readonly freshMs: number;
-  /** Served at once, while one refresh runs behind. */
+  /** Served at once, while one refresh runs in the background. */
   readonly staleMs: number;
   /** Served when the store fails. */
   readonly errorMs: number;
@@ -26,21 +26,6 @@ export type TtlName = keyof CacheTtl;
 export type TtlByClass = Readonly<Record<CacheClass, CacheTtl>>;
 
 export const TTL_NAMES = ['freshMs', 'staleMs', 'errorMs'] as const satisfies readonly TtlName[];
-
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-export const DEFAULT_TTLS: TtlByClass = {
-  list: { freshMs: 30 * SECOND_MS, staleMs: 5 * MINUTE_MS, errorMs: HOUR_MS },
-  evaluation: { freshMs: 5 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
-  transcript: { freshMs: HOUR_MS, staleMs: DAY_MS, errorMs: 7 * DAY_MS },
-  scorecard: { freshMs: 15 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
-  rubric: { freshMs: 10 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
-  dealInsights: { freshMs: 5 * MINUTE_MS, staleMs: HOUR_MS, errorMs: DAY_MS },
-  notFound: { freshMs: 15 * SECOND_MS, staleMs: 0, errorMs: 0 },
-};
 
 /** Whether an answer of the class is ever of use after it was given. */
 export function isCacheable({ freshMs, staleMs, errorMs }: CacheTtl): boolean {
@@ -114,7 +99,7 @@ export class TtlPolicy {
   /** What is in force, until the first of its TTLs ends. */
   readonly #current = new Map<CacheClass, { readonly ttl: CacheTtl; readonly untilMs: number }>();
 
-  constructor(clock: Clock, configured: TtlByClass = DEFAULT_TTLS) {
+  constructor(clock: Clock, configured: TtlByClass) {
     this.#clock = clock;
     this.#configured = configured;
   }

@@ -7,6 +7,7 @@ import {
   RedisAddressError,
 } from '../redis/address.ts';
 import { askNode, RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { systemTimers, withDeadline } from '../timers.ts';
 import { CliError } from './command.ts';
 
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
@@ -67,20 +68,11 @@ async function untilUp(link: RedisLink): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const ends = [link.onUp(resolve), link.onDown(reject)];
   try {
-    await within(promise, ANSWER_WITHIN_MS, new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`));
+    await withDeadline(promise, ANSWER_WITHIN_MS, systemTimers, () => {
+      throw new NoAnswerError(`no answer within ${ANSWER_WITHIN_MS / 1000} s`);
+    });
   } finally {
     for (const end of ends) end();
-  }
-}
-
-/** Rejects with `late` if the promise has not settled after `limitMs`. */
-export async function within(awaited: Promise<void>, limitMs: number, late: Error): Promise<void> {
-  const { promise: tooLate, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(late), limitMs);
-  try {
-    await Promise.race([awaited, tooLate]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,9 +1,10 @@
 /** The public listener's application: what a request passes through, from top to bottom. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Router } from '@koa/router';
 import Koa from 'koa';
 import type { Cache } from '../cache/reader.ts';
 import type { Deprecation } from '../domain/operations.ts';
+import type { RequestHandler } from '../server.ts';
+import type { PublicAppHooks } from '../telemetry/request-report.ts';
 import { authenticate, type AuthenticateOptions } from './middleware/authenticate.ts';
 import { errorHandler } from './middleware/error-handler.ts';
 import { findRoute } from './middleware/find-route.ts';
@@ -17,16 +18,6 @@ import type { RequestState } from './state.ts';
 import { Transcripts } from './transcripts.ts';
 import { V1_ROUTES, v1Router } from './v1.ts';
 import { V2_ROUTES, v2Router } from './v2.ts';
-
-/** What the application reports; it imports neither log nor metrics. */
-export interface PublicAppHooks {
-  readonly onRequest: RequestContextOptions['onRequest'];
-  readonly onAuthenticationRefused: AuthenticateOptions['onRefused'];
-  readonly onQuotaRefused: RateLimitOptions['onRefused'];
-  readonly onShed: LoadSheddingOptions['onShed'];
-  /** A response could not be sent. Every failure of a request is answered; this is what is left: broken connections. */
-  readonly onBroken: (error: unknown) => void;
-}
 
 export interface PublicAppOptions
   extends
@@ -42,9 +33,7 @@ export interface PublicAppOptions
   readonly hooks: PublicAppHooks;
 }
 
-/** Answers a request. Never rejects. */
-export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-
+/** Its handler never rejects. */
 export function createPublicApp(options: PublicAppOptions): RequestHandler {
   const { cache, docs, hooks } = options;
   const transcripts = new Transcripts();

@@ -53,7 +53,7 @@ function resolve({ route, params }: MatchedRoute, query: string, viewer: readonl
       if (viewer === null) throw new ViewerNeeded();
       return viewer;
     },
-    maySee: (workspaceId: string) => viewer === null || viewer.includes(workspaceId),
+    isWorkspaceVisible: (workspaceId: string) => viewer === null || viewer.includes(workspaceId),
   };
   try {
     const request = route.parseRequest(view, route);

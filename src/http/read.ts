@@ -38,7 +38,7 @@ function viewOf(ctx: RouteContext): RequestView {
     params: ctx.params,
     query: queryOf(ctx),
     workspaceIds: () => workspaceIds,
-    maySee: (workspaceId) => workspaceIds.includes(workspaceId),
+    isWorkspaceVisible: (workspaceId) => workspaceIds.includes(workspaceId),
   };
 }
 

@@ -4,7 +4,7 @@
  * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`
  * with a flat array, and Koa learns from `ctx.respond = false` that it has nothing left to send.
  */
-import { cacheHeaders, type CacheRead } from '../cache/reader.ts';
+import type { CacheRead } from '../cache/reader.ts';
 import { matchesEtag, type Representation } from './representation.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 
@@ -58,4 +58,32 @@ function flattened(groups: readonly Headers[]): string[] {
   const flat: string[] = [];
   for (const group of groups) for (const name of Object.keys(group)) flat.push(name, group[name] ?? '');
   return flat;
+}
+
+type Provenance = Omit<CacheRead<unknown>, 'entry'>;
+
+/** The name of this cache in Cache-Status. */
+const CACHE_NAME = 'evalgate';
+
+/**
+ * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
+ * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
+ * than this cache does, and a stale one not at all.
+ */
+function cacheHeaders(read: Provenance): Headers {
+  const ageSeconds = Math.floor(read.ageMs / 1000);
+  const leftSeconds = Math.floor(read.ttlMs / 1000);
+  const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
+  return {
+    Age: String(ageSeconds),
+    'Cache-Control': `private, max-age=${maxAgeSeconds}`,
+    'Cache-Status': cacheStatus(read, leftSeconds),
+  };
+}
+
+function cacheStatus({ outcome, forward = 'uri-miss', stored }: Provenance, ttlSeconds: number): string {
+  if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
+  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
+  if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
+  return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

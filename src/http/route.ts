@@ -34,7 +34,7 @@ export interface RequestView {
   readonly query: URLSearchParams;
   /** All workspaces of the reader, in lower case. */
   readonly workspaceIds: () => readonly string[];
-  readonly maySee: (workspaceId: string) => boolean;
+  readonly isWorkspaceVisible: (workspaceId: string) => boolean;
 }
 
 export interface Route<R extends StoreRequest | null = StoreRequest | null> {

@@ -5,6 +5,7 @@ import type { ReadOutcome } from '../cache/reader.ts';
 import type { ApiKey } from '../keys/key.ts';
 import type { QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
+import type { Refusal } from '../telemetry/request-report.ts';
 import type { Representation } from './representation.ts';
 import type { Route } from './route.ts';
 
@@ -16,13 +17,6 @@ export interface CachedResponse {
   readonly status: 200 | 304;
   /** Null for a 304. */
   readonly body: Awaited<ReturnType<Representation['body']>> | null;
-}
-
-/** Why a request was refused, and whose it was: for the log. */
-export interface Refusal {
-  readonly reason: string;
-  /** The client's address, with trusted proxies taken into account. */
-  readonly address: string;
 }
 
 export interface RequestState {

@@ -274,7 +274,8 @@ function guards(declaration: Route): readonly Middleware[] {
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
 function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
   if (narrowedTo === null) return view.workspaceIds();
-  if (!view.maySee(narrowedTo)) throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
+  if (!view.isWorkspaceVisible(narrowedTo))
+    throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
   return [narrowedTo];
 }
 

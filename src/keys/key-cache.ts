@@ -3,14 +3,8 @@
  * that were not issued are cached apart from issued ones, so that made-up keys cannot push those out.
  */
 import { LRUCache } from 'lru-cache';
+import type { Connectivity } from '../redis/connectivity.ts';
 import type { ApiKey, KeyHash } from './key.ts';
-
-/**
- * - `synced`: every change arrives, so copies are true
- * - `subscriptionLost`: changes may be missed while the source answers, so nothing is used without asking it
- * - `disconnected`: the source does not answer; keys that it confirmed within the grace are used
- */
-export type SyncState = 'synced' | 'subscriptionLost' | 'disconnected';
 
 export interface KeyCacheOptions {
   /** The key with that hash, null if none was issued. */
@@ -19,7 +13,7 @@ export interface KeyCacheOptions {
   readonly nowMs: () => number;
   /** Whether a background confirmation may be sent now. */
   readonly canConfirm?: () => boolean;
-  /** How long a copy is used without asking while `synced`. */
+  /** How long a copy is used without asking while `connected`. */
   readonly freshMs: number;
   /** A copy is never used once it is older (KEY_GRACE); one of exactly that age still is. */
   readonly graceMs: number;
@@ -54,18 +48,21 @@ export class KeyCache {
     this.#options = options;
   }
 
-  /** The key, null if it was not issued; undefined if the source must be asked. */
-  get(hash: KeyHash, state: SyncState): ApiKey | null | undefined {
-    if (state === 'subscriptionLost') return undefined;
+  /**
+   * The key, null if it was not issued; undefined if the source must be asked. While `disconnected`, a key is used that the
+   * source confirmed within the grace.
+   */
+  get(hash: KeyHash, connectivity: Connectivity): ApiKey | null | undefined {
+    if (connectivity === 'subscriptionLost') return undefined;
     const { freshMs, graceMs } = this.#options;
-    const isSynced = state === 'synced';
+    const isConnected = connectivity === 'connected';
     const copy = this.#issued.get(hash);
     if (copy !== undefined) {
-      if (!this.#isUsable(copy, isSynced ? Math.min(freshMs, graceMs) : graceMs)) return undefined;
-      if (isSynced) this.#confirmSoon(hash, copy);
+      if (!this.#isUsable(copy, isConnected ? Math.min(freshMs, graceMs) : graceMs)) return undefined;
+      if (isConnected) this.#confirmSoon(hash, copy);
       return copy.key;
     }
-    const unknown = isSynced ? this.#unknown.get(hash) : undefined;
+    const unknown = isConnected ? this.#unknown.get(hash) : undefined;
     return unknown !== undefined && this.#isUsable(unknown, UNKNOWN_MS) ? null : undefined;
   }
 

@@ -12,12 +12,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
+import type { Connectivity } from '../redis/connectivity.ts';
 import { channelName } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
-import { KeyCache, type SyncState } from './key-cache.ts';
+import { KeyCache } from './key-cache.ts';
 import { changesChannel, RedisKeyTable, VERSION } from './redis-table.ts';
 import { KeyDirectory, type KeyLookup } from './registry.ts';
 
@@ -57,7 +58,7 @@ export interface RedisRegistryOptions {
   /** Called for each record that `list` leaves out. The message is private. */
   readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
   /** Called at each change of how far copies may be used. */
-  readonly onSyncState?: (state: SyncState) => void;
+  readonly onConnectivity?: (connectivity: Connectivity) => void;
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
@@ -86,7 +87,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   #isUnanswered = false;
   /** The registry's, after the last change that arrived. */
   #version: string | null = null;
-  #reportedState: SyncState | null = null;
+  #reported: Connectivity | null = null;
 
   constructor(options: RedisRegistryOptions) {
     const { link, clock, graceMs, onBrokenRecord } = options;
@@ -117,7 +118,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
-    const copy = this.#cache.get(hash, this.#syncState());
+    const copy = this.#cache.get(hash, this.#connectivity());
     if (copy !== undefined) return copy;
     try {
       return await redisSpan('state', 'HGET key', this.#cache.load(hash));
@@ -129,7 +130,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   }
 
   peek(hash: KeyHash): ApiKey | undefined {
-    return this.#cache.get(hash, this.#syncState()) ?? undefined;
+    return this.#cache.get(hash, this.#connectivity()) ?? undefined;
   }
 
   isIssued(hash: KeyHash): boolean {
@@ -155,8 +156,8 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   }
 
   /** How far copies may be used now. */
-  #syncState(): SyncState {
-    if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'synced';
+  #connectivity(): Connectivity {
+    if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'connected';
     return this.#doesRedisAnswer && !this.#isUnanswered ? 'subscriptionLost' : 'disconnected';
   }
 
@@ -205,7 +206,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     const { link, timers } = this.#options;
     this.#cancelBeat();
     // Now and not after the answer, which may come just before the heartbeat arrives.
-    if (this.#lastBeat > 0) this.#adoptState(this.#syncState());
+    if (this.#lastBeat > 0) this.#adopt(this.#connectivity());
     // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
     if (this.#missed >= MAX_MISSED) this.#cache.markStale();
     if (this.#missed % RECONNECT_AFTER_MISSED === RECONNECT_AFTER_MISSED - 1) link.subscriber.renew();
@@ -232,10 +233,10 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     if (!this.#isClosed) this.#cancelBeat = timers.after(HEARTBEAT_EVERY_MS, () => void this.#beat());
   }
 
-  #adoptState(state: SyncState): void {
-    if (state !== this.#reportedState) this.#options.onSyncState?.(state);
-    this.#reportedState = state;
-    if (state !== 'disconnected') void this.#issued.refresh();
+  #adopt(connectivity: Connectivity): void {
+    if (connectivity !== this.#reported) this.#options.onConnectivity?.(connectivity);
+    this.#reported = connectivity;
+    if (connectivity !== 'disconnected') void this.#issued.refresh();
   }
 
   #writeUsesLater(): void {

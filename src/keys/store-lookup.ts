@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { ApiKeyRecord } from '../domain/records.ts';
-import type { Timers } from '../timers.ts';
+import { type Timers, withDeadline } from '../timers.ts';
 import { type ApiKey, type KeyHash, type KeyStatus, RegistryUnavailableError, SCOPES } from './key.ts';
 import { KeyCache } from './key-cache.ts';
 import type { KeyLookup } from './registry.ts';
@@ -82,7 +82,7 @@ export class StoreLookup implements KeyLookup {
   #get(hash: KeyHash): ApiKey | null | undefined {
     const registered = this.#options.registry.peek(hash);
     if (registered !== undefined) return registered;
-    return this.#isRegistered(hash) ? undefined : this.#cache.get(hash, 'synced');
+    return this.#isRegistered(hash) ? undefined : this.#cache.get(hash, 'connected');
   }
 
   #isRegistered(hash: KeyHash): boolean {
@@ -117,21 +117,13 @@ export class StoreLookup implements KeyLookup {
     load.catch(() => undefined);
     if (this.#nowMs() < (this.#noWaitUntilMs.get(hash) ?? 0)) return copy;
     try {
-      const key = await this.#within(load, WAIT_MS);
+      const key = await withDeadline(load, WAIT_MS, this.#options.timers, () => undefined);
       if (key !== undefined) return key;
     } catch (error) {
       if (!(error instanceof RegistryUnavailableError)) throw error;
     }
     this.#noWaitUntilMs.set(hash, this.#nowMs() + NO_WAIT_MS);
     return copy;
-  }
-
-  /** Undefined if the promise is not settled within that time. */
-  #within<T>(promise: Promise<T>, waitMs: number): Promise<T | undefined> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#options.timers.after(waitMs, () => resolve(undefined));
-      promise.then(resolve, reject).finally(cancel);
-    });
   }
 
   #lookUpsLeft(): number {

@@ -14,7 +14,7 @@ import { beforeDeadline } from './request-wait.ts';
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
 
-/** What is kept there: keys, quotas and epochs (`state`), or only the response cache (`cache`). */
+/** What is kept there: keys, quotas, the purge log and all that operators set (`state`), or only the response cache (`cache`). */
 export type RedisRole = 'state' | 'cache';
 
 /**

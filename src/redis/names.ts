@@ -123,7 +123,7 @@ export function callRateKey(store: string): string {
   return taggedKey(`store-${store}`, 'rate');
 }
 
-/** Tags' epochs and the times in force: in the state Redis, where nothing is evicted. */
+/** The purge log, the TTLs that operators set, and maintenance: in the state Redis, where nothing is evicted. */
 export function cacheStateKey(...parts: readonly string[]): string {
   return taggedKey('cache', ...parts);
 }

@@ -8,11 +8,13 @@ import type { CacheClass } from '../cache/ttl-policy.ts';
 
 /**
  * Why a read went to the store:
- * - `never-seen`: nothing is known of the question
- * - `expired`: there is a copy, past the time in which it is served without asking
+ * - `never-seen`: nothing is known of the request
+ * - `expired`: there is a copy, past the time in which it is served without asking: `usable-on-error` or `unusable`
  * - `evicted`: there was a copy, and it had to make room
  * - `purged`: there is a copy from before a purge
- * - `not-cacheable`: the class has no times
+ * - `not-cacheable`: all TTLs of the class are 0
+ *
+ * The values are labels of a public metric.
  */
 export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'not-cacheable';
 
@@ -28,11 +30,11 @@ export interface ReadReport {
   readonly missReason: MissReason | null;
   /** The age of what was served; null if nothing was. */
   readonly ageMs: number | null;
-  /** From the question to the answer, in fractions of a millisecond. */
+  /** From the request to the answer, in fractions of a millisecond. */
   readonly durationMs: number;
 }
 
-/** A question was put to the store, whatever came of it. What was held back to spare the store is none. */
+/** A call was sent to the store, whatever came of it. Calls that were held back to spare the store are not reported. */
 export interface StoreCallReport {
   readonly class: CacheClass;
   readonly key: string;
@@ -45,7 +47,7 @@ export interface StoreCallReport {
  * How a wait for another process's call to the store ended:
  * - `stored`: with its answer
  * - `failed`: with its failure
- * - `taken-over`: it came to nothing, or the fleet went out of reach, and this process asked for itself
+ * - `taken-over`: it came to nothing, or the shared cache went out of reach, and this process asked for itself
  * - `timeout`: with the end of what a reader waits
  */
 export type LeaseWaitEnd = 'stored' | 'failed' | 'taken-over' | 'timeout';
@@ -73,7 +75,7 @@ export interface BackfillReport {
   readonly keyHash: number;
 }
 
-/** The store answered, and a copy was held to compare the answer with. */
+/** The store answered, and there was a previous copy to compare the answer with. */
 export interface RefreshReport {
   readonly class: CacheClass;
   readonly key: string;
@@ -91,8 +93,8 @@ export interface Listener {
   onRefresh?(report: RefreshReport): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
-  /** A shared part of the cache failed, and the cache went on without it. */
-  onFleetFailed?(report: { readonly operation: string; readonly error: unknown }): void;
+  /** An operation on the shared cache failed, and the cache went on without it. */
+  onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }
 
 /** One listener that passes each event on to all of them, in their order. The type keeps an event from being left out. */
@@ -110,6 +112,6 @@ export function broadcast(listeners: readonly Listener[]): Required<Listener> {
     onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
-    onFleetFailed: toEach((listener, event) => listener.onFleetFailed?.(event)),
+    onSharedCacheFailed: toEach((listener, event) => listener.onSharedCacheFailed?.(event)),
   };
 }

@@ -1,6 +1,5 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import type { Clock } from '../clock.ts';
-import type { PublicAppHooks } from '../http/app.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisHooks } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
@@ -11,6 +10,7 @@ import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import { boundedLabel, type Metrics } from './metrics.ts';
 import type { RequestLog } from './request-log.ts';
+import type { PublicAppHooks } from './request-report.ts';
 
 export interface HookOptions {
   readonly logger: Logger;
@@ -71,6 +71,8 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
+    // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
+    onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),
   };
 }
 

@@ -1,11 +1,11 @@
 /**
- * The gateway's metrics, for Prometheus. Counters and histograms are updated where something is reported (`listeners.ts`);
+ * The gateway's metrics, for Prometheus. Counters and histograms are updated where something is reported (`hooks.ts`);
  * gauges are read at a scrape. No key, id or workspace is ever a label.
  */
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
 import type { Readiness } from '../admin/readiness.ts';
 import type { Usage } from '../cache/entry.ts';
-import type { Connectivity } from '../cache/redis/redis-cache.ts';
+import type { Connectivity } from '../redis/connectivity.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { RedisHealth } from './redis-health.ts';
 import type { RedisMemory } from './redis-memory.ts';

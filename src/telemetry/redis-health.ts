@@ -1,10 +1,9 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
-import type { Connectivity } from '../cache/redis/redis-cache.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
-import type { SyncState } from '../keys/key-cache.ts';
 import { NotSentError, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import type { Connectivity } from '../redis/connectivity.ts';
 import type { Timers } from '../timers.ts';
 import type { DependencyState, Health } from './health.ts';
 import { readMemory, type RedisMemory } from './redis-memory.ts';
@@ -50,7 +49,7 @@ export class RedisHealth {
   /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
   #beatRefusal: Error | null = null;
   /** Null before the keys were looked for. */
-  #keySync: SyncState | null = null;
+  #keySync: Connectivity | null = null;
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
   #keysDisconnectedAtMs = 0;
@@ -107,7 +106,7 @@ export class RedisHealth {
   };
 
   /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
-  readonly onKeySync = (state: SyncState): void => {
+  readonly onKeySync = (state: Connectivity): void => {
     this.#cancelSubscriptionLost();
     if (state !== 'disconnected') this.#hasLookedUpKeys = true;
     if (state !== 'subscriptionLost') this.#setKeySync(state);
@@ -166,7 +165,7 @@ export class RedisHealth {
     return state.runIds.some((id) => id !== null && cache.runIds.includes(id));
   }
 
-  #setKeySync(state: SyncState): void {
+  #setKeySync(state: Connectivity): void {
     const isNew = this.#keySync !== state;
     if (isNew && state === 'disconnected') this.#keysDisconnectedAtMs = this.#options.clock.nowMs();
     this.#keySync = state;

@@ -1,11 +1,10 @@
 /** The line of each request in the log. Never a path, a query string or a credential (K2). */
 import type { Config } from '../config/config.ts';
-import { OverloadedError } from '../http/middleware/load-shedding.ts';
-import type { RequestReport } from '../http/middleware/request-context.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import { logError } from '../log/error.ts';
 import { type Logger, withoutRedaction } from '../log/logger.ts';
 import { StoreError } from '../upstream/store.ts';
+import type { RequestReport } from './request-report.ts';
 
 const FIRST_ERROR_STATUS = 400;
 
@@ -25,7 +24,7 @@ export class RequestLog {
     const { failure, refusal } = report;
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
     const line = { requestId, keyId, surface, route, method, status, durationMs, cache, ...refusal, traceId };
-    const isExpected = isPartOfOutage(failure);
+    const isExpected = isPartOfOutage(report);
     if (status >= 500 && !isExpected) {
       this.#logger.error({ ...line, err: failure }, 'request');
       return;
@@ -40,10 +39,8 @@ export class RequestLog {
 }
 
 /** An outage is logged once, when it begins: its requests need no line above `info`. */
-function isPartOfOutage(failure: unknown): boolean {
+function isPartOfOutage({ failure, isShed }: Pick<RequestReport, 'failure' | 'isShed'>): boolean {
   return (
-    (failure instanceof StoreError && failure.isTransient) ||
-    failure instanceof RegistryUnavailableError ||
-    failure instanceof OverloadedError
+    (failure instanceof StoreError && failure.isTransient) || failure instanceof RegistryUnavailableError || isShed
   );
 }

@@ -11,8 +11,8 @@ interface Task {
 }
 
 interface Flight {
-  /** Whether it was begun for the caller, who else found it under way. */
-  readonly isLed: boolean;
+  /** Whether the caller began it, and did not join one that was under way. */
+  readonly startedByCaller: boolean;
   readonly result: Promise<unknown>;
 }
 
@@ -24,7 +24,7 @@ export class FlightSpans {
   joined({ request: { key, kind }, isBackground }: Task, flight: Flight): void {
     const caller = recordingSpan();
     if (caller === undefined) return;
-    if (flight.isLed) {
+    if (flight.startedByCaller) {
       const attributes = { 'evalgate.resource': kind };
       // A refresh goes on when its request has long been answered, in a trace of its own.
       const span = isBackground

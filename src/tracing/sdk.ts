@@ -3,7 +3,6 @@
  * it needs takes its time to load. A collector in trouble is no request's trouble.
  */
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
@@ -31,6 +30,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from '../log/logger.ts';
+import { systemTimers, withDeadline } from '../timers.ts';
 import { TRACES_GRACE_MS } from '../server.ts';
 import { VERSION } from '../version.ts';
 
@@ -61,8 +61,9 @@ export async function startTracing(logger: Logger): Promise<() => Promise<void>>
   logger.info({ exporters: getStringListFromEnv('OTEL_TRACES_EXPORTER') ?? ['otlp'] }, 'tracing is on');
   return async () => {
     const sent = Promise.allSettled([provider.shutdown()]);
-    const inTime = await Promise.race([sent, sleep(TRACES_GRACE_MS, null, { ref: false })]);
-    if (inTime === null) for (const { giveUp } of exporters) giveUp();
+    await withDeadline(sent, TRACES_GRACE_MS, systemTimers, () => {
+      for (const { giveUp } of exporters) giveUp();
+    });
     trace.disable();
     context.disable();
     propagation.disable();

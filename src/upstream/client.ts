@@ -9,7 +9,14 @@ import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutErr
 import { type Clock, systemClock } from '../clock.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
-import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorLabel } from './store.ts';
+import {
+  asStoreError,
+  type Fetch,
+  type FetchOptions,
+  type StoreAnswer,
+  StoreError,
+  type StoreErrorLabel,
+} from './store.ts';
 import { createYield, parseJson } from './validation.ts';
 
 /** One call that was sent, or that could not be. */
@@ -314,10 +321,4 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
 function errorCodeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return 'no code';
   return typeof error.code === 'string' && ERROR_CODE_PATTERN.test(error.code) ? error.code : 'no code';
-}
-
-/** Whatever else is thrown while an answer is read is a fault of the reader, brought on by that answer. */
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError('invalidResponse', 'the answer of the store could not be processed', { cause: error });
 }

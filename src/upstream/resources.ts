@@ -2,8 +2,12 @@
  * The table of the store's resources. Each is declared once: where it is fetched, how its record is checked, whose it is,
  * and what its copies are found and purged by. Client, guard, cache, purges and the format in Redis all go by the table.
  *
- * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`; beside the table it needs default TTLs
- * in `config/config.ts`, a public form in `domain/` and a route in `http/`.
+ * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`. Beside the table it needs:
+ * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`
+ * - its TTLs and its limit of stale answers in `config/config.ts`, and both in the root's `config/default.yaml`
+ * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
+ *   `http/openapi/examples.ts`
+ * - its name in `CLASSES` of `admin/dashboard/page/api.js`
  */
 import type { z } from 'zod';
 import {

@@ -149,3 +149,9 @@ export class StoreError extends Error {
 export function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
   return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
 }
+
+/** The error itself, or one of kind `invalidResponse`: readers know no other errors than the store's. */
+export function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError('invalidResponse', 'the answer of the store could not be processed', { cause: error });
+}

@@ -5,6 +5,7 @@ import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-p
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
 import type { WhatIfReport } from '../../src/cache/what-if/tally.ts';
 import { WhatIf } from '../../src/cache/what-if/what-if.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { ReadTrace } from './read-traces.ts';
 
@@ -35,7 +36,7 @@ export class Watched {
 
   constructor(clock = new ManualClock(), ttl?: TtlPolicy) {
     this.clock = clock;
-    this.ttl = ttl ?? new TtlPolicy(clock);
+    this.ttl = ttl ?? new TtlPolicy(clock, loadConfig({ env: {} }).config.cache.classes);
     this.whatIf = new WhatIf({ clock, ttl: this.ttl });
     this.startMs = clock.nowMs();
   }

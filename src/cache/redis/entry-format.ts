@@ -43,6 +43,7 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('absent'), code: z.enum(['NOT_FOUND', 'NOT_READY']) }),
 ]);
 
+/** `filledAtMs` and `fetchedAtMs` are an entry's `requestedAtMs` and `receivedAtMs`, `position` its `epoch`. */
 const metaSchema = z.object({
   format: z.literal(ENTRY_VERSION),
   key: z.string(),
@@ -62,17 +63,17 @@ export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 export async function encodeEntry(
   key: string,
   stored: StoredEntry,
-  times: Pick<TtlPolicy, 'stateOf'>,
+  ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
-  const { kind, entry, tags, epoch, fetchedAtMs } = stored;
-  const { lastingMs, longestMs, untilMs } = retentionOf(times.stateOf(classOf(kind, entry)));
-  const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - fetchedAtMs));
+  const { kind, entry, tags, epoch, receivedAtMs } = stored;
+  const { lastingMs, longestMs, untilMs } = retentionOf(ttl.stateOf(classOf(kind, entry)));
+  const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
   const about = {
     format: ENTRY_VERSION,
     key,
     kind,
-    filledAtMs: entry.filledAtMs,
-    fetchedAtMs,
+    filledAtMs: entry.requestedAtMs,
+    fetchedAtMs: receivedAtMs,
     tags,
     position: epoch,
   } as const;
@@ -86,7 +87,7 @@ export async function encodeEntry(
   return [write({ kind: 'found', etag, bytes, coding, decodedBytes: plain.length }), body, keepMs];
 }
 
-/** For those who wait for it: an entry of a class without times is kept so long, too. */
+/** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
 const LEAST_KEPT_MS = 5000;
 const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Later than any other time. */
@@ -103,7 +104,7 @@ export interface Retention {
 }
 
 /**
- * Longer than an entry is served: past its times its validator may still save a transfer. The times in force when it is
+ * Longer than an entry is served: past its TTLs its validator may still save a transfer. The TTLs in force when it is
  * read decide what it is worth; this only clears away what nobody reads any more.
  */
 export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
@@ -117,8 +118,8 @@ export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
   };
 }
 
-function keptMs(times: readonly number[]): number {
-  const wholeMs = times.reduce((sum, ms) => sum + ms, 0);
+function keptMs(ttls: readonly number[]): number {
+  const wholeMs = ttls.reduce((sum, ms) => sum + ms, 0);
   return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
@@ -133,11 +134,11 @@ export async function decodeEntry(
 ): Promise<StoredEntry | null> {
   if (!Buffer.isBuffer(meta)) return null;
   try {
-    const { kind, filledAtMs, fetchedAtMs, tags, position, answer } = parseMeta(key, meta.toString());
+    const { kind, filledAtMs, fetchedAtMs: receivedAtMs, tags, position, answer } = parseMeta(key, meta.toString());
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
     const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, bytes);
-    return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, fetchedAtMs };
+    return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, receivedAtMs };
   } catch (error) {
     onBroken(asBroken(key, error));
     return null;
@@ -151,15 +152,16 @@ export function decodeTagged(
 ): (Tagged & Learned & { readonly isAbsent: boolean }) | null {
   try {
     const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
-    return { tags, epoch: position, filledAtMs, fetchedAtMs, isAbsent: answer.kind === 'absent' };
+    const times = { requestedAtMs: filledAtMs, receivedAtMs: fetchedAtMs };
+    return { tags, epoch: position, ...times, isAbsent: answer.kind === 'absent' };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
     return null;
   }
 }
 
-/** When the fetch that filled it began, Unix milliseconds; null, and reported, if it is broken. */
-export function decodeFilledAtMs(
+/** `requestedAtMs` of the entry; null, and reported, if it is broken. */
+export function decodeRequestedAtMs(
   key: string,
   meta: string,
   onBroken: (error: BrokenEntryError) => void,

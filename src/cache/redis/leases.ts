@@ -12,7 +12,7 @@ import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
 import type { Tag } from '../purge-log.ts';
-import { type Reader, workspaceSetOf } from '../reader.ts';
+import type { Reader } from '../reader.ts';
 import type {
   Completed,
   Completion,
@@ -26,6 +26,7 @@ import type {
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import { type BrokenEntryError, decodeEntry, encodeEntry, ENTRY_LUA } from './entry-format.ts';
+import { workspaceSetOf } from '../visibility.ts';
 
 /** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
 export interface KeyNames {
@@ -42,7 +43,7 @@ export interface LeasesOptions {
   readonly link: RedisLink;
   readonly channel: FlightChannel;
   readonly namesOf: (key: string, workspaceSet: string) => KeyNames;
-  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
@@ -56,9 +57,9 @@ const REMEMBER_FAILURE_MS = 1000;
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the copy held was filled, then the
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the process's copy was requested, then the
  * tags of the reader's workspaces. Returns the failure, or how long another's lease still holds, or what is there: the
- * entry only if it is newer than the copy held, and a record only if it is of one of the workspaces.
+ * entry only if it is newer than that copy, and a record only if it is of one of the workspaces.
  */
 const ACQUIRE = defineScript(
   'acquireLease',
@@ -132,7 +133,7 @@ return 1
 `,
 );
 
-/** The tags of the copies that the reader may see, absences apart. */
+/** The tags of the copies that the reader may see, negative entries apart. */
 export function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
   return workspaceIds.map((id): Tag => `workspace:${id}`);
 }
@@ -168,7 +169,7 @@ export class Leases {
     const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
     if (failure !== null) return { status: 'failed', failure };
     if (typeof reply === 'number') channel.expectLapse(key, reply);
-    return { status: 'held' };
+    return { status: 'taken' };
   }
 
   async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
@@ -197,16 +198,16 @@ class RedisLease implements Lease {
   }
 
   async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, names, times, channel, budget } = this.#parts;
+    const { key, names, ttl, channel, budget } = this.#parts;
     const released = channel.message({ end: 'released', key });
     const message =
-      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.filledAtMs });
+      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.requestedAtMs });
     // If it is not stored, the others must not drop their copies for it.
     const isNewLeftOut = budget.isOver && entry?.entry.answer.kind === 'found';
     const args = [
       message,
-      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, times)),
-      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, times)),
+      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, ttl)),
+      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, ttl)),
       isNewLeftOut ? released : '',
     ];
     const stored = this.#end(COMPLETE, [names.entry, names.negative], args);
@@ -301,7 +302,7 @@ class Followers {
   leaseLeftMs: number | null = null;
 }
 
-type StoredListener = (key: string, filledAtMs: number) => void;
+type StoredListener = (key: string, requestedAtMs: number) => void;
 
 interface FlightChannelOptions {
   /** To the cache Redis. */
@@ -347,7 +348,7 @@ export class FlightChannel {
     return JSON.stringify({ end, sender: this.#self, ...rest });
   }
 
-  /** Misses no end from now on. While the subscription is lost there are none, and waiters look by themselves. */
+  /** Hears of every end from now on. While the subscription is lost there are none, and waiters look by themselves. */
   follow(key: string): Following {
     const ends: FlightEnd[] = [];
     let wake: (() => void) | null = null;

@@ -10,7 +10,7 @@ import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import { type Reader, workspaceSetOf } from '../reader.ts';
+import type { Reader } from '../reader.ts';
 import type {
   FlightFailure,
   Following,
@@ -26,19 +26,20 @@ import type { RedisBudget } from './budget.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
-  decodeFilledAtMs,
+  decodeRequestedAtMs,
   decodeTagged,
   encodeEntry,
   ENTRY_LUA,
   retentionOf,
 } from './entry-format.ts';
 import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
+import { workspaceSetOf } from '../visibility.ts';
 
 export interface RedisSharedCacheOptions {
   /** To the cache Redis. */
   readonly link: RedisLink;
   readonly names: CacheNames;
-  readonly times: Pick<TtlPolicy, 'stateOf'>;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly clock: Clock;
   readonly timers: Timers;
   /** This process, as the sender of its messages. */
@@ -71,7 +72,7 @@ return {entry[1], entry[2], foreign, negativeOf(KEYS[2])}
 `,
 );
 
-/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was filled later stays. */
+/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was requested later stays. */
 const SET_NEGATIVE = defineScript(
   'setNegativeEntry',
   `${ENTRY_LUA}
@@ -155,11 +156,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { link, names, times, budget } = this.#options;
+    const { link, names, ttl, budget } = this.#options;
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
-        const args = [...(await encodeEntry(key, stored, times)), stored.entry.filledAtMs, Number(isOnlyReplaced)];
+        const args = [...(await encodeEntry(key, stored, ttl)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
         await runScript(link, BACKFILL, { keys: [names.of(key)], args });
       }),
     );
@@ -168,8 +169,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {
     this.#assertUsable();
-    const { link, times } = this.#options;
-    const args = await encodeEntry(key, negative, times);
+    const { link, ttl } = this.#options;
+    const args = await encodeEntry(key, negative, ttl);
     await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
   }
 
@@ -187,7 +188,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return this.#channel.follow(key);
   }
 
-  onStored(listener: (key: string, filledAtMs: number) => void): () => void {
+  onStored(listener: (key: string, requestedAtMs: number) => void): () => void {
     return this.#channel.onStored(listener);
   }
 
@@ -218,8 +219,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     this.#assertUp();
-    const { link, clock, times } = this.#options;
-    const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(times.stateOf(cacheClass))] as const);
+    const { link, clock, ttl } = this.#options;
+    const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
     for (const { client } of link.servers()) {
       for await (const names of this.#scan(client)) {
@@ -275,8 +276,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async #recheck(key: string, memory: MemoryTier): Promise<void> {
     const { link, names, onBroken } = this.#options;
     const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
-    const filledAtMs = meta === null ? null : decodeFilledAtMs(key, meta, onBroken);
-    if (filledAtMs !== null) memory.deleteOlder(key, filledAtMs);
+    const requestedAtMs = meta === null ? null : decodeRequestedAtMs(key, meta, onBroken);
+    if (requestedAtMs !== null) memory.deleteOlder(key, requestedAtMs);
   }
 
   #namesOf(key: string, workspaceSet: string): KeyNames {
@@ -302,7 +303,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     } while (cursor !== '0');
   }
 
-  /** Null for one that doesn't match, or that is broken. An absence counts by its negative entries only. */
+  /** Null for one that doesn't match, or that is broken. An absent answer counts by its negative entries only. */
   async #sizeIf(name: string, matches: (stored: Tagged) => boolean): Promise<number | null> {
     const [meta, bodyBytes] = await this.#options.link.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),

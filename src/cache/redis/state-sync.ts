@@ -7,6 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import { afterChange, type RedisCommands, type RedisLink } from '../../redis/connection.ts';
+import { oneAtATime } from '../../redis/connectivity.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
 import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
 import { tagSchema } from './entry-format.ts';
@@ -41,7 +42,7 @@ import {
 
 export interface StateSyncOptions {
   /** This process's, which are kept up to date. */
-  readonly times: TtlPolicy;
+  readonly ttl: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
   /** Called in one process of all for each class whose TTLs have ended by themselves. */
@@ -62,8 +63,6 @@ export class StateSync {
   readonly #link: RedisLink;
   readonly #unlisten: () => void;
   readonly #onStateLost: () => void;
-  #looking: Promise<void> | null = null;
-  #lookingNext: Promise<void> | null = null;
 
   /** `link` is to the state Redis. */
   constructor(link: RedisLink, options: StateSyncOptions) {
@@ -80,22 +79,7 @@ export class StateSync {
    * Adopts all changes; once it resolves, those that were made before it was called. One look at a time, so that no reply
    * is adopted after a later one. Rejects if Redis does not answer.
    */
-  look(): Promise<void> {
-    if (this.#looking === null) {
-      this.#looking = this.#lookNow().finally(() => {
-        this.#looking = null;
-      });
-      return this.#looking;
-    }
-    // The one under way may have asked too early.
-    this.#lookingNext ??= this.#looking
-      .catch(() => undefined)
-      .then(() => {
-        this.#lookingNext = null;
-        return this.look();
-      });
-    return this.#lookingNext;
-  }
+  readonly look = oneAtATime(() => this.#lookNow());
 
   close(): void {
     this.#unlisten();
@@ -248,12 +232,12 @@ class SharedTtl implements TtlControl {
   adopt(version: string, fields: TtlFields): void {
     this.#version = version;
     this.#fields = fields;
-    for (const cacheClass of CACHE_CLASSES) this.#options.times.override(cacheClass, readOverrides(cacheClass, fields));
+    for (const cacheClass of CACHE_CLASSES) this.#options.ttl.override(cacheClass, readOverrides(cacheClass, fields));
   }
 
   /** Takes what has ended out of Redis. Only the process that does so reports it, also if another had set it. */
   async takeEnded(): Promise<void> {
-    const { clock, times, onTtlEnd } = this.#options;
+    const { clock, ttl, onTtlEnd } = this.#options;
     const nowMs = clock.nowMs();
     const ended = CACHE_CLASSES.flatMap((cacheClass) => {
       const overrides = readOverrides(cacheClass, this.#fields);
@@ -266,7 +250,7 @@ class SharedTtl implements TtlControl {
     for (const cacheClass of CACHE_CLASSES) {
       const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
       if (left.length === before.length) continue;
-      const configured = times.configuredOf(cacheClass);
+      const configured = ttl.configuredOf(cacheClass);
       onTtlEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
     }
   }
@@ -278,9 +262,9 @@ class SharedTtl implements TtlControl {
   ): Promise<TtlChange> {
     const before = readOverrides(cacheClass, await changeTtls(this.#redis, randomUUID(), fields));
     await afterChange(this.#look);
-    const { times, clock, onTtlChanged } = this.#options;
+    const { ttl, clock, onTtlChanged } = this.#options;
     await onTtlChanged(cacheClass);
-    const configured = times.configuredOf(cacheClass);
+    const configured = ttl.configuredOf(cacheClass);
     const nowMs = clock.nowMs();
     const [from, to] = [before, apply(before)].map((overrides) => withoutEnded(overrides, nowMs));
     return { from: ttlState(configured, from ?? []), to: ttlState(configured, to ?? []) };

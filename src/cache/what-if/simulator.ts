@@ -12,6 +12,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import { mix32 } from '../hash.ts';
+import { MAX_JITTER } from '../plan.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-rate.ts';
 import { type Heat, KeyTable, MAX_KEYS } from './keys.ts';
@@ -33,8 +34,6 @@ const ONE_READ = 256;
 const MOST_READS = 255;
 /** Reads may come this much out of order. */
 const MAX_LATE_MS = 10_000;
-/** By how much of itself freshness is shortened at most, as the cache does. */
-const MAX_JITTER = 0.1;
 const DAY_MS = 86_400_000;
 /** How much of the table is free after room was made. */
 const ROOM = 1 / 16;
@@ -232,7 +231,7 @@ export class TtlSimulator {
     const { calls, agesMs } = this.#outcomes;
     for (let column = 0; column < CANDIDATES; column++) {
       const ageMs = this.#ageMs(row, column, timeMs);
-      const jitter = jitterOf(cells[row] ?? 0, cells[row + FILLS + column] ?? 0);
+      const jitter = randomOf(cells[row] ?? 0, cells[row + FILLS + column] ?? 0);
       const endMs = (CANDIDATE_FRESH_MS[column] ?? 0) * (1 - MAX_JITTER * jitter);
       const isCall = ageMs < 0 || ageMs >= endMs;
       if (isCall) this.#setFill(row, column, timeMs);
@@ -251,7 +250,7 @@ export class TtlSimulator {
     const watchedMs = timeMs - startedMs;
     for (let column = 0; column < CANDIDATES; column++) {
       const freshMs = CANDIDATE_FRESH_MS[column] ?? 0;
-      const ageMs = freshMs < watchedMs ? freshMs * jitterOf(this.#keys.cells[row] ?? 0, column) : watchedMs;
+      const ageMs = freshMs < watchedMs ? freshMs * randomOf(this.#keys.cells[row] ?? 0, column) : watchedMs;
       this.#setFill(row, column, timeMs - ageMs);
     }
   }
@@ -287,6 +286,6 @@ function ticksOf(timeMs: number): number {
 }
 
 /** A number in [0, 1) that depends on the copy alone. */
-function jitterOf(id: number, fill: number): number {
+function randomOf(id: number, fill: number): number {
   return mix32(id ^ Math.imul(fill + 1, 0x9e3779b1)) / ALL_HASHES;
 }

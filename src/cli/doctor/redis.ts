@@ -5,7 +5,8 @@ import type { RedisLink, RedisRole, RedisServer } from '../../redis/connection.t
 import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
-import { openAnsweringRedis, RedisAccessError, redisReason, settingOf, within } from '../redis.ts';
+import { systemTimers, withDeadline } from '../../timers.ts';
+import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import { type Check, checksNamed, CLOCK_ADVICE, clockDifference, type ClockReading, readClock } from './check.ts';
 import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 
@@ -147,8 +148,9 @@ async function tryOut(link: RedisLink): Promise<void> {
   if (!subscriber.isUp()) {
     const up = Promise.withResolvers<void>();
     const end = subscriber.onUp(up.resolve);
-    const late = new Error('the connection for messages does not come up');
-    await within(up.promise, MESSAGE_WITHIN_MS, late).finally(end);
+    await withDeadline(up.promise, MESSAGE_WITHIN_MS, systemTimers, () => {
+      throw new Error('the connection for messages does not come up');
+    }).finally(end);
   }
   // In a Cluster once at each primary.
   const keys = link.kind === 'cluster' ? trialKeys(id) : trialKeys(id).slice(0, 1);
@@ -160,7 +162,9 @@ async function tryOut(link: RedisLink): Promise<void> {
   });
   try {
     await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
-    await within(received.promise, MESSAGE_WITHIN_MS, new Error('a message that was published did not arrive'));
+    await withDeadline(received.promise, MESSAGE_WITHIN_MS, systemTimers, () => {
+      throw new Error('a message that was published did not arrive');
+    });
   } finally {
     end();
   }

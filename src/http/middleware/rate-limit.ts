@@ -32,9 +32,9 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       perHour: apiKey.limits.perHour ?? defaults.perHour,
     };
     if (state.route?.quota === 'none') {
-      state.usage = await quota.usage(apiKey.quotaId, limits);
+      state.usage = await state.redisWait.count(quota.usage(apiKey.quotaId, limits));
       state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
-      const waitSeconds = await currentKeyLimit.consume(apiKey.keyId);
+      const waitSeconds = await state.redisWait.count(currentKeyLimit.consume(apiKey.keyId));
       if (waitSeconds === null) return next();
       state.refusal = { reason: 'current-key', address: addressOf(ctx) };
       throw new Problem('rate_limited', TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });

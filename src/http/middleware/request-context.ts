@@ -2,29 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import { RedisWait } from '../../redis/request-wait.ts';
+import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../../telemetry/request-report.ts';
 import { endRequestSpan } from '../../tracing/request-span.ts';
 import { activeSpan } from '../../tracing/spans.ts';
 import { surfaceOf } from '../problem.ts';
-import type { Context, Middleware, Refusal, RequestState } from '../state.ts';
-
-/** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
-export interface RequestReport {
-  readonly requestId: string;
-  readonly keyId: string | null;
-  readonly surface: 'v1' | 'v2' | 'other';
-  /** The route's template, or null if none matched. */
-  readonly route: string | null;
-  readonly method: string;
-  readonly status: number;
-  readonly durationMs: number;
-  readonly cache: RequestState['cache'];
-  readonly refusal: Refusal | null;
-  readonly failure: unknown;
-  /** The client left before the whole response was sent. */
-  readonly aborted: boolean;
-  /** Undefined if tracing is off. */
-  readonly traceId: string | undefined;
-}
+import type { Context, Middleware } from '../state.ts';
+import { OverloadedError } from './load-shedding.ts';
 
 export interface RequestContextOptions {
   readonly clock: Clock;
@@ -41,8 +24,6 @@ const KEY_PREFIX = 'evg_';
 const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 /** W3C Trace Context: the version ff and ids of zeros alone are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Never sent: the status that server logs give a request whose client left before it was answered. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 const COMMON_HEADERS = {
   Vary: 'Authorization, Accept-Encoding',
@@ -119,6 +100,7 @@ function reportOf(
     cache: state.cache,
     refusal: state.refusal,
     failure: state.failure,
+    isShed: state.failure instanceof OverloadedError,
     aborted: !res.writableFinished,
     traceId,
   };

@@ -15,7 +15,7 @@ function at(
 ): Freshness {
   const epoch = new MemoryPurgeLog().epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, fetchedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
 }
 
@@ -31,7 +31,7 @@ test.each([
   [329_999, 'stale', -299_999],
   [330_000, 'usable-on-error', -300_000],
   [3_629_999, 'usable-on-error', -3_599_999],
-  [3_630_000, 'expired', -3_600_000],
+  [3_630_000, 'unusable', -3_600_000],
 ] as const)('C1, C2: at the age of %d ms an entry is %s, with %d ms left', (ageMs, state, ttlMs) => {
   expect(at(ageMs)).toEqual({ state, ttlMs, ageMs });
 });
@@ -39,11 +39,11 @@ test.each([
 test('C2: stale and error times both count from the end of freshness, so a shorter error time ends nothing that is stale', () => {
   const times = { ...TIMES, errorMs: 0 };
   expect(at(100_000, { times }).state).toBe('stale');
-  expect(at(330_000, { times }).state).toBe('expired');
+  expect(at(330_000, { times }).state).toBe('unusable');
 });
 
 test('C1: an entry that has neither stale nor error time has expired when its freshness ends', () => {
-  expect(at(15_000, { times: { freshMs: 15_000, staleMs: 0, errorMs: 0 } }).state).toBe('expired');
+  expect(at(15_000, { times: { freshMs: 15_000, staleMs: 0, errorMs: 0 } }).state).toBe('unusable');
 });
 
 test('C2: jitter shortens freshness by a tenth at most, and stale and error time begin earlier by as much', () => {

@@ -1,9 +1,10 @@
-/** The part of the cache that processes share through Redis: cached answers, purges, TTLs and maintenance. */
+/** What the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
+import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';
 import { CacheNames } from '../../redis/names.ts';
-import type { Timers } from '../../timers.ts';
+import { type Timers, withDeadline } from '../../timers.ts';
 import type { MaintenanceState } from '../maintenance.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { CacheClass, TtlEnd, TtlPolicy } from '../ttl-policy.ts';
@@ -11,7 +12,7 @@ import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { RedisSharedCache } from './shared-tier.ts';
 import { StateSync } from './state-sync.ts';
 
-export interface RedisCacheOptions {
+export interface CacheBackendOptions {
   /** Their owner closes them. */
   readonly state: RedisLink;
   readonly cache: RedisLink;
@@ -47,13 +48,13 @@ export interface RedisCacheOptions {
 const LEASE_MS = 2000;
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
-/** How long a change of TTLs waits until stored entries have their new life; the rest of them get it behind. */
+/** How long a change of TTLs waits until stored entries have their new life; the rest of them get it later. */
 const KEEP_WITHIN_MS = 5000;
 
-export class RedisCache {
+export class CacheBackend {
   readonly sharedCache: RedisSharedCache;
   readonly state: StateSync;
-  readonly #options: RedisCacheOptions;
+  readonly #options: CacheBackendOptions;
   readonly #budget: RedisBudget;
   readonly #watches: Readonly<Record<RedisRole, ConnectivityWatch>>;
   readonly #connected = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
@@ -62,19 +63,18 @@ export class RedisCache {
    * Resolves once the messages of the other processes arrive, or as soon as it is clear that they can't now: a Redis that
    * does not answer keeps no gateway from starting, and is joined when it comes back. Never rejects.
    */
-  static async open(options: RedisCacheOptions): Promise<RedisCache> {
-    const cache = new RedisCache(options);
+  static async open(options: CacheBackendOptions): Promise<CacheBackend> {
+    const cache = new CacheBackend(options);
     await cache.#connectedOrDown();
     return cache;
   }
 
-  private constructor(options: RedisCacheOptions) {
+  private constructor(options: CacheBackendOptions) {
     const { state, cache, store, ttl, clock, timers, onFailed, maxBytes, isOne } = options;
     const names = new CacheNames(store);
     this.#options = options;
     this.state = new StateSync(state, {
       ...options,
-      times: ttl,
       onTtlChanged: (cacheClass) => this.keepLonger([cacheClass]),
     });
     this.#budget = new RedisBudget({
@@ -89,7 +89,7 @@ export class RedisCache {
       link: cache,
       names,
       budget: this.#budget,
-      times: ttl,
+      ttl,
       clock,
       timers,
       self: randomUUID(),
@@ -106,15 +106,12 @@ export class RedisCache {
 
   /**
    * Keeps stored entries of these classes as long as the TTLs in force want it. Resolves after some seconds at the latest;
-   * the rest is done behind. Never rejects.
+   * the rest is done in the background. Never rejects.
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     const { timers, onFailed } = this.#options;
-    const { promise: timeout, resolve } = Promise.withResolvers<void>();
-    const cancel = timers.after(KEEP_WITHIN_MS, resolve);
     const kept = this.sharedCache.keepLonger(classes).catch((error: unknown) => onFailed('keep', error));
-    await Promise.race([kept, timeout]);
-    cancel();
+    await withDeadline(kept, KEEP_WITHIN_MS, timers, () => undefined);
   }
 
   /** Stops listening and looking. The links go on. */
@@ -127,13 +124,12 @@ export class RedisCache {
 
   async #connectedOrDown(): Promise<void> {
     const { state, cache, timers } = this.#options;
-    const { promise: timeout, resolve } = Promise.withResolvers<void>();
     const ends = [
-      timers.after(OPEN_WITHIN_MS, resolve),
       state.onDown(() => this.#connected.state.resolve()),
       cache.onDown(() => this.#connected.cache.resolve()),
     ];
-    await Promise.race([timeout, Promise.all([this.#connected.state.promise, this.#connected.cache.promise])]);
+    const connected = Promise.all([this.#connected.state.promise, this.#connected.cache.promise]);
+    await withDeadline(connected, OPEN_WITHIN_MS, timers, () => undefined);
     for (const end of ends) end();
   }
 
@@ -163,123 +159,5 @@ export class RedisCache {
     const isBehind = Object.values(this.#watches).some(({ now }) => now === 'subscriptionLost');
     if (isBehind) memory.suspend();
     else memory.resume();
-  }
-}
-
-/**
- * - `connected`: messages arrive, and what was missed before has been looked up
- * - `subscriptionLost`: Redis answers, but messages may not arrive
- * - `disconnected`: Redis does not answer
- */
-export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
-
-/** The part of a link that reports changes. */
-interface WatchedLink extends Pick<RedisLink, 'onUp' | 'onDown'> {
-  readonly subscriber: Pick<RedisLink['subscriber'], 'isUp' | 'onUp' | 'onDown'>;
-}
-
-interface ConnectivityWatchOptions {
-  readonly link: WatchedLink;
-  /** Looks up what may have been missed; rejects if Redis does not answer. */
-  readonly look: () => Promise<void>;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** `reason`: why Redis does not answer; null otherwise. */
-  readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
-}
-
-/** The heartbeat: a lost message is made up for within this and the time of a command. */
-const LOOK_EVERY_MS = 250;
-/** When Redis comes back, its two connections don't come back together: the second has this long. */
-const GRACE_MS = 1000;
-
-/**
- * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
- * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
- */
-class ConnectivityWatch {
-  readonly #options: ConnectivityWatchOptions;
-  readonly #unsubscribes: (() => void)[];
-  #now: Connectivity = 'disconnected';
-  #losses = 0;
-  /** Since when Redis has answered while messages did not arrive. */
-  #answersSinceMs: number | null = null;
-  #isLooking = false;
-  #mustLookAgain = false;
-  #isClosed = false;
-  #cancelNext: () => void = () => undefined;
-
-  constructor(options: ConnectivityWatchOptions) {
-    this.#options = options;
-    const { link } = options;
-    const lookSoon = (): void => void this.#lookNow();
-    this.#unsubscribes = [
-      link.onUp(lookSoon),
-      link.onDown(lookSoon),
-      link.subscriber.onUp(lookSoon),
-      link.subscriber.onDown(() => {
-        this.#losses += 1;
-        lookSoon();
-      }),
-    ];
-    lookSoon();
-  }
-
-  get now(): Connectivity {
-    return this.#now;
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#cancelNext();
-    for (const unsubscribe of this.#unsubscribes) unsubscribe();
-  }
-
-  /** Never rejects. One look at a time; a call meanwhile gets another one after it. */
-  async #lookNow(): Promise<void> {
-    if (this.#isLooking || this.#isClosed) {
-      this.#mustLookAgain = true;
-      return;
-    }
-    this.#cancelNext();
-    this.#isLooking = true;
-    do {
-      this.#mustLookAgain = false;
-      await this.#look();
-    } while (this.#mustLookAgain && !this.#isClosed);
-    this.#isLooking = false;
-    if (!this.#isClosed) this.#cancelNext = this.#options.timers.after(LOOK_EVERY_MS, () => void this.#lookNow());
-  }
-
-  async #look(): Promise<void> {
-    const { link, look } = this.#options;
-    const [wasUp, losses] = [link.subscriber.isUp(), this.#losses];
-    try {
-      await look();
-    } catch (error) {
-      this.#answersSinceMs = null;
-      this.#become('disconnected', error);
-      return;
-    }
-    // What was published before the look was looked up, and what came after it has arrived.
-    if (wasUp && losses === this.#losses && link.subscriber.isUp()) {
-      this.#answersSinceMs = null;
-      this.#become('connected', null);
-    } else {
-      this.#onMissedMessages();
-    }
-  }
-
-  #onMissedMessages(): void {
-    const nowMs = this.#options.clock.nowMs();
-    this.#answersSinceMs ??= nowMs;
-    const isInGrace = this.#now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
-    if (!isInGrace) this.#become('subscriptionLost', null);
-  }
-
-  #become(now: Connectivity, reason: unknown): void {
-    const before = this.#now;
-    this.#now = now;
-    if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
   }
 }

@@ -1,0 +1,136 @@
+/** Whether a process is up to date with a Redis: whether the messages of other processes arrive. */
+import type { Clock } from '../clock.ts';
+import type { Timers } from '../timers.ts';
+import type { RedisLink } from './connection.ts';
+
+/**
+ * - `connected`: messages arrive, and what was missed before has been looked up: copies are up to date
+ * - `subscriptionLost`: Redis answers, but messages may not arrive: nothing is used without asking Redis
+ * - `disconnected`: Redis does not answer, so nothing changes there either
+ */
+export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
+
+/** The part of a link that reports changes. */
+interface WatchedLink extends Pick<RedisLink, 'onUp' | 'onDown'> {
+  readonly subscriber: Pick<RedisLink['subscriber'], 'isUp' | 'onUp' | 'onDown'>;
+}
+
+interface ConnectivityWatchOptions {
+  readonly link: WatchedLink;
+  /** Looks up what may have been missed; rejects if Redis does not answer. */
+  readonly look: () => Promise<void>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** `reason`: why Redis does not answer; null otherwise. */
+  readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
+}
+
+/** The heartbeat: a lost message is made up for within this and the time of a command. */
+const LOOK_EVERY_MS = 250;
+/** When Redis comes back, its two connections don't come back together: the second has this long. */
+const GRACE_MS = 1000;
+
+/**
+ * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
+ * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
+ */
+export class ConnectivityWatch {
+  readonly #options: ConnectivityWatchOptions;
+  readonly #unsubscribes: (() => void)[];
+  #now: Connectivity = 'disconnected';
+  #losses = 0;
+  /** Since when Redis has answered while messages did not arrive. */
+  #answersSinceMs: number | null = null;
+  #isClosed = false;
+  #cancelNext: () => void = () => undefined;
+  /** Looks, and later again. Never rejects. */
+  readonly #lookNow = oneAtATime(async () => {
+    if (this.#isClosed) return;
+    this.#cancelNext();
+    await this.#look();
+    if (!this.#isClosed) this.#cancelNext = this.#options.timers.after(LOOK_EVERY_MS, () => void this.#lookNow());
+  });
+
+  constructor(options: ConnectivityWatchOptions) {
+    this.#options = options;
+    const { link } = options;
+    const lookSoon = (): void => void this.#lookNow();
+    this.#unsubscribes = [
+      link.onUp(lookSoon),
+      link.onDown(lookSoon),
+      link.subscriber.onUp(lookSoon),
+      link.subscriber.onDown(() => {
+        this.#losses += 1;
+        lookSoon();
+      }),
+    ];
+    lookSoon();
+  }
+
+  get now(): Connectivity {
+    return this.#now;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelNext();
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+  }
+
+  async #look(): Promise<void> {
+    const { link, look } = this.#options;
+    const [wasUp, losses] = [link.subscriber.isUp(), this.#losses];
+    try {
+      await look();
+    } catch (error) {
+      this.#answersSinceMs = null;
+      this.#become('disconnected', error);
+      return;
+    }
+    // What was published before the look was looked up, and what came after it has arrived.
+    if (wasUp && losses === this.#losses && link.subscriber.isUp()) {
+      this.#answersSinceMs = null;
+      this.#become('connected', null);
+    } else {
+      this.#onMissedMessages();
+    }
+  }
+
+  #onMissedMessages(): void {
+    const nowMs = this.#options.clock.nowMs();
+    this.#answersSinceMs ??= nowMs;
+    const isInGrace = this.#now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
+    if (!isInGrace) this.#become('subscriptionLost', null);
+  }
+
+  #become(now: Connectivity, reason: unknown): void {
+    const before = this.#now;
+    this.#now = now;
+    if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
+  }
+}
+
+/**
+ * The same function, of which one call runs at a time: a call meanwhile gets one more run after it, together with all other
+ * calls of that time. So each call is followed by a whole run that began after it. Rejects as the run does.
+ */
+export function oneAtATime(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+  const call = (): Promise<void> => {
+    if (running === null) {
+      running = run().finally(() => {
+        running = null;
+      });
+      return running;
+    }
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = null;
+        return call();
+      });
+    return next;
+  };
+  return call;
+}
