@@ -148,6 +148,6 @@ test('a lease, and a failure that is remembered for a second', async () => {
   recover();
   const failure = '{"kind":"errorStatus","message":<text>,"retryAfterMs":9000,"status":503,"workspaceId":null}';
   expect(await published(1)).toEqual([
-    `${CHANNEL} {"end":"failed","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","failure":${failure}}`,
+    `${CHANNEL} {"end":"failed","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","failure":${failure},"workspaceSet":"${WORKSPACE_A}","tookMs":0}`,
   ]);
 });
