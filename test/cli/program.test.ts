@@ -98,6 +98,16 @@ describe('openapi', () => {
     expect(new Set(defined)).toEqual(new Set(referred));
   });
 
+  test('--server is the address that the document names, and has to be one', async () => {
+    const document: unknown = JSON.parse(await print('--server', 'https://api.example.com/'));
+    expect(document).toMatchObject({ servers: [{ url: 'https://api.example.com' }] });
+    const { status, stderr } = await runCli(['openapi', '--server', 'nope']);
+    expect([status, stderr]).toEqual([
+      2,
+      '--server: "nope" was given; allowed: an http:// or https:// address, such as https://api.example.com\n',
+    ]);
+  });
+
   test('of another surface is a wrong call', async () => {
     const { status, stderr } = await runCli(['openapi', 'v3']);
     expect(status).toBe(2);
