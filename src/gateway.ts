@@ -32,7 +32,7 @@ import {
   listen,
   type Listener,
   type RequestHandler,
-  StartError,
+  throwIfFailed,
 } from './server.ts';
 import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
@@ -131,7 +131,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, backend, workers });
+  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, backend });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -414,12 +414,4 @@ function workersDependency(workers: Workers): Readiness['dependencies'][number] 
     since: new Date(sinceMs).toISOString(),
     detail: `${ready} of ${wanted} are ready`,
   };
-}
-
-/** Throws one StartError that names every address that cannot be used. */
-function throwIfFailed(listeners: readonly PromiseSettledResult<Listener>[]): void {
-  const errors = listeners.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
-  const startErrors = errors.filter((error) => error instanceof StartError);
-  if (startErrors.length < errors.length) throw errors.find((error) => !(error instanceof StartError));
-  if (startErrors.length > 0) throw new StartError(startErrors.map(({ message }) => message).join('\n'));
 }

@@ -266,3 +266,11 @@ async function drainAcceptQueue(server: Server, deadlineMs: number): Promise<voi
   for (; quietTurns < QUIET_TURNS && performance.now() < deadlineMs; quietTurns += 1) await nextTurn();
   server.off('connection', onConnection);
 }
+
+/** Throws one StartError that names every address that cannot be used. */
+export function throwIfFailed(listeners: readonly PromiseSettledResult<Listener>[]): void {
+  const errors = listeners.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+  const startErrors = errors.filter((error) => error instanceof StartError);
+  if (startErrors.length < errors.length) throw errors.find((error) => !(error instanceof StartError));
+  if (startErrors.length > 0) throw new StartError(startErrors.map(({ message }) => message).join('\n'));
+}

@@ -25,7 +25,7 @@ const HEARING_STATES = [
   ['alone', 'disconnected'],
 ] as const satisfies readonly (readonly [label: string, Connectivity])[];
 
-/** Every metric, with what Prometheus is told of it. */
+/** Every metric, with its help text in Prometheus. */
 const HELP = {
   evalgate_authentication_failures_total: 'Requests refused because of their API key or its lack.',
   evalgate_build_info: 'Always 1; the labels tell which evalgate runs on which Node.js.',

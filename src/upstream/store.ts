@@ -90,7 +90,7 @@ const KINDS = {
     label: 'paused',
     message: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
   },
-  /** Nobody waited for the answer any more, or the gateway was stopping. */
+  /** No reader was waiting for the answer, or the gateway was stopping. */
   aborted: { label: 'aborted', message: 'The request was abandoned before the evaluation store answered.' },
 } as const;
 

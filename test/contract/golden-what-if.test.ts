@@ -1,6 +1,6 @@
 /**
  * What travels between processes for the what-if curves, byte by byte: processes of several releases meet over one Redis.
- * Whoever changes a form gives it another version, which older processes then leave out.
+ * A changed form gets another version, which older processes then leave out.
  */
 import { overridesFor } from '../../src/cache/ttl-policy.ts';
 import { expect, test } from 'vitest';

@@ -147,7 +147,7 @@ test('workers that crash at once are replaced later and later, and the others go
     .logged('worker ended by itself; another is started')
     .map((line) => [line['end'], line['delayMs']]);
   expect(delaysMs).toEqual([100, 200, 400, 800].map((delayMs) => ['ended by SIGKILL', delayMs]));
-  // Of several that end together, none is left to serve until the next ones are ready.
+  // If several end together, none serves until the next ones are ready.
   for (const pid of gateway.workerPids.slice(0, 1).concat(gateway.workerPids.slice(-1))) process.kill(pid, 'SIGKILL');
   await gateway.untilReady(8);
   expect(await gateway.status('/v2/calls/ev_1', key)).toBe(200);

@@ -36,6 +36,31 @@ async function createProber(workspaceIds: readonly string[] = [randomUUID()]) {
   return { probe, key };
 }
 
+interface WaitingOwner {
+  readonly subject: Subject;
+  /** Where the owner asks. */
+  readonly gateway: TestGateway;
+  readonly probe: Awaited<ReturnType<typeof createProber>>['probe'];
+  readonly hold: ReturnType<typeof world.store.hold>;
+}
+
+/** A prober asks the first gateway once the owner has waited for `LATENCY_MS`. `probed.atMs`: when it was answered, or 0. */
+async function probeWhileOwnerWaits(
+  owner: Awaited<ReturnType<typeof world.readerOf>>,
+  { subject, gateway, probe, hold }: WaitingOwner,
+) {
+  const reading = owner.ask(gateway);
+  await world.eventually(() => expect(hold.answers).toHaveLength(1));
+  world.clock.advance(LATENCY_MS);
+  const probed = { atMs: 0 };
+  const probing = probe(GET_CALL, subject, world.here).then((seen) => {
+    probed.atMs = performance.now();
+    return seen;
+  });
+  await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
+  return { reading, probing, probed };
+}
+
 /** An id that the store doesn't have, a record of others that nobody has read, and one that its owner has at each gateway. */
 async function createKinds(endpoint: EndpointRow): Promise<readonly (readonly [string, Subject])[]> {
   const owner = await world.reader(endpoint);
@@ -145,15 +170,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const colleague = await keyFor(world.here, subject, { workspaceIds: [subject.workspaceId, randomUUID()] });
       const { probe, key } = await createProber();
       const hold = world.store.hold();
-      const reading = owner.ask(gateway);
-      await world.eventually(() => expect(hold.answers).toHaveLength(1));
-      world.clock.advance(LATENCY_MS);
-      let probedAtMs = 0;
-      const probing = probe(GET_CALL, subject, world.here).then((seen) => {
-        probedAtMs = performance.now();
-        return seen;
-      });
-      await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
+      const { reading, probing, probed } = await probeWhileOwnerWaits(owner, { subject, gateway, probe, hold });
       const sharing = world.here.get(owner.path, { key: colleague });
       // What came before these is waiting by the time that they are answered.
       for (let i = 0; i < 3; i += 1) await world.here.get('/v2/calls?page=0', { key });
@@ -161,9 +178,9 @@ describe.each(BACKENDS)('%s', (kind) => {
       hold.release();
       expect(await reading).toMatchObject({ status: 200 });
       expect((await sharing).status).toBe(200);
-      expect(probedAtMs).toBe(0);
+      expect(probed.atMs).toBe(0);
       expect(await probing).toMatchObject({ status: 404, text: GET_CALL.notFound, calls: 0 });
-      expect(probedAtMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
+      expect(probed.atMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
       expect(owner.calls()).toBe(1);
     }
   });
@@ -183,21 +200,13 @@ describe.each(BACKENDS)('%s', (kind) => {
         const { probe, key } = await createProber();
         const recover = status === 500 ? world.store.fail(500) : () => {};
         const hold = world.store.hold(new RegExp(subject.id));
-        const reading = owner.ask(gateway);
-        await world.eventually(() => expect(hold.answers).toHaveLength(1));
-        world.clock.advance(LATENCY_MS);
-        let probedAtMs = 0;
-        const probing = probe(GET_CALL, subject, world.here).then((seen) => {
-          probedAtMs = performance.now();
-          return seen;
-        });
-        await world.eventually(async () => expect((await owner.explain(world.here)).flight.since).not.toBeNull());
+        const { reading, probing, probed } = await probeWhileOwnerWaits(owner, { subject, gateway, probe, hold });
         for (let i = 0; i < 3; i += 1) await world.here.get('/v2/key', { key });
         const releasedAtMs = performance.now();
         hold.release();
         expect(await reading).toMatchObject({ status: 500 });
         expect(await probing).toMatchObject({ status, calls: 0 });
-        expect(probedAtMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
+        expect(probed.atMs - releasedAtMs).toBeGreaterThan(LATENCY_MS - TIMER_SLACK_MS);
         for (const again of world.gateways) {
           await world.eventually(async () =>
             expect(await probe(GET_CALL, subject, again)).toMatchObject({ status, calls: 0 }),

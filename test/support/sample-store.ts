@@ -23,7 +23,7 @@ export interface RunningSample {
   readonly close: () => Promise<void>;
 }
 
-/** Whoever opens it closes it. */
+/** The caller closes it. */
 export async function openSample({
   data = createSampleData({ seed: 1, evaluations: 40 }),
   ...options

@@ -68,7 +68,7 @@ export class TtlSimulator {
   readonly #keys = new KeyTable(FILLS + CANDIDATES);
   readonly #watched = new Map<CacheClass, Watched>();
   readonly #changes = new Map<CacheClass, ChangeTally>();
-  /** Of the last read. */
+  /** The outcomes of the last read. */
   readonly #outcomes: Outcomes = { calls: new Uint8Array(CANDIDATES), agesMs: new Float64Array(CANDIDATES) };
 
   constructor({ clock, ttl }: { readonly clock: Clock; readonly ttl: Pick<TtlPolicy, 'of'> }) {

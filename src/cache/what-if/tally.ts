@@ -108,7 +108,7 @@ export class Tally {
   readonly startedMs: number;
   readonly #ages = new Float64Array(CANDIDATES * BUCKETS);
   #parts: readonly { readonly sinceMs: number; readonly sums: Float64Array }[];
-  /** Of the last part. */
+  /** The sums of the last part. */
   #sums = new Float64Array(CALLS + 3 * CANDIDATES);
 
   constructor(startedMs: number) {

@@ -20,7 +20,7 @@ export interface DriverOptions extends LoadOptions {
 }
 
 export interface Loaded extends z.output<typeof closedLoopSchema> {
-  /** Of the server process and its descendants, in microseconds a request. */
+  /** CPU time of the server process and its descendants, in microseconds per request. */
   readonly cpuMicros: number;
 }
 

@@ -34,7 +34,7 @@ beforeEach(() => {
   gateway.clock.advance(20_000);
 });
 
-/** Of what the store was asked since this was last looked at. */
+/** Taken from the store's requests since the last look. */
 function expectOnlyTemplates(): void {
   for (const { method, path, headers } of gateway.store.requests.splice(0)) {
     expect(method).toBe('GET');

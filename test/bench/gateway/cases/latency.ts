@@ -97,7 +97,7 @@ class Runs {
     this.all.push(run);
   }
 
-  /** Of the quiet runs, and of all where there is none. */
+  /** Taken from the quiet runs, or from all if none was quiet. */
   medianMs(which: (typeof PERCENTILES)[number]): number {
     const runs = this.quiet.length > 0 ? this.quiet : this.all;
     return median(runs.map(({ latencyMs }) => latencyMs[which]));
