@@ -100,38 +100,25 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, timers = systemTimers, logger, worker = null } = options;
+  const { clock = systemClock, timers = systemTimers, logger, worker } = options;
+  const { workers = null, sample = null } = worker ?? {};
   const { config } = loaded;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
-  const reporting = { metrics, health, clock, logger };
   const requestLog = new RequestLog(logger, config.log.requests);
+  const reporting = { metrics, health, clock, logger };
   const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const stopTracing = await openTracing(loaded, logger);
-  const { workers = null, sample = null } = worker ?? {};
   const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock, timers });
-  const parts = {
-    config,
-    health,
-    metrics,
-    memory,
-    ttl,
-    maintenance,
-    store,
-    workers,
-    stopTracing,
-    clock,
-    timers,
-    logger,
-  };
-  const backend = await openBackend(parts).catch(async (error: unknown) => {
+  const shared = { ...reporting, config, memory, ttl, maintenance, store, workers, timers };
+  const backend = await openBackend(shared).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...parts, loaded, hooks, requestLog, backend });
+  const gateway = new RunningGateway({ ...shared, loaded, hooks, requestLog, backend, stopTracing });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -163,8 +150,8 @@ class RunningGateway implements Gateway {
   #status: Readiness['status'] = 'starting';
   #public: Listener | null = null;
   #admin: Listener | null = null;
-  #demo: DemoAnnouncement | null = null;
   #stopping: Promise<void> | null = null;
+  demo: DemoAnnouncement | null = null;
 
   constructor(parts: Parts) {
     const { metrics, memory, store, backend, config, clock } = parts;
@@ -182,6 +169,7 @@ class RunningGateway implements Gateway {
       redisCacheBytes: config.cache.redisBytes,
     });
     metrics.configReadAt.set(clock.nowMs() / 1000);
+    void backend.redis?.answered.then(() => this.#announce());
   }
 
   get publicUrl(): string {
@@ -190,10 +178,6 @@ class RunningGateway implements Gateway {
 
   get adminUrl(): string {
     return this.#admin?.url ?? '';
-  }
-
-  get demo(): DemoAnnouncement | null {
-    return this.#demo;
   }
 
   async start(): Promise<void> {
@@ -212,7 +196,7 @@ class RunningGateway implements Gateway {
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
     if (publicListener.status === 'fulfilled') this.#public = publicListener.value;
     throwIfFailed([publicListener, adminListener]);
-    this.#demo = store.sample?.announcement(this.publicUrl) ?? null;
+    this.demo = store.sample?.announcement(this.publicUrl) ?? null;
     this.#become('ready');
     const caches = redis.cacheUrl === null ? 'one for all' : 'one for state, one for the cache';
     // The addresses of this process's own listeners are no secret; those of the store and of Redis are.
@@ -271,23 +255,24 @@ class RunningGateway implements Gateway {
 
   #become(status: 'ready' | 'draining'): void {
     this.#status = status;
-    this.#parts.backend.instances.setStatus(status);
+    this.#announce();
+  }
+
+  /** The other processes show this one as `/readyz` does. */
+  #announce(): void {
+    this.#parts.backend.instances.setStatus(this.#readiness(null).status);
   }
 
   #createCache(): ReadThrough {
-    const { loaded, config, memory, ttl, store, backend, clock, timers } = this.#parts;
-    const { sharedCache, purges, maintenance, whatIf, stats } = backend;
-    const listeners = [cacheListener(this.#parts), stats.listener, whatIf.hooks];
+    const { loaded, config, store, backend } = this.#parts;
+    const listeners = [cacheListener(this.#parts), backend.stats.listener, backend.whatIf.hooks];
     return new ReadThrough({
+      ...this.#parts,
       fetch: store.guard.fetch,
-      memory,
-      sharedCache: sharedCache ?? new UnsharedCache(),
-      purges,
-      ttl,
-      clock,
+      sharedCache: backend.sharedCache ?? new UnsharedCache(),
+      purges: backend.purges,
+      maintenance: backend.maintenance,
       events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),
-      timers,
-      maintenance,
       maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
     });
   }
@@ -319,33 +304,26 @@ class RunningGateway implements Gateway {
 
   #adminOptions(cache: ReadThrough): AdminOptions {
     const { config, memory, ttl, backend, metrics, workers, clock, logger } = this.#parts;
-    const { registry, audit, sharedCache, purges, ttlControl, maintenance, whatIf, stats, instances } = backend;
     const ownMetrics = metrics.source;
     return {
+      ...backend,
       tokens: config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: addressReader(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
       isReady: () => this.#readiness(workers),
-      registry,
       memory,
       maxBytes: config.cache.memoryBytes,
-      shared: sharedCache,
-      purges,
+      shared: backend.sharedCache,
       ttl,
-      ttlControl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
-      maintenance,
       resolve: createResolver(),
       flightOf: (key, reader) => cache.flightOf(key, reader),
-      lastMissOf: (key) => stats.lastMisses.of(key),
-      stats,
-      whatIf,
+      lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
-      members: instances,
+      members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: workers === null ? ownMetrics : { contentType: ownMetrics.contentType, render: () => workers.metrics() },
-      audit,
       clock,
       log: logger,
     };

@@ -106,7 +106,7 @@ function operationEndpoints({ metrics, config, audit, members }: AdminOptions): 
     endpoint(ROUTES.audit, async () => ({
       problem: members.isConnected()
         ? null
-        : 'Redis does not answer, so only changes that are not yet written there are shown',
+        : `${members.problem()}, so only changes that are not yet written there are shown`,
       entries: await audit.entries(),
     })),
   ];

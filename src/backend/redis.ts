@@ -16,7 +16,7 @@ import { type Instances, RedisInstances } from '../redis/instances.ts';
 import { StartError } from '../server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
-import { logBudget, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
+import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
@@ -140,10 +140,7 @@ function openCache(
     onConnectivity: redis.onConnectivity,
     onStateLost: () => logger.error(STATE_LOST),
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
-    onBudget: (excess) => {
-      redis.onBudget(excess);
-      logBudget(logger, excess);
-    },
+    onBudget: redis.onBudget,
   });
 }
 

@@ -110,6 +110,7 @@ export class Supervisor {
     if (this.#state !== 'stopping') {
       this.#state = 'stopping';
       this.#allReady.resolve(null);
+      this.#sendStatus();
       this.#sendToAll({ kind: 'drain', delayMs });
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
@@ -239,8 +240,10 @@ export class Supervisor {
     }
   }
 
+  /** No worker takes requests before Redis has answered one of them, nor while all drain. */
   #sendStatus(): void {
-    const ready = this.#ready().length;
+    const isServing = this.#state !== 'stopping' && this.#status.hasRedisAnswered;
+    const ready = isServing ? this.#ready().length : 0;
     if (ready !== this.#status.ready) this.#status = { ...this.#status, ready, sinceMs: systemClock.nowMs() };
     this.#sendToAll({ kind: 'status', status: this.#status });
   }

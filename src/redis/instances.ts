@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type RedisLink, replyCode } from './connection.ts';
 import { channelName, heartbeatsKey, instancesKey } from './names.ts';
+import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
@@ -150,10 +151,11 @@ export class RedisInstances implements Instances {
   }
 
   problem(): string | null {
+    const reason = this.isConnected() ? this.#refusal : this.#link.downReason;
+    const refusal = refusalOf(reason, 'REDIS_URL');
+    if (refusal !== null) return `Redis ${refusal.finding}`;
     if (!this.isConnected()) return 'Redis does not answer';
-    const code = replyCode(this.#refusal);
-    if (code === null) return null;
-    return code === 'OOM' ? 'Redis is full (maxmemory)' : `Redis refuses changes (${code})`;
+    return reason === null ? null : `Redis refuses changes (${replyCode(reason)})`;
   }
 
   peers(): readonly string[] {

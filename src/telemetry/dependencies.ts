@@ -3,7 +3,7 @@ import { type Maintenance, MaintenanceState } from '../cache/maintenance.ts';
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 import type { StoreCall } from '../upstream/client.ts';
-import type { DependencyState, Health } from './health.ts';
+import { degraded, type DependencyState, type Health } from './health.ts';
 
 /** The store's own failures, by the labels of StoreError. A call that its caller gave up says nothing about the store. */
 const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreachable', 'refused', 'garbled'] as const);
@@ -16,91 +16,63 @@ const LONGEST_WAIT_MS = 86_400_000;
 
 type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure'>;
 
-/** How the store is doing, by the outcome of real calls only (C7). */
-export class StoreHealth {
-  readonly #health: Health;
-  readonly #clock: Clock;
-  /** The last call that failed, until the store has settled. `okSinceMs`: of the first that succeeded after it. */
-  #failure: {
-    readonly call: CheckedCall;
-    readonly sinceMs: number;
-    readonly atMs: number;
-    okSinceMs: number | null;
-  } | null = null;
-  /** Null before the first call. */
-  #okSinceMs: number | null = null;
-  #lastStatus: number | null = null;
+/** How the store is doing, by the outcome of real calls only (C7). `onBreaker`: it opened because of the error, or closed (null). */
+export function trackStore(health: Health, clock: Clock) {
+  /** The last call that failed, and since when calls fail. */
+  let failure: { readonly call: CheckedCall; readonly sinceMs: number; readonly atMs: number } | null = null;
+  /** When a call first succeeded, since the start or since the last that failed. */
+  let okSinceMs: number | null = null;
+  let lastStatus: number | null = null;
   /** Why the breaker is open; null while it is closed. */
-  #heldBackFor: unknown = null;
+  let heldBackFor: unknown = null;
 
-  constructor(health: Health, clock: Clock) {
-    this.#health = health;
-    this.#clock = clock;
-    health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
-  }
-
-  onCall(call: CheckedCall): void {
-    if (call.outcome !== 'aborted') this.#note(call);
-    this.#health.update('store');
-  }
-
-  /** The breaker opened because of the error, or closed (null). */
-  onBreaker(error: unknown): void {
-    this.#heldBackFor = error;
-    this.#health.update('store');
-  }
-
-  #note(call: CheckedCall): void {
-    this.#settle();
-    const nowMs = this.#clock.nowMs();
-    this.#lastStatus = call.status;
-    if (FAILURES.has(call.outcome)) {
-      this.#failure = { call, sinceMs: this.#failure?.sinceMs ?? nowMs, atMs: nowMs, okSinceMs: null };
-    } else if (this.#failure === null) this.#okSinceMs ??= nowMs;
-    else this.#failure.okSinceMs ??= nowMs;
-  }
-
-  #check(): DependencyState {
-    const state = this.#checkCalls();
-    if (this.#heldBackFor === null) return state;
-    return {
-      status: 'degraded',
-      message: 'the store is failing: calls to it are held back, but for one a second',
-      detail: `calls are held back, but for one a second; ${state.detail}`,
-      fields: { err: this.#heldBackFor },
-      ...(state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs }),
-    };
-  }
-
-  #checkCalls(): DependencyState {
-    this.#settle();
-    if (this.#failure !== null) {
-      const { call, sinceMs, okSinceMs } = this.#failure;
-      const { resource, outcome, requestId } = call;
-      const since =
+  /** The last call that failed; null once the store has settled. */
+  const failing = (): typeof failure => {
+    if (failure === null || okSinceMs === null) return failure;
+    return clock.nowMs() - failure.atMs < STORE_SETTLED_AFTER_MS ? failure : null;
+  };
+  const checkCalls = (): DependencyState => {
+    const last = failing();
+    if (last !== null) {
+      const { resource, outcome, requestId } = last.call;
+      const which =
         okSinceMs === null
           ? 'last call failed'
           : `answers again, not for ${STORE_SETTLED_AFTER_MS / 1000} s yet; the last call that failed`;
-      const detail = `${since}: ${describeFailure(call)}`;
-      return {
-        status: 'degraded',
-        message: 'the store is failing',
-        detail,
-        sinceMs,
-        fields: { resource, outcome, requestId },
-      };
+      const more = { sinceMs: last.sinceMs, fields: { resource, outcome, requestId } };
+      return degraded('the store is failing', `${which}: ${describeFailure(last.call)}`, more);
     }
-    if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
-    const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
-    return { status: 'ok', sinceMs: this.#okSinceMs, detail: `last call was answered${status}` };
-  }
-
-  #settle(): void {
-    if (this.#failure === null || this.#failure.okSinceMs === null) return;
-    if (this.#clock.nowMs() - this.#failure.atMs < STORE_SETTLED_AFTER_MS) return;
-    this.#okSinceMs = this.#failure.okSinceMs;
-    this.#failure = null;
-  }
+    if (okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
+    const status = lastStatus === null ? '' : `: status ${lastStatus}`;
+    return { status: 'ok', sinceMs: okSinceMs, detail: `last call was answered${status}` };
+  };
+  const check = (): DependencyState => {
+    const state = checkCalls();
+    if (heldBackFor === null) return state;
+    const since = state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs };
+    const more = { fields: { err: heldBackFor }, ...since };
+    return degraded(
+      'the store is failing: calls to it are held back, but for one a second',
+      `calls are held back, but for one a second; ${state.detail}`,
+      more,
+    );
+  };
+  health.add({ name: 'store', okMessage: 'the store answers again', check });
+  return {
+    onCall: (call: CheckedCall): void => {
+      const nowMs = clock.nowMs();
+      if (FAILURES.has(call.outcome)) {
+        failure = { call, sinceMs: failing()?.sinceMs ?? nowMs, atMs: nowMs };
+        okSinceMs = null;
+      } else if (call.outcome !== 'aborted') okSinceMs ??= nowMs;
+      if (call.outcome !== 'aborted') lastStatus = call.status;
+      health.update('store');
+    },
+    onBreaker: (error: unknown): void => {
+      heldBackFor = error;
+      health.update('store');
+    },
+  };
 }
 
 function describeFailure({ outcome, status, failure }: CheckedCall): string {
@@ -119,13 +91,11 @@ export function trackCapacity(health: Health, clock: Clock): () => void {
     check: () =>
       isSettled()
         ? { status: 'ok', detail: 'no request or connection is refused' }
-        : {
-            status: 'degraded',
-            message: 'the process has reached its limit of requests or connections: it refuses others',
-            detail:
-              'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
-            sinceMs,
-          },
+        : degraded(
+            'the process has reached its limit of requests or connections: it refuses others',
+            'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
+            { sinceMs },
+          ),
   });
   return () => {
     if (isSettled()) sinceMs = clock.nowMs();
@@ -162,7 +132,7 @@ export function trackMaintenance(health: Health, clock: Clock, timers: Timers): 
       if (on === null) return { status: 'ok', detail: 'off', ...(last === null ? {} : { sinceMs: last.untilMs }) };
       // Without who switched it on: probes need no token.
       const detail = `the store is asked nothing until ${new Date(on.untilMs).toISOString()}`;
-      return { status: 'degraded', message: 'maintenance: the store is asked nothing', detail, sinceMs: on.sinceMs };
+      return degraded('maintenance: the store is asked nothing', detail, { sinceMs: on.sinceMs });
     },
   });
   return state;

@@ -7,20 +7,27 @@ import type { Dependency } from '../admin/readiness.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
 
+/** `detail` is for an operator, and holds no secret: probes need no token. */
 export type DependencyState =
   | Degraded
   | { readonly status: 'ok' | 'unknown'; readonly detail: string; readonly sinceMs?: number };
 
-export interface Degraded {
+interface Degraded extends More {
   readonly status: 'degraded';
-  /** For an operator. Holds no secret: probes need no token. */
   readonly detail: string;
   /** Which kind of trouble it is: a line of the log, written once per outage. */
   readonly message: string;
+}
+
+interface More {
   /** Unix milliseconds, if it is known better than by the first check that finds it. */
   readonly sinceMs?: number;
-  /** More of it, for the log only. */
+  /** For the log only. */
   readonly fields?: Readonly<Record<string, unknown>>;
+}
+
+export function degraded(message: string, detail: string, more: More = {}): DependencyState {
+  return { status: 'degraded', message, detail, ...more };
 }
 
 export interface DependencyCheck {
@@ -33,8 +40,7 @@ export interface DependencyCheck {
   readonly loggedAs?: string;
 }
 
-interface Tracked {
-  readonly source: DependencyCheck;
+interface Tracked extends DependencyCheck {
   state: DependencyState;
   sinceMs: number;
 }
@@ -42,7 +48,7 @@ interface Tracked {
 export class Health {
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #tracked = new Map<string, Tracked>();
+  readonly #tracked: Tracked[] = [];
   /** Outages that were logged and are not over, with the messages that were. */
   readonly #outages = new Map<string, { readonly messages: Set<string>; readonly sinceMs: number }>();
 
@@ -52,27 +58,27 @@ export class Health {
   }
 
   /** Adds it to the end of the list. */
-  add(source: DependencyCheck): void {
-    const state = source.check();
-    this.#tracked.set(source.name, { source, state, sinceMs: this.#startOf(state) });
-    this.#log(source);
+  add(dependency: DependencyCheck): void {
+    const state = dependency.check();
+    this.#tracked.push({ ...dependency, state, sinceMs: state.sinceMs ?? this.#clock.nowMs() });
+    this.#log(dependency);
   }
 
   /** That dependency may have changed, or any of them if no name is given. */
   update(name?: string): void {
-    for (const tracked of this.#tracked.values()) {
-      if (name !== undefined && tracked.source.name !== name) continue;
+    for (const tracked of this.#tracked) {
+      if (name !== undefined && tracked.name !== name) continue;
       const before = tracked.state;
-      const state = tracked.source.check();
+      const state = tracked.check();
       tracked.state = state;
-      if (state.status !== before.status) tracked.sinceMs = this.#startOf(state);
-      if (state.status !== before.status || messageOf(state) !== messageOf(before)) this.#log(tracked.source);
+      if (state.status !== before.status) tracked.sinceMs = state.sinceMs ?? this.#clock.nowMs();
+      if (state.status !== before.status || messageOf(state) !== messageOf(before)) this.#log(tracked);
     }
   }
 
   list(): readonly Dependency[] {
     this.update();
-    return [...this.#tracked.values()].map(({ source: { name }, state: { status, detail }, sinceMs }) => ({
+    return this.#tracked.map(({ name, state: { status, detail }, sinceMs }) => ({
       name,
       status,
       since: new Date(sinceMs).toISOString(),
@@ -80,13 +86,9 @@ export class Health {
     }));
   }
 
-  #startOf({ sinceMs }: DependencyState): number {
-    return sinceMs ?? this.#clock.nowMs();
-  }
-
   /** From `unknown` to `ok` is no change worth a line. */
   #log({ name, okMessage, loggedAs: dependency = name }: DependencyCheck): void {
-    const members = [...this.#tracked.values()].filter(({ source }) => (source.loggedAs ?? source.name) === dependency);
+    const members = this.#tracked.filter((tracked) => (tracked.loggedAs ?? tracked.name) === dependency);
     const outage = this.#outages.get(dependency);
     for (const { state, sinceMs } of members) {
       if (state.status !== 'degraded') continue;

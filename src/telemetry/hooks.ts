@@ -5,7 +5,7 @@ import type { RedisHooks } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
-import { StoreHealth, trackCapacity } from './dependencies.ts';
+import { trackCapacity, trackStore } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import { boundedLabel, type Metrics } from './metrics.ts';
@@ -32,7 +32,7 @@ export interface StoreHooks {
 
 /** For the client of the store, and the guard around it. */
 export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
-  const storeHealth = new StoreHealth(health, clock);
+  const storeHealth = trackStore(health, clock);
   return {
     store: {
       onCall: (call) => {

@@ -2,17 +2,26 @@
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
-import { NotSentError, type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import type { Logger } from '../log/logger.ts';
+import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
+import { type Refusal, refusalOf } from '../redis/refusal.ts';
+import { settingsOf } from '../redis/settings.ts';
 import type { Timers } from '../timers.ts';
-import type { DependencyState, Health } from './health.ts';
-import { readMemory, type RedisMemory } from './redis-memory.ts';
+import { degraded, type DependencyState, type Health } from './health.ts';
 
 /** As long as the cache takes to report that its subscription is lost. */
 const SUBSCRIPTION_LOST_AFTER_MS = 1000;
+/** Lines of the log. */
+const REFUSED = {
+  full: 'Redis is full (maxmemory): limits are per process, and changes fail',
+  'read-only': 'Redis refuses changes: limits are per process',
+  forbidden: 'Redis refuses the user, the password or the commands of this gateway',
+} as const satisfies Record<Refusal['kind'], string>;
 
 export interface RedisHealthOptions {
   readonly health: Health;
+  readonly logger: Logger;
   readonly clock: Clock;
   readonly timers: Timers;
   /** Whether one Redis has both roles: its troubles are then logged as one. */
@@ -38,11 +47,23 @@ export interface TrackedRedis {
   readonly hasDemoKeys: boolean;
 }
 
+export interface RedisMemory {
+  readonly role: RedisRole;
+  readonly usedBytes: number;
+  /** 0 for no limit; null if Redis does not report it. */
+  readonly maxBytes: number | null;
+  /** In the database that is used there. */
+  readonly keys: number;
+  /** Ids of the running servers: two roles with the same one are in one server. */
+  readonly runIds: readonly (string | null)[];
+}
+
 export class RedisHealth {
   readonly #options: RedisHealthOptions;
+  readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
   /** Why the last look for missed changes failed. */
   readonly #lookFailures = new Map<RedisRole, unknown>();
-  readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
+  readonly #answered = Promise.withResolvers<void>();
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
@@ -62,6 +83,11 @@ export class RedisHealth {
 
   constructor(options: RedisHealthOptions) {
     this.#options = options;
+  }
+
+  /** Resolves when the state Redis answers this process for the first time. */
+  get answered(): Promise<void> {
+    return this.#answered.promise;
   }
 
   /** Whether the state Redis has answered since the start, or a sibling. Until then no key and no limit is known. */
@@ -84,14 +110,19 @@ export class RedisHealth {
     this.#lookFailures.set(role, reason);
     if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
       this.#hasAnswered = true;
+      this.#answered.resolve();
       this.#options.siblings?.redisAnswered();
     }
     this.#options.health.update();
   };
 
+  /** Called when the shared cache goes over its budget, or over another of its limits, and when it is within (null). */
   readonly onBudget = (excess: BudgetExcess | null): void => {
+    const { health, logger } = this.#options;
     this.#excess = excess;
-    this.#options.health.update('redis-cache');
+    health.update('redis-cache');
+    if (excess === null) logger.info('the cache is within its budget in Redis again: new answers are stored there');
+    else logger.warn(excess, 'the cache is over its budget in Redis: new answers are kept in memory only');
   };
 
   readonly quotaHooks = {
@@ -120,24 +151,13 @@ export class RedisHealth {
   track(redis: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = redis.links;
-    for (const role of ['state', 'cache'] as const) {
-      const about = {
-        name: `redis-${role}`,
-        okMessage: 'Redis answers again',
-        ...(isOne ? { loggedAs: 'redis' } : {}),
-      };
-      health.add({ ...about, check: () => this.#checkRedis(role) });
-    }
-    health.add({
-      name: 'quota',
-      okMessage: 'quotas: exact over all processes again',
-      check: () => this.#checkQuota(redis.processes()),
-    });
-    health.add({
-      name: 'keys',
-      okMessage: 'keys: every change is heard of again',
-      check: () => this.#checkKeys(redis),
-    });
+    const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
+    health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state') });
+    health.add({ name: 'redis-cache', ...one, check: () => this.#checkRedis('cache') });
+    const exactAgain = 'quotas: exact over all processes again';
+    health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
+    const heardAgain = 'keys: every change is heard of again';
+    health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
   }
 
   /** As known without asking. */
@@ -151,9 +171,12 @@ export class RedisHealth {
 
   /** Asks Redis, within the time of a command; nothing of one that is down or does not answer. Never rejects. */
   memory(): Promise<readonly RedisMemory[]> {
-    this.#memory ??= readMemory(this.#links).finally(() => {
-      this.#memory = null;
-    });
+    const up = this.#links.filter((link) => link.isUp());
+    this.#memory ??= Promise.all(up.map((link) => memoryOf(link).catch(() => null)))
+      .then((all) => all.filter((memory) => memory !== null))
+      .finally(() => {
+        this.#memory = null;
+      });
     return this.#memory;
   }
 
@@ -188,8 +211,8 @@ export class RedisHealth {
    * given up for its refusal, to look for another server, is no other trouble than the refusal.
    */
   get #refusal(): Refusal | null {
-    const isAway = this.#connectivity.state === 'disconnected' && refusalCode(this.#refusalReason) !== 'READONLY';
-    return isAway ? null : refusalOf(this.#refusalReason, 'REDIS_URL');
+    const refusal = refusalOf(this.#refusalReason, 'REDIS_URL');
+    return this.#connectivity.state === 'disconnected' && refusal?.code !== 'READONLY' ? null : refusal;
   }
 
   get #refusalReason(): unknown {
@@ -202,14 +225,14 @@ export class RedisHealth {
     if (connectivity === 'disconnected') return this.#checkDisconnected(role);
     if (connectivity === 'subscriptionLost') {
       const detail = 'answers, but its messages do not arrive: nothing is served from memory';
-      return { status: 'degraded', message: `Redis ${detail}`, detail };
+      return degraded(`Redis ${detail}`, detail);
     }
     const refusal = this.#refusal;
     if (refusal !== null && (role === 'state' || this.#options.isOne)) {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
-      const detail = `Redis ${refusal.finding}; ${consequence}`;
-      return { status: 'degraded', message: refusal.message, detail, fields: { err: this.#refusalReason } };
+      const fields = { err: this.#refusalReason };
+      return degraded(REFUSED[refusal.kind], `Redis ${refusal.finding}; ${consequence}`, { fields });
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
@@ -224,97 +247,61 @@ export class RedisHealth {
     const code = codeOf(reason);
     const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
     const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
-    return {
-      status: 'degraded',
-      message: refusal?.message ?? 'Redis does not answer',
-      detail: `${finding}: ${consequence}`,
-      fields: { err: reason },
-    };
+    const message = refusal === null ? 'Redis does not answer' : REFUSED[refusal.kind];
+    return degraded(message, `${finding}: ${consequence}`, { fields: { err: reason } });
   }
 
   #checkQuota(processes: number): DependencyState {
     if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
-    return {
-      status: 'degraded',
-      message: 'quotas: this process goes on with its share of the limits',
-      detail: `Redis does not decide: this process goes on ${share}`,
-      fields: { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') },
-    };
+    const fields = { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') };
+    const message = 'quotas: this process goes on with its share of the limits';
+    return degraded(message, `Redis does not decide: this process goes on ${share}`, { fields });
   }
 
   #checkKeys(redis: TrackedRedis): DependencyState {
     if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
     if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(redis);
     if (this.#keySync === 'subscriptionLost') {
-      const message = 'keys: changes may be missed; each key is confirmed before it is used';
-      const detail = 'changes may be missed: each key is confirmed at Redis before it is used';
-      return { status: 'degraded', message, detail };
+      return degraded(
+        'keys: changes may be missed; each key is confirmed before it is used',
+        'changes may be missed: each key is confirmed at Redis before it is used',
+      );
     }
     const refusal = this.#refusal;
     if (refusal === null) return { status: 'ok', detail: 'every change is heard of' };
-    const [message, consequence] = refusal.isFull
-      ? [
-          'keys: Redis is full; they can be revoked, and not be issued or changed',
-          'keys stay good and can be revoked; none can be issued or changed',
-        ]
-      : [
-          'keys: Redis refuses changes; none can be issued, changed or revoked',
-          'keys that are known stay good; none can be issued, changed or revoked',
-        ];
-    return { status: 'degraded', message, detail: `Redis ${refusal.finding}; ${consequence}` };
+    if (refusal.kind === 'full') {
+      return degraded(
+        'keys: Redis is full; they can be revoked, and not be issued or changed',
+        `Redis ${refusal.finding}; keys stay good and can be revoked; none can be issued or changed`,
+      );
+    }
+    return degraded(
+      'keys: Redis refuses changes; none can be issued, changed or revoked',
+      `Redis ${refusal.finding}; keys that are known stay good; none can be issued, changed or revoked`,
+    );
   }
 
   #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
     const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-    const untilMs = this.#keysDisconnectedAtMs + graceMs;
     if (!this.#hasLookedUpKeys) {
-      const message = `keys: Redis could not be asked since the start; ${allowed} until it answers`;
-      const detail = `Redis could not be asked since this process started: ${allowed} until it answers`;
-      return { status: 'degraded', message, detail };
+      return degraded(
+        `keys: Redis could not be asked since the start; ${allowed} until it answers`,
+        `Redis could not be asked since this process started: ${allowed} until it answers`,
+      );
     }
     const grace = formatDuration(graceMs);
+    const untilMs = this.#keysDisconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() > untilMs) {
       const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
-      return { status: 'degraded', message, detail: `Redis could not be asked for ${grace}: ${allowed}` };
+      return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`);
     }
     const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
-    return {
-      status: 'degraded',
-      message: `keys: Redis cannot be asked; only keys that it confirmed lately ${hasDemoKeys ? 'and the demo keys ' : ''}are let in`,
-      detail: `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
-    };
+    return degraded(
+      `keys: Redis cannot be asked; only keys that it confirmed lately ${hasDemoKeys ? 'and the demo keys ' : ''}are let in`,
+      `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
+    );
   }
-}
-
-interface Refusal {
-  readonly isFull: boolean;
-  readonly finding: string;
-  /** The line of the log. */
-  readonly message: string;
-}
-
-/** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
-function refusalOf(error: unknown, setting: string): Refusal | null {
-  const code = refusalCode(error);
-  const refused = 'Redis refuses the user, the password or the commands of this gateway';
-  const readOnly = 'Redis refuses changes: limits are per process';
-  const full = 'Redis is full (maxmemory): limits are per process, and changes fail';
-  const isFull = code === 'OOM';
-  if (isFull) return { isFull, finding: 'is full (maxmemory)', message: full };
-  if (code === 'MISCONF') return { isFull, finding: `cannot write to its disk (${code})`, message: readOnly };
-  if (code === 'READONLY') return { isFull, finding: `is a read-only replica (${code})`, message: readOnly };
-  if (code === 'NOPERM')
-    return { isFull, finding: `refuses commands to the user of ${setting} (${code})`, message: refused };
-  const isCredentials = code === 'NOAUTH' || code === 'WRONGPASS';
-  return isCredentials
-    ? { isFull, finding: `refuses the user or the password of ${setting} (${code})`, message: refused }
-    : null;
-}
-
-/** The code of a reply, also if it is why a later command was not sent. */
-function refusalCode(error: unknown): string | null {
-  return replyCode(error instanceof NotSentError ? error.cause : error);
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */
@@ -331,4 +318,26 @@ function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
       ? `the cache has some ${used} of ${most} (cache.redis)`
       : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
   return `new answers are kept in memory only: ${reason}`;
+}
+
+/** For a Cluster, the sums of its primaries; without a limit if one of them has none. */
+async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
+  const read = await Promise.all(
+    link.servers().map(async ({ client }) => {
+      const [info, keys] = await Promise.all([client.info(), client.dbsize()]);
+      return { ...settingsOf(info, null), keys };
+    }),
+  );
+  const usedBytes = sumOf(read.map(({ usedMemoryBytes }) => usedMemoryBytes));
+  if (usedBytes === null) return null;
+  const limits = read.map(({ maxMemoryBytes }) => maxMemoryBytes);
+  const maxBytes = limits.includes(0) ? 0 : sumOf(limits);
+  const keys = read.reduce((sum, server) => sum + server.keys, 0);
+  return { role: link.role, usedBytes, maxBytes, keys, runIds: read.map(({ runId }) => runId) };
+}
+
+/** Null if one of them is not known, or there is none. */
+function sumOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length < values.length || known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
 }

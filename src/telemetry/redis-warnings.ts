@@ -1,5 +1,4 @@
-/** Warnings in the log of a Redis that does not suit evalgate, once per start, and of a shared cache over its budget. */
-import type { BudgetExcess } from '../cache/redis/budget.ts';
+/** Warnings in the log, once per start: of a Redis that does not suit evalgate, and of others that use it too. */
 import type { Logger } from '../log/logger.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
@@ -81,10 +80,4 @@ export function warnOfOtherStores({ members, store, logger, timers }: OtherStore
       'other gateways over this Redis stand in front of another store: keys, limits, times and purges are shared with them, answers are not',
     );
   });
-}
-
-/** One line when the shared cache goes over its budget, or over the other of its limits, and one when it is within (null). */
-export function logBudget(logger: Pick<Logger, 'warn' | 'info'>, excess: BudgetExcess | null): void {
-  if (excess === null) logger.info('the cache is within its budget in Redis again: new answers are stored there');
-  else logger.warn(excess, 'the cache is over its budget in Redis: new answers are kept in memory only');
 }

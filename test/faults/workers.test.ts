@@ -99,6 +99,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   gateway.signal('SIGTERM');
   await expect.poll(async () => (await gateway.readiness()).status, SOON).toBe('draining');
   expect((await gateway.readiness()).code).toBe(503);
+  expect(await workersOf()).toMatchObject({ status: 'degraded', detail: '0 of 2 are ready' });
   gateway.signal('SIGTERM');
   const during = await get();
   expect([during.status, during.headers.get('connection')]).toEqual([200, 'close']);
@@ -201,7 +202,7 @@ test('workers are not ready either before Redis has answered, and they say why',
   expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toContain(
     'not ready until it has answered once',
   );
-  expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('2 of 2 are ready');
+  expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('0 of 2 are ready');
 });
 
 test('a worker that is started in an outage of Redis is ready as its siblings are', async () => {

@@ -194,10 +194,12 @@ test('a gateway is not ready before Redis has answered once, and stays ready whe
     'evalgate_readiness{status="starting"}': 1,
     'evalgate_readiness{status="ready"}': 0,
   });
+  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{ status: 'starting' }] });
 
   await redis.restart();
   await become(REDIS_WELL);
   expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{ status: 'ready' }] });
 
   await redis.kill();
   await become(REDIS_DOWN);
@@ -217,6 +219,12 @@ test.each([
     `refuses the user or the password of REDIS_URL (${code}): not ready until it has answered once`,
   );
   expect((await gateway.admin('GET', '/readyz')).text).not.toContain('hunter2');
+  const cause = `Redis refuses the user or the password of REDIS_URL (${code})`;
+  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
+    problem: `${cause}, so nothing is heard of other processes (1 known in all)`,
+  });
+  const cutOff = { scope: 'process', problem: `${cause}; the others are left out, of 1 known` };
+  expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject(cutOff);
 });
 
 test('a password that is changed while the gateway runs is named as the cause', async () => {
