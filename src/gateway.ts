@@ -41,7 +41,7 @@ import { Health } from './telemetry/health.ts';
 import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
-import { RequestLog } from './telemetry/request-log.ts';
+import { RequestLog } from './telemetry/request-report.ts';
 import { systemTimers, type Timers } from './timers.ts';
 import { cacheSpans } from './tracing/cache-spans.ts';
 import { traced } from './tracing/request-span.ts';
@@ -304,7 +304,6 @@ class RunningGateway implements Gateway {
 
   #adminOptions(cache: ReadThrough): AdminOptions {
     const { config, memory, ttl, backend, metrics, workers, clock, logger } = this.#parts;
-    const ownMetrics = metrics.source;
     return {
       ...backend,
       tokens: config.admin.tokens,
@@ -323,7 +322,7 @@ class RunningGateway implements Gateway {
       outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
-      metrics: workers === null ? ownMetrics : { contentType: ownMetrics.contentType, render: () => workers.metrics() },
+      metrics: () => (workers === null ? metrics.registry.metrics() : workers.metrics()),
       clock,
       log: logger,
     };

@@ -324,10 +324,8 @@ export class OriginFetcher {
 
   #reportFill<T>({ request, reader, previous }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
     const { events } = this.#options;
-    const { entry, kind, receivedAtMs } = stored;
+    const { entry, kind } = stored;
     const about = { class: classOf(kind, entry), key: request.key };
-    const bytes = entry.answer.kind === 'found' ? entry.answer.bytes : 0;
-    events.onFill?.({ ...about, bytes, durationMs: receivedAtMs - entry.requestedAtMs });
     const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
     if (!isOthers && previous !== null && isChanged !== null) {
       const sinceMs = entry.requestedAtMs - previous.entry.requestedAtMs;

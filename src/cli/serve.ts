@@ -4,8 +4,7 @@ import type { Command } from 'commander';
 import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
-import { createLogger, type Logger } from '../log/logger.ts';
-import { terminalFormat } from '../log/terminal.ts';
+import { createLogger, type Logger, terminalFormat } from '../log/logger.ts';
 import type { DemoAnnouncement } from '../store.ts';
 import { CliError, makeCommand, print } from './command.ts';
 

@@ -16,14 +16,24 @@ import { logError } from './error.ts';
 
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
-  /** Makes something else of each line; JSON by default. */
+  /** Null, the default, for JSON. */
   readonly format?: LineFormat | null;
   /** Where lines go; standard error by default, since standard output belongs to what a command answers. */
   readonly destination?: DestinationStream;
 }
 
 /** A line of JSON as one for people, with its end. */
-export type LineFormat = (line: string) => string;
+type LineFormat = (line: string) => string;
+
+/** How the process's own log is written: for people if one is watching, as JSON (null) everywhere else. */
+export async function terminalFormat(): Promise<LineFormat | null> {
+  if (!process.stderr.isTTY) return null;
+  // A gateway that nobody watches needs none of it.
+  const { prettyFactory } = await import('pino-pretty');
+  const colorize = process.env['NO_COLOR'] === undefined;
+  const format = prettyFactory({ colorize, ignore: 'service,pid', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
+  return (line) => format(line) ?? '';
+}
 
 const STDERR = 2;
 const FLUSH_EVERY_MS = 100;

@@ -60,14 +60,6 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
-/** The store answered. */
-export interface FillReport {
-  readonly class: CacheClass;
-  readonly key: string;
-  readonly bytes: number;
-  readonly durationMs: number;
-}
-
 /** A list page held a single record, which is now kept as an entry of its own. */
 export interface BackfillReport {
   readonly class: CacheClass;
@@ -88,7 +80,6 @@ export interface Listener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
-  onFill?(report: FillReport): void;
   onBackfill?(report: BackfillReport): void;
   onRefresh?(report: RefreshReport): void;
   /** A refresh behind a served copy failed; the copy stays. */
@@ -108,7 +99,6 @@ export function broadcast(listeners: readonly Listener[]): Required<Listener> {
     onRead: toEach((listener, event) => listener.onRead?.(event)),
     onStoreCall: toEach((listener, event) => listener.onStoreCall?.(event)),
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
-    onFill: toEach((listener, event) => listener.onFill?.(event)),
     onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),

@@ -9,8 +9,7 @@ import { trackCapacity, trackStore } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import { boundedLabel, type Metrics } from './metrics.ts';
-import type { RequestLog } from './request-log.ts';
-import type { PublicAppHooks } from './request-report.ts';
+import type { PublicAppHooks, RequestLog } from './request-report.ts';
 
 export interface HookOptions {
   readonly logger: Logger;

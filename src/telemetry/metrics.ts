@@ -92,13 +92,8 @@ const HELP = {
 
 type Name = keyof typeof HELP;
 
-/** The admin listener serves it. */
-export interface MetricsSource {
-  /** The Content-Type of what `render` returns. */
-  readonly contentType: string;
-  /** The Prometheus text exposition format. */
-  render(): Promise<string>;
-}
+/** The Content-Type of the Prometheus text exposition format. */
+export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of one gateway, in a registry of their own: several gateways can live in one process. */
 export class Metrics {
@@ -138,10 +133,6 @@ export class Metrics {
     build.set({ version, node: process.versions.node }, 1);
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
     this.#addGcTimeRatio();
-  }
-
-  get source(): MetricsSource {
-    return { contentType: this.registry.contentType, render: () => this.registry.metrics() };
   }
 
   /** Adds what is read at each scrape. What is null or not in the list has no sample. */
