@@ -48,7 +48,7 @@ export const configSchema = section({
     maxConnectionsPerAddress: setting(integer(1, 1_000_000), { env: null, default: 100 }).describe(
       'Most connections of one address that the admin listener holds open; further ones are closed at once. More only if all probes and operators come through one proxy.',
     ),
-    tokens: secret(adminTokens(), [], { id: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
+    tokens: secret(adminTokens(), [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
       'The admin listener answers only to these tokens; the name of a token goes into the audit.',
     ),
     allowedHosts: setting(hostNames(), { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
@@ -177,7 +177,7 @@ function cacheTimes(name: string, what: string, times: readonly [fresh: string, 
 
 /** In the file it stands beside the times of the class. */
 function outdatedLimit(name: string, what: string) {
-  return setting(share(), { id: `cache.classes.${name}.outdatedLimit`, env: null, default: '2%' }).describe(
+  return setting(share(), { path: `cache.classes.${name}.outdatedLimit`, env: null, default: '2%' }).describe(
     `Share of answers that may be out of date with the time that is recommended for ${what}. Lower where that hurts more than load on the store; it changes the recommendation alone.`,
   );
 }

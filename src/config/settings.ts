@@ -3,17 +3,16 @@ import { z } from 'zod';
 import { type Codec, optional } from './codecs.ts';
 import type { ConfigFault } from './errors.ts';
 
-/** What of a setting stands beside its schema. */
-interface SettingInfo {
+/** What of a setting stands beside its schema, and beside the description that zod keeps. */
+interface SettingInfo extends Omit<Codec<unknown>, 'schema'> {
   /** The environment variable that overrides the file; null if there is none. */
   readonly env: string | null;
   /** The default, as it would be written in the file. */
   readonly default: string | number | null | readonly string[];
   /** Never shown, and can be given in a file named by `<env>_FILE`. */
   readonly secret: boolean;
-  readonly allowed: string;
-  /** Effect of the setting and when to change it, for the reference table. */
-  readonly description: string;
+  /** The path in the file, if it is another than that of the value without its unit. */
+  readonly path?: string;
 }
 
 export interface Setting extends SettingInfo {
@@ -21,30 +20,24 @@ export interface Setting extends SettingInfo {
   readonly id: string;
   /** The path of its value in the configuration, which has the unit: `cache.classes.list.freshMs`. */
   readonly key: string;
+  /** Effect of the setting and when to change it, for the reference table. */
+  readonly description: string;
   readonly schema: z.core.$ZodType;
 }
 
-/** `id`: if the path in the file is another than that of the value without its unit. */
-type About = Pick<SettingInfo, 'env' | 'default'> & { readonly id?: string };
+type About = Pick<SettingInfo, 'env' | 'default' | 'path'>;
 
-const registry = z.registry<SettingInfo & Pick<Codec<unknown>, 'unit'> & { readonly id?: string }>();
+const registry = z.registry<SettingInfo>();
 
-/** A setting that can be shown, once it is described. Its name in the schema ends with the unit of its codec. */
-export function setting<T>({ schema, ...codec }: Codec<T>, about: About): Undescribed<T> {
-  return {
-    describe: (description) => schema.clone().register(registry, { ...codec, ...about, secret: false, description }),
-  };
+/** A setting that can be shown; it still has to be described. Its name in the schema ends with the unit of its codec. */
+export function setting<T>({ schema, ...codec }: Codec<T>, about: About): z.ZodType<T> {
+  return schema.clone().register(registry, { ...codec, ...about, secret: false });
 }
 
 /** A setting that is never shown, and has no default: without it, the value is `none`. */
-export function secret<T, N>(codec: Codec<T>, none: N, about: Pick<About, 'id'> & { env: string }): Undescribed<T | N> {
+export function secret<T, N>(codec: Codec<T>, none: N, about: Omit<About, 'default'>): z.ZodType<T | N> {
   const { schema, ...rest } = optional(codec, none);
-  const info = { ...rest, ...about, default: null, secret: true };
-  return { describe: (description) => schema.clone().register(registry, { ...info, description }) };
-}
-
-interface Undescribed<T> {
-  describe(description: string): z.ZodType<T>;
+  return schema.register(registry, { ...rest, ...about, default: null, secret: true });
 }
 
 /** A part of the configuration, frozen when it is made. */
@@ -65,10 +58,11 @@ function leavesOf(schema: z.core.$ZodType, key: string): readonly Setting[] {
     return members.flatMap(([name, member]) => leavesOf(member, key === '' ? name : `${key}.${name}`));
   }
   const info = registry.get(schema);
-  if (info === undefined) throw new Error(`the setting ${key} has no description`);
-  const { unit = '', ...rest } = info;
+  const description = z.globalRegistry.get(schema)?.description;
+  if (info === undefined || description === undefined) throw new Error(`the setting ${key} has no description`);
+  const { unit = '', path = key.slice(0, key.length - unit.length) } = info;
   if (!key.endsWith(unit)) throw new Error(`the name of the setting ${key} has to end with ${unit}`);
-  return [{ id: key.slice(0, key.length - unit.length), ...rest, key, schema }];
+  return [{ ...info, id: path, description, key, schema }];
 }
 
 /** A value somebody wrote, and how messages name its place. */
