@@ -2,13 +2,26 @@
 import { z } from 'zod';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
 
-/** Reads one kind of value. */
-export interface Codec<T> {
-  /** Takes the value as written in YAML or in the environment, where it is always a string. */
-  readonly schema: z.ZodType<T>;
+/** What stands beside the schema of a value; zod hands it on to the schema's copies. */
+export interface ValueInfo {
+  /** The allowed values, in words. */
   readonly allowed: string;
   /** The unit of the number that comes out: it ends the name that the value has in the configuration. */
-  readonly unit?: 'Ms' | 'Bytes';
+  readonly unit?: 'Ms' | 'Bytes' | undefined;
+}
+
+const registry = z.registry<ValueInfo>();
+
+/** Reads a value as written in YAML or in the environment, where it is always a string. */
+export function codec<T>(schema: z.ZodType<T>, allowed: string, unit?: ValueInfo['unit']): z.ZodType<T> {
+  return schema.register(registry, { allowed, unit });
+}
+
+/** Throws for a schema that is no codec. */
+export function infoOf(schema: z.core.$ZodType): ValueInfo {
+  const info = registry.get(schema);
+  if (info === undefined) throw new Error('the schema is no codec');
+  return info;
 }
 
 /** Thrown by a parse function to say what exactly is wrong. The message is shown, so it must not quote a secret. */
@@ -39,25 +52,20 @@ export function problemOf({ issues }: z.core.$ZodError): string | null {
   return null;
 }
 
-export function integer(min: number, max: number, note = ''): Codec<number> {
+export function integer(min: number, max: number, note = ''): z.ZodType<number> {
   const digits = z.stringFormat('integer', /^\d{1,10}$/).transform(Number);
-  return {
-    schema: z.union([z.number(), digits]).pipe(z.int().min(min).max(max)),
-    allowed: `an integer from ${min} to ${max}${note}`,
-  };
+  const schema = z.union([z.number(), digits]).pipe(z.int().min(min).max(max));
+  return codec(schema, `an integer from ${min} to ${max}${note}`);
 }
 
-export function port(): Codec<number> {
+export function port(): z.ZodType<number> {
   return integer(0, 65_535, ' (0 takes any free port)');
 }
 
 /** Milliseconds, written as a duration. */
-export function duration(minMs: number, maxMs: number): Codec<number> {
-  return {
-    schema: parsed(z.string(), parseDuration).pipe(z.int().min(minMs).max(maxMs)),
-    allowed: `${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`,
-    unit: 'Ms',
-  };
+export function duration(minMs: number, maxMs: number): z.ZodType<number> {
+  const schema = parsed(z.string(), parseDuration).pipe(z.int().min(minMs).max(maxMs));
+  return codec(schema, `${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`, 'Ms');
 }
 
 const SIZE_UNITS_BYTES: ReadonlyMap<string, number> = new Map([
@@ -68,12 +76,10 @@ const SIZE_UNITS_BYTES: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Bytes, written with a decimal unit. */
-export function size(minBytes: number, maxBytes: number): Codec<number> {
-  return {
-    schema: parsed(z.string(), parseSize).pipe(z.int().min(minBytes).max(maxBytes)),
-    allowed: `a size like 500kB, 64MB or 1GB (units of 1000), from ${formatSize(minBytes)} to ${formatSize(maxBytes)}`,
-    unit: 'Bytes',
-  };
+export function size(minBytes: number, maxBytes: number): z.ZodType<number> {
+  const schema = parsed(z.string(), parseSize).pipe(z.int().min(minBytes).max(maxBytes));
+  const range = `from ${formatSize(minBytes)} to ${formatSize(maxBytes)}`;
+  return codec(schema, `a size like 500kB, 64MB or 1GB (units of 1000), ${range}`, 'Bytes');
 }
 
 function parseSize(written: string): number | null {
@@ -88,20 +94,18 @@ function formatSize(bytes: number): string {
 }
 
 /** A share from 0 to 1, written as a percentage. */
-export function share(): Codec<number> {
+export function share(): z.ZodType<number> {
   const percent = z.stringFormat('percentage', /^\d{1,3}(?:\.\d{1,6})?%$/);
-  return {
-    schema: percent.transform((written) => Number(written.slice(0, -1)) / 100).pipe(z.number().max(1)),
-    allowed: 'a percentage like 2% or 0.5%, from 0% to 100%',
-  };
+  const schema = percent.transform((written) => Number(written.slice(0, -1)) / 100).pipe(z.number().max(1));
+  return codec(schema, 'a percentage like 2% or 0.5%, from 0% to 100%');
 }
 
-export function oneOf<const T extends string>(values: readonly T[]): Codec<T> {
-  return { schema: z.enum(values), allowed: `one of ${values.join(', ')}` };
+export function oneOf<const T extends string>(values: readonly T[]): z.ZodType<T> {
+  return codec(z.enum(values), `one of ${values.join(', ')}`);
 }
 
 /** Several values, as a YAML list or as one text with commas. */
-export function list<T>(item: z.ZodType<T>, allowed: string): Codec<readonly T[]> {
+export function list<T>(item: z.ZodType<T>, allowed: string): z.ZodType<readonly T[]> {
   const commaSeparated = z.string().transform((written) => (written === '' ? [] : written.split(',')));
   const parseItem = (written: string): T => {
     const { success, data, error } = item.safeParse(written.trim());
@@ -109,10 +113,12 @@ export function list<T>(item: z.ZodType<T>, allowed: string): Codec<readonly T[]
     return data;
   };
   const schema = parsed(z.union([commaSeparated, z.array(z.string())]), (all) => all.map(parseItem));
-  return { schema: schema.readonly(), allowed };
+  return codec(schema.readonly(), allowed);
 }
 
-/** The same codec; null, which means "none", becomes the second value. */
-export function optional<T, N>(codec: Codec<T>, none: N): Codec<T | N> {
-  return { ...codec, schema: codec.schema.nullable().transform((value) => (value === null ? none : value)) };
+/** The same values, and null, which means "none" and becomes the second value. */
+export function optional<T, N>(value: z.ZodType<T>, none: N): z.ZodType<T | N> {
+  const { allowed, unit } = infoOf(value);
+  const schema = value.nullable().transform((read) => (read === null ? none : read));
+  return codec(schema, allowed, unit);
 }

@@ -11,42 +11,40 @@ export interface Conflict {
   readonly allowed: string;
 }
 
+const CONFLICTS: readonly (Conflict & { readonly isMet: (config: Config) => boolean })[] = [
+  {
+    setting: 'admin.host',
+    others: ['admin.token'],
+    isMet: ({ admin }) => !isLoopback(admin.host) && admin.tokens.length === 0,
+    problem: 'other machines could reach the admin listener, and there is no admin token',
+    allowed: 'a loopback address (127.0.0.1, ::1, localhost), or any with ADMIN_TOKEN or ADMIN_TOKEN_FILE set',
+  },
+  {
+    setting: 'server.workers',
+    others: ['redis.url'],
+    isMet: ({ server, redis }) => server.workers > 1 && redis.url === null,
+    problem: 'several processes share keys and quotas through Redis, and there is none',
+    allowed: '1, or more with REDIS_URL or REDIS_URL_FILE set',
+  },
+  {
+    setting: 'redis.cacheUrl',
+    others: ['redis.url'],
+    isMet: ({ redis }) => redis.cacheUrl !== null && redis.url === null,
+    problem: 'it is the second Redis, and there is no first',
+    allowed: 'an address together with REDIS_URL or REDIS_URL_FILE, which alone is enough',
+  },
+  {
+    setting: 'admin.port',
+    others: ['server.port', 'admin.host', 'server.host'],
+    isMet: ({ admin, server }) => admin.port === server.port && admin.port !== 0 && overlap(admin.host, server.host),
+    problem: 'the public API listens on the same address and port',
+    allowed: 'a port other than PORT',
+  },
+];
+
 /** Conflicts with which the gateway does not start. */
-export function conflictsOf({ server, admin, redis }: Config): readonly Conflict[] {
-  const conflicts: Conflict[] = [];
-  if (!isLoopback(admin.host) && admin.tokens.length === 0) {
-    conflicts.push({
-      setting: 'admin.host',
-      others: ['admin.token'],
-      problem: 'other machines could reach the admin listener, and there is no admin token',
-      allowed: 'a loopback address (127.0.0.1, ::1, localhost), or any with ADMIN_TOKEN or ADMIN_TOKEN_FILE set',
-    });
-  }
-  if (server.workers > 1 && redis.url === null) {
-    conflicts.push({
-      setting: 'server.workers',
-      others: ['redis.url'],
-      problem: 'several processes share keys and quotas through Redis, and there is none',
-      allowed: '1, or more with REDIS_URL or REDIS_URL_FILE set',
-    });
-  }
-  if (redis.cacheUrl !== null && redis.url === null) {
-    conflicts.push({
-      setting: 'redis.cacheUrl',
-      others: ['redis.url'],
-      problem: 'it is the second Redis, and there is no first',
-      allowed: 'an address together with REDIS_URL or REDIS_URL_FILE, which alone is enough',
-    });
-  }
-  if (admin.port === server.port && admin.port !== 0 && overlap(admin.host, server.host)) {
-    conflicts.push({
-      setting: 'admin.port',
-      others: ['server.port', 'admin.host', 'server.host'],
-      problem: 'the public API listens on the same address and port',
-      allowed: 'a port other than PORT',
-    });
-  }
-  return conflicts;
+export function conflictsOf(config: Config): readonly Conflict[] {
+  return CONFLICTS.filter(({ isMet }) => isMet(config));
 }
 
 function overlap(one: string, other: string): boolean {

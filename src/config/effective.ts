@@ -1,6 +1,6 @@
 /** The configuration in force as people see it, and what a running gateway takes over of a new one. */
 import { z } from 'zod';
-import type { LoadedConfig, Origin, Resolved } from './load.ts';
+import { configOf, type LoadedConfig, type Origin, type Resolved } from './load.ts';
 import { type Tree, treeOf } from './settings.ts';
 
 interface EffectiveValue {
@@ -55,13 +55,10 @@ export function reload(running: LoadedConfig, read: LoadedConfig): Reloaded {
   const resolved = read.resolved.map((entry) =>
     RELOADABLE.test(entry.setting.id) ? entry : (old.get(entry.setting.id) ?? entry),
   );
-  const { rateLimit, log } = read.config;
-  const { classes, outdatedLimits } = read.config.cache;
-  const config = { ...running.config, rateLimit, log, cache: { ...running.config.cache, classes, outdatedLimits } };
   const isOther = ({ setting, written }: Resolved): boolean =>
     JSON.stringify(old.get(setting.id)?.written) !== JSON.stringify(written);
   const needRestart = read.resolved
     .filter((entry) => !RELOADABLE.test(entry.setting.id) && isOther(entry))
     .map(({ setting }) => setting.id);
-  return { inForce: { ...read, config, resolved }, needRestart };
+  return { inForce: { ...read, config: configOf(resolved), resolved }, needRestart };
 }

@@ -89,36 +89,30 @@ function check(
   resolved: readonly Resolved[],
   { file, environment }: Layers,
 ): { readonly config: Config; readonly faults: readonly ConfigFault[] } {
-  const faults = new Map(
-    resolved.flatMap((entry) => faultOf(entry).map((fault) => [entry.setting.id, fault] as const)),
-  );
-  const values = resolved.map(
-    ({ setting, written }) => [setting.key, faults.has(setting.id) ? setting.default : written] as const,
-  );
-  const config = configSchema.parse(treeOf(values));
+  const faults = new Map<string, ConfigFault>();
+  for (const entry of resolved) {
+    const { setting, written } = entry;
+    const { error } = z.safeParse(setting.schema, written);
+    if (error !== undefined) faults.set(setting.id, faultOf(entry, problemOf(error), setting.allowed));
+  }
+  const isFaulty = ({ setting: { id } }: Resolved): boolean => faults.has(id);
+  const config = configOf(resolved.map((one) => (isFaulty(one) ? { ...one, written: one.setting.default } : one)));
   const isUnsure = (id: string): boolean => faults.has(id) || file.unknown.has(id) || environment.unknown.has(id);
   const conflicts = conflictsOf(config)
     .filter(({ setting, others }) => ![setting, ...others].some(isUnsure))
     .flatMap(({ setting: blamed, problem, allowed }) =>
-      resolved
-        .filter(({ setting }) => setting.id === blamed)
-        .map(({ setting, name, written }) => ({
-          name: name ?? setting.env ?? blamed,
-          given: showGiven(written, setting.secret),
-          problem,
-          allowed,
-        })),
+      resolved.filter(({ setting }) => setting.id === blamed).map((entry) => faultOf(entry, problem, allowed)),
     );
   return { config, faults: [...faults.values(), ...conflicts] };
 }
 
-/** None, or one. */
-function faultOf({ setting, name, written }: Resolved): readonly ConfigFault[] {
-  const result = z.safeParse(setting.schema, written);
-  if (result.success) return [];
-  const problem = problemOf(result.error);
-  const given = showGiven(written, setting.secret);
-  return [{ name: name ?? setting.id, given, problem, allowed: setting.allowed }];
+function faultOf({ setting, name, written }: Resolved, problem: string | null, allowed: string): ConfigFault {
+  return { name: name ?? setting.env ?? setting.id, given: showGiven(written, setting.secret), problem, allowed };
+}
+
+/** The configuration of those values. Throws for one that is not allowed. */
+export function configOf(resolved: readonly Resolved[]): Config {
+  return configSchema.parse(treeOf(resolved.map(({ setting, written }) => [setting.key, written])));
 }
 
 /** The texts of the files that were read, by path. They hold secrets. */

@@ -1,43 +1,40 @@
 /** How a setting is declared in the schema, and all settings of a schema as a flat list. */
 import { z } from 'zod';
-import { type Codec, optional } from './codecs.ts';
+import { infoOf, optional, type ValueInfo } from './codecs.ts';
 import type { ConfigFault } from './errors.ts';
 
-/** What of a setting stands beside its schema, and beside the description that zod keeps. */
-interface SettingInfo extends Omit<Codec<unknown>, 'schema'> {
+/** What of a setting stands beside its schema, its codec's words and the description that zod keeps. */
+interface About {
   /** The environment variable that overrides the file; null if there is none. */
   readonly env: string | null;
   /** The default, as it would be written in the file. */
   readonly default: string | number | null | readonly string[];
-  /** Never shown, and can be given in a file named by `<env>_FILE`. */
-  readonly secret: boolean;
   /** The path in the file, if it is another than that of the value without its unit. */
   readonly path?: string;
 }
 
-export interface Setting extends SettingInfo {
+export interface Setting extends About, ValueInfo {
   /** Its path in the file, with dots: `cache.classes.list.fresh`. */
   readonly id: string;
   /** The path of its value in the configuration, which has the unit: `cache.classes.list.freshMs`. */
   readonly key: string;
+  /** Never shown, and can be given in a file named by `<env>_FILE`. */
+  readonly secret: boolean;
   /** Effect of the setting and when to change it, for the reference table. */
   readonly description: string;
   readonly schema: z.core.$ZodType;
 }
 
-type About = Pick<SettingInfo, 'env' | 'default' | 'path'>;
-
-const registry = z.registry<SettingInfo>();
+const registry = z.registry<About & Pick<Setting, 'secret'>>();
 
 /** A setting that can be shown; it still has to be described. Its name in the schema ends with the unit of its codec. */
-export function setting<T>({ schema, ...codec }: Codec<T>, about: About): z.ZodType<T> {
-  return schema.clone().register(registry, { ...codec, ...about, secret: false });
+export function setting<T>(value: z.ZodType<T>, about: About): z.ZodType<T> {
+  return value.clone().register(registry, { ...about, secret: false });
 }
 
 /** A setting that is never shown, and has no default: without it, the value is `none`. */
-export function secret<T, N>(codec: Codec<T>, none: N, about: Omit<About, 'default'>): z.ZodType<T | N> {
-  const { schema, ...rest } = optional(codec, none);
-  return schema.register(registry, { ...rest, ...about, default: null, secret: true });
+export function secret<T, N>(value: z.ZodType<T>, none: N, about: Omit<About, 'default'>): z.ZodType<T | N> {
+  return optional(value, none).register(registry, { ...about, default: null, secret: true });
 }
 
 /** A part of the configuration, frozen when it is made. */
@@ -57,12 +54,13 @@ function leavesOf(schema: z.core.$ZodType, key: string): readonly Setting[] {
     const members = Object.entries<z.core.$ZodType>(inner.shape);
     return members.flatMap(([name, member]) => leavesOf(member, key === '' ? name : `${key}.${name}`));
   }
-  const info = registry.get(schema);
+  const about = registry.get(schema);
   const description = z.globalRegistry.get(schema)?.description;
-  if (info === undefined || description === undefined) throw new Error(`the setting ${key} has no description`);
-  const { unit = '', path = key.slice(0, key.length - unit.length) } = info;
+  if (about === undefined || description === undefined) throw new Error(`the setting ${key} has no description`);
+  const { allowed, unit = '' } = infoOf(schema);
   if (!key.endsWith(unit)) throw new Error(`the name of the setting ${key} has to end with ${unit}`);
-  return [{ ...info, id: path, description, key, schema }];
+  const id = about.path ?? key.slice(0, key.length - unit.length);
+  return [{ ...about, allowed, description, id, key, schema }];
 }
 
 /** A value somebody wrote, and how messages name its place. */
