@@ -6,7 +6,7 @@ const PATTERN = /^(\d{1,12})(ms|s|m|h|d)$/;
 /** How a duration is written, for messages and help texts. */
 export const DURATION_FORM = 'a duration like 250ms, 30s, 5m, 2h, 7d or 0s';
 
-/** Milliseconds of a written duration; null where the text is none. */
+/** Milliseconds of a written duration; null if the text is none. */
 export function parseDuration(text: string): number | null {
   const [, amount, unit] = PATTERN.exec(text) ?? [];
   if (amount === undefined || !isUnit(unit)) return null;

@@ -38,7 +38,7 @@ import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts'
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
 import { Health } from './telemetry/health.ts';
-import { cacheListener, type HttpHooks, httpHooks, storeHooks } from './telemetry/hooks.ts';
+import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
 import { RequestLog } from './telemetry/request-report.ts';
@@ -47,25 +47,6 @@ import { cacheSpans } from './tracing/cache-spans.ts';
 import { traced } from './tracing/request-span.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
-
-export interface Gateway {
-  /** The address for consumers, such as `http://127.0.0.1:8080`. */
-  readonly publicUrl: string;
-  readonly adminUrl: string;
-  /** Null in front of a real store, and in a worker. */
-  readonly demo: DemoAnnouncement | null;
-  /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
-  reload(loaded: LoadedConfig): readonly string[];
-  /** Counts a new configuration that is invalid: the old one stays in force. */
-  reloadFailed(): void;
-  /** The metrics of this process, for the process that adds up those of all workers. */
-  ownMetrics(): Promise<unknown>;
-  /**
-   * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close; then lets requests in flight
-   * finish, 30 s at most. A second call waits for the first one's end.
-   */
-  stop(delayMs: number): Promise<void>;
-}
 
 export interface GatewayOptions {
   readonly logger: Logger;
@@ -103,22 +84,23 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { clock = systemClock, timers = systemTimers, logger, worker } = options;
   const { workers = null, sample = null } = worker ?? {};
   const { config } = loaded;
+  const { upstream } = config;
   const metrics = new Metrics(VERSION);
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
-  const hooks = { ...storeHooks(reporting), ...httpHooks(reporting, requestLog) };
+  const hooks = { store: storeHooks(reporting), http: httpHooks(reporting, requestLog) };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const stopTracing = await openTracing(loaded, logger);
-  const store = await openStore({ upstream: config.upstream, hooks, sample, maintenance, clock, timers });
+  const store = await openStore({ upstream, hooks: hooks.store, sample, maintenance, clock, timers });
   const shared = { ...reporting, config, memory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(shared).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
-  const gateway = new RunningGateway({ ...shared, loaded, hooks, requestLog, backend, stopTracing });
+  const gateway = new Gateway({ ...shared, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -133,7 +115,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
 interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
-  readonly hooks: HttpHooks;
+  readonly hooks: ReturnType<typeof httpHooks>;
   readonly requestLog: RequestLog;
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
@@ -142,7 +124,8 @@ interface Parts extends BackendOptions {
   readonly workers: Workers | null;
 }
 
-class RunningGateway implements Gateway {
+/** A running gateway, made by `startGateway`. */
+export class Gateway {
   readonly #parts: Parts;
   #loaded: LoadedConfig;
   /** Made at the first request for it. */
@@ -151,6 +134,7 @@ class RunningGateway implements Gateway {
   #public: Listener | null = null;
   #admin: Listener | null = null;
   #stopping: Promise<void> | null = null;
+  /** Null in front of a real store, and in a worker. */
   demo: DemoAnnouncement | null = null;
 
   constructor(parts: Parts) {
@@ -172,6 +156,7 @@ class RunningGateway implements Gateway {
     void backend.redis?.answered.then(() => this.#announce());
   }
 
+  /** The address for consumers, such as `http://127.0.0.1:8080`. */
   get publicUrl(): string {
     return this.#public?.url ?? '';
   }
@@ -180,6 +165,7 @@ class RunningGateway implements Gateway {
     return this.#admin?.url ?? '';
   }
 
+  /** Called once. Rejects with a StartError that names every address that can't be used. */
   async start(): Promise<void> {
     const { config, hooks, store, logger } = this.#parts;
     const { admin, server, upstream, redis } = config;
@@ -190,7 +176,7 @@ class RunningGateway implements Gateway {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
-        hooks: hooks.listener,
+        hooks,
       }),
     ]);
     if (adminListener.status === 'fulfilled') this.#admin = adminListener.value;
@@ -214,6 +200,7 @@ class RunningGateway implements Gateway {
     );
   }
 
+  /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
   reload(loaded: LoadedConfig): readonly string[] {
     const { ttl, metrics, requestLog, backend, clock, logger } = this.#parts;
     const { inForce, needRestart } = reload(this.#loaded, loaded);
@@ -227,14 +214,20 @@ class RunningGateway implements Gateway {
     return needRestart;
   }
 
+  /** Counts a new configuration that is invalid: the old one stays in force. */
   reloadFailed(): void {
     this.#parts.metrics.configReloads.inc({ result: 'failure' });
   }
 
+  /** The metrics of this process, for the process that adds up those of all workers. */
   ownMetrics(): Promise<unknown> {
     return this.#parts.metrics.registry.getMetricsAsJSON();
   }
 
+  /**
+   * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close; then lets requests in flight
+   * finish, 30 s at most. A second call waits for the first one's end.
+   */
   stop(delayMs: number): Promise<void> {
     this.#stopping ??= this.#drain(delayMs);
     return this.#stopping;
@@ -280,9 +273,9 @@ class RunningGateway implements Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { loaded, config, backend, hooks, clock } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
-    const onRequest: typeof hooks.http.onRequest = (report) => {
+    const onRequest: typeof hooks.onRequest = (report) => {
       backend.stats.countRequest(report);
-      hooks.http.onRequest(report);
+      hooks.onRequest(report);
     };
     const app = createPublicApp({
       clock,
@@ -297,7 +290,7 @@ class RunningGateway implements Gateway {
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: { ...hooks.http, onRequest },
+      hooks: { ...hooks, onRequest },
     });
     return loaded.isTraced ? traced(app) : app;
   }

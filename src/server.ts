@@ -55,7 +55,7 @@ export interface ListenerHooks {
 /** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
 const CHECK_INTERVAL_MS = 250;
 
-/** What is known of an open connection. */
+/** An open connection. */
 export interface Connection {
   /** Responses that are still to be sent, in order. */
   readonly pending: ServerResponse[];

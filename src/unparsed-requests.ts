@@ -23,24 +23,17 @@ interface Refusal extends Omit<ClientErrorReport, 'requestId'> {
   readonly message: string;
 }
 
-/** By the code of Node's error. 400 is the only status that the API has for these (S1), so the message says what was wrong. */
+/** 400 is the only status that the API has for these (S1), so the message says what was wrong. */
+function unreadable(reason: Refusal['reason'], why: string): Refusal {
+  return { status: 400, reason, message: `The request could not be read: ${why}.` };
+}
+
+/** By the code of Node's error. */
 const FAULTS: Readonly<Record<string, Refusal>> = {
-  HPE_HEADER_OVERFLOW: {
-    status: 400,
-    reason: 'too-large',
-    message: 'The request could not be read: its address and headers are too large.',
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 400,
-    reason: 'too-slow',
-    message: 'The request could not be read: it did not arrive in time.',
-  },
+  HPE_HEADER_OVERFLOW: unreadable('too-large', 'its address and headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: unreadable('too-slow', 'it did not arrive in time'),
 };
-const NO_HTTP: Refusal = {
-  status: 400,
-  reason: 'no-http',
-  message: 'The request could not be read: it is not proper HTTP.',
-};
+const NO_HTTP = unreadable('no-http', 'it is not proper HTTP');
 const NO_HOST: Refusal = { status: 400, reason: 'no-http', message: 'The request must have one Host header.' };
 const CONNECT: Refusal = { status: 405, reason: 'no-http', message: 'CONNECT is not allowed here.' };
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
 
-/** What stands beside the schema of a value; zod hands it on to the schema's copies. */
+/** Kept beside the schema of a value; zod hands it on to the schema's copies. */
 export interface ValueInfo {
   /** The allowed values, in words. */
   readonly allowed: string;
@@ -29,7 +29,7 @@ export class ValueProblem extends Error {
   override readonly name = 'ValueProblem';
 }
 
-/** What `parse` makes of the value; for a value that it cannot read it returns null, or throws a ValueProblem. */
+/** Reads the value with `parse`, which returns null for one that it cannot read, or throws a ValueProblem. */
 export function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.ZodType<T> {
   return written.transform((input, context) => {
     try {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { infoOf, optional, type ValueInfo } from './codecs.ts';
 import type { ConfigFault } from './errors.ts';
 
-/** What of a setting stands beside its schema, its codec's words and the description that zod keeps. */
+/** Beside the schema of a setting, the words of its codec and the description that zod keeps. */
 interface About {
   /** The environment variable that overrides the file; null if there is none. */
   readonly env: string | null;
@@ -44,7 +44,7 @@ export function section<S extends z.ZodRawShape>(shape: S): z.ZodReadonly<z.ZodO
 
 /** The settings of a section and of those inside it, as they stand together in the file. */
 export function settingsOf(whole: z.ZodReadonly<z.ZodObject>): readonly Setting[] {
-  // What is one section in the file may be several in the configuration.
+  // One section of the file may be several in the configuration.
   return [...Map.groupBy(leavesOf(whole, ''), ({ id }) => id.slice(0, id.lastIndexOf('.'))).values()].flat();
 }
 

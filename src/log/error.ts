@@ -4,7 +4,7 @@ export interface LoggedError {
   readonly type: string;
   readonly message: string;
   readonly code?: string;
-  /** The frames of the stack alone; its first line would repeat the message. */
+  /** Only the frames of the stack; its first line would repeat the message. */
   readonly stack?: string;
   readonly cause?: LoggedError;
   readonly errors?: readonly LoggedError[];

@@ -38,7 +38,7 @@ export interface ReadReport {
 export interface StoreCallReport {
   readonly class: CacheClass;
   readonly key: string;
-  /** The route's template of the request that caused it; null where none is known. */
+  /** The route's template of the request that caused it; null if none is known. */
   readonly route: string | null;
   readonly durationMs: number;
 }

@@ -8,7 +8,7 @@ import type { GuardHooks } from '../upstream/guard.ts';
 import { trackCapacity, trackStore } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
-import { boundedLabel, type Metrics } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 import type { PublicAppHooks, RequestLog } from './request-report.ts';
 
 export interface HookOptions {
@@ -24,35 +24,26 @@ const NONE = 'none';
 const MAX_ROUTES = 40;
 const MAX_REASONS = 16;
 
-export interface StoreHooks {
-  readonly store: StoreClientHooks;
-  readonly guard: GuardHooks;
-}
-
 /** For the client of the store, and the guard around it. */
-export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
+export function storeHooks({ logger, metrics, health, clock }: HookOptions): Required<StoreClientHooks & GuardHooks> {
   const storeHealth = trackStore(health, clock);
   return {
-    store: {
-      onCall: (call) => {
-        const { resource, outcome, durationMs } = call;
-        metrics.storeCalls.inc({ resource, outcome });
-        metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
-        storeHealth.onCall(call);
-        logger.debug({ ...call }, 'store call');
-      },
-      onRecordLeftOut: (leftOut) => {
-        metrics.recordsLeftOut.inc({ resource: leftOut.resource });
-        logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
-      },
+    onCall: (call) => {
+      const { resource, outcome, durationMs } = call;
+      metrics.storeCalls.inc({ resource, outcome });
+      metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
+      storeHealth.onCall(call);
+      logger.debug({ ...call }, 'store call');
     },
-    guard: {
-      onRefused: ({ reason }) => metrics.storeCallsRefused.inc({ reason }),
-      onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
-      onTurnTaken: ({ waitedMs }) => metrics.storeQueueWaits.observe(waitedMs / 1000),
-      onOpened: (error) => storeHealth.onBreaker(error),
-      onClosed: () => storeHealth.onBreaker(null),
+    onRecordLeftOut: (leftOut) => {
+      metrics.recordsLeftOut.inc({ resource: leftOut.resource });
+      logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
     },
+    onRefused: ({ reason }) => metrics.storeCallsRefused.inc({ reason }),
+    onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
+    onTurnTaken: ({ waitedMs }) => metrics.storeQueueWaits.observe(waitedMs / 1000),
+    onOpened: (error) => storeHealth.onBreaker(error),
+    onClosed: () => storeHealth.onBreaker(null),
   };
 }
 
@@ -75,43 +66,37 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
   };
 }
 
-export interface HttpHooks {
-  readonly http: PublicAppHooks;
-  readonly listener: ListenerHooks;
-}
-
 /** For the public application, and the server that it runs on. */
-export function httpHooks({ logger, metrics, health, clock }: HookOptions, requestLog: RequestLog): HttpHooks {
+export function httpHooks(
+  { logger, metrics, health, clock }: HookOptions,
+  requestLog: RequestLog,
+): PublicAppHooks & Required<ListenerHooks> {
   const onRefused = trackCapacity(health, clock);
   const routeLabel = boundedLabel(MAX_ROUTES);
   const reasonLabel = boundedLabel(MAX_REASONS);
   return {
-    http: {
-      onRequest: (report) => {
-        const { method, status, cache, durationMs } = report;
-        const surface = report.surface === 'other' ? 'docs' : report.surface;
-        const route = routeLabel(report.route ?? 'unmatched');
-        metrics.requests.inc({ surface, route, method: methodLabel(method), status });
-        metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
-        requestLog.write(report);
-      },
-      onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason: reasonLabel(reason) }),
-      onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
-      onShed: () => {
-        metrics.requestsShed.inc();
-        onRefused();
-      },
-      onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
+    onRequest: (report) => {
+      const { method, status, cache, durationMs } = report;
+      const surface = report.surface === 'other' ? 'docs' : report.surface;
+      const route = routeLabel(report.route ?? 'unmatched');
+      metrics.requests.inc({ surface, route, method: methodLabel(method), status });
+      metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
+      requestLog.write(report);
     },
-    listener: {
-      onClientError: ({ requestId, status, reason }) => {
-        metrics.unreadableRequests.inc({ reason: reasonLabel(reason) });
-        logger.info({ requestId, status, reason }, 'refused before it was a request');
-      },
-      onDropped: () => {
-        metrics.connectionsDropped.inc();
-        onRefused();
-      },
+    onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason: reasonLabel(reason) }),
+    onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
+    onShed: () => {
+      metrics.requestsShed.inc();
+      onRefused();
+    },
+    onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
+    onClientError: ({ requestId, status, reason }) => {
+      metrics.unreadableRequests.inc({ reason: reasonLabel(reason) });
+      logger.info({ requestId, status, reason }, 'refused before it was a request');
+    },
+    onDropped: () => {
+      metrics.connectionsDropped.inc();
+      onRefused();
     },
   };
 }
@@ -127,4 +112,18 @@ export function redisCommandHook(metrics: Metrics): NonNullable<RedisHooks['onCo
 /** Methods are a caller's choice, so all but the two that the API has are one. */
 function methodLabel(method: string): string {
   return method === 'GET' || method === 'HEAD' ? method : 'OTHER';
+}
+
+/**
+ * The value itself for the first `most` distinct ones, `other` for any further. Each value of a label is a time series that
+ * is kept for good, so a caller that passes an id by mistake must not fill the memory.
+ */
+function boundedLabel(most: number): (value: string) => string {
+  const known = new Set<string>();
+  return (value) => {
+    if (known.has(value)) return value;
+    if (known.size >= most) return 'other';
+    known.add(value);
+    return value;
+  };
 }

@@ -27,7 +27,7 @@ const HEARING_STATES = [
 /** Every metric, with its help text in Prometheus. */
 const HELP = {
   evalgate_authentication_failures_total: 'Requests refused because of their API key or its lack.',
-  evalgate_build_info: 'Always 1; the labels tell which evalgate runs on which Node.js.',
+  evalgate_build_info: 'Always 1; the labels name the versions of evalgate and Node.js.',
   evalgate_cache_bytes:
     'Bytes held by the memory tier, as it weighs its entries; what is in Redis is in evalgate_redis_memory_used_bytes.',
   evalgate_cache_entries: 'Answers held by the memory tier; what is in Redis is in evalgate_redis_keys.',
@@ -41,8 +41,7 @@ const HELP = {
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
     'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
-  evalgate_dependency_up:
-    '1 where a dependency of GET /readyz is ok, 0 where it is degraded; absent while it is unknown.',
+  evalgate_dependency_up: '1 if a dependency of GET /readyz is ok, 0 if it is degraded; absent while it is unknown.',
   evalgate_fleet_processes: 'Gateway processes that share the limits, this one included, as far as was last known.',
   evalgate_gc_time_ratio: 'Share of the time since the scrape before that went into collecting garbage.',
   evalgate_http_connections: 'Connections that are open, by listener.',
@@ -57,7 +56,7 @@ const HELP = {
   evalgate_quota_exact:
     '1 while Redis decides on the limits of all processes together, 0 while this process goes on with its share.',
   evalgate_quota_refusals_total: 'Requests refused with 429, by the window that was full.',
-  evalgate_readiness: '1 for the status of the process, as GET /readyz tells it; 0 for the others.',
+  evalgate_readiness: '1 for the status of the process, as GET /readyz has it; 0 for the others.',
   evalgate_redis_cache_budget_bytes: 'Bytes of Redis that the cache may use (cache.redis), 0 for no such limit.',
   evalgate_redis_cache_over_budget:
     '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
@@ -74,7 +73,7 @@ const HELP = {
   evalgate_redis_memory_used_bytes: 'Memory that the Redis server uses in all; absent while it does not answer.',
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
-  evalgate_redis_up: '1 where Redis answered lately, by what it is used for.',
+  evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
   evalgate_store_breaker_open:
     '1 while calls to the evaluation store are held back, but for one a second, because too many have failed.',
   evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, failed ones too.',
@@ -253,7 +252,7 @@ export interface GaugeSources {
   readonly processes: () => number;
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;
-  /** What the response cache may use of Redis (`cache.redis`); null for no such limit. */
+  /** The limit of the response cache in Redis (`cache.redis`); null for none. */
   readonly redisCacheBytes: number | null;
 }
 
@@ -261,17 +260,3 @@ type Value = number | boolean | null;
 type Samples = readonly (readonly [label: string, value: number | boolean])[];
 /** How the values of several workers are combined. */
 type Aggregator = 'sum' | 'min' | 'max';
-
-/**
- * The value itself for the first `most` distinct ones, `other` for any further. Each value of a label is a time series that
- * is kept for good, so a caller that passes an id by mistake must not fill the memory.
- */
-export function boundedLabel(most: number): (value: string) => string {
-  const known = new Set<string>();
-  return (value) => {
-    if (known.has(value)) return value;
-    if (known.size >= most) return 'other';
-    known.add(value);
-    return value;
-  };
-}

@@ -10,7 +10,7 @@ const MEMBERS_KNOWN_AFTER_MS = 5000;
 
 export interface WarningOptions {
   readonly state: RedisLink;
-  /** Null where it is the same Redis. */
+  /** Null if it is the same Redis. */
   readonly cache: RedisLink | null;
   /** Whether the response cache has a budget of its own in Redis. */
   readonly hasCacheBudget: boolean;

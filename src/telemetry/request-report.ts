@@ -1,4 +1,4 @@
-/** What the public application reports of its requests to the log, the metrics and the spans; and the line in the log. */
+/** The report of each request to the log, the metrics and the spans; and its line in the log. */
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { Config } from '../config/config.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
@@ -17,7 +17,7 @@ export interface Refusal {
   readonly address: string;
 }
 
-/** What became of a request, for the log and the metrics. Holds no path, query string or credential. */
+/** How a request ended, for the log and the metrics. Holds no path, query string or credential. */
 export interface RequestReport {
   readonly requestId: string;
   readonly keyId: string | null;
@@ -39,14 +39,14 @@ export interface RequestReport {
   readonly traceId: string | undefined;
 }
 
-/** What the public application reports. */
+/** The reports of the public application. */
 export interface PublicAppHooks {
   /** Called once per request, when its response has been sent or its client has left. */
   readonly onRequest: (report: RequestReport) => void;
   readonly onAuthenticationRefused: (reason: string) => void;
   readonly onQuotaRefused: (window: WindowName) => void;
   readonly onShed: () => void;
-  /** A response could not be sent. Every failure of a request is answered; this is what is left: broken connections. */
+  /** A response could not be sent. Every other failure of a request is answered; this one is a broken connection. */
   readonly onBroken: (error: unknown) => void;
 }
 

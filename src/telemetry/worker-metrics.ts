@@ -40,7 +40,7 @@ export class WorkerMetrics {
 
   /**
    * The Prometheus text. Of a worker that did not answer there is what it had counted before, and nothing that is true
-   * only of a moment. Throws ZodError where an answer holds no metrics.
+   * only of a moment. Throws ZodError if an answer holds no metrics.
    */
   async render({ answers, silent }: WorkerAnswers): Promise<string> {
     const current = answers.map(({ worker, value }) => ({ worker, values: metricsSchema.parse(value) }));

@@ -3,7 +3,7 @@ import type { Span } from '@opentelemetry/api';
 import type { Listener } from '../telemetry/events.ts';
 import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
 
-/** What a flight is for. */
+/** The purpose of a flight. */
 interface Task {
   readonly request: { readonly key: string; readonly kind: string };
   /** Whether it is a refresh behind a served copy, which no request waits for. */

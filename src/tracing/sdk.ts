@@ -56,7 +56,7 @@ export async function startTracing(logger: Logger): Promise<() => Promise<void>>
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const propagators = getStringListFromEnv('OTEL_PROPAGATORS') ?? ['tracecontext'];
   if (propagators.includes('tracecontext')) propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-  // What happens from now on is reported by the exporters.
+  // From now on the exporters report what happens.
   diag.disable();
   logger.info({ exporters: getStringListFromEnv('OTEL_TRACES_EXPORTER') ?? ['otlp'] }, 'tracing is on');
   return async () => {
@@ -105,7 +105,7 @@ function batchOptions(): Omit<BatchSpanProcessorOptions, 'exporter'> {
 
 /**
  * Callers are not trusted with what is recorded, so the SDK's samplers cannot be used as they are: by default every request
- * is recorded, and a share is drawn, where the SDK heeds the caller's flag, or its trace's id, which can be chosen too. A
+ * is recorded, and a share is drawn, but the SDK heeds the caller's flag, or its trace's id, which can be chosen too. A
  * request is recorded with all that is done for it, or not at all; a trace of its own (`links`) always, as only recorded
  * requests cause one.
  */
@@ -146,7 +146,7 @@ function reporting(exporter: SpanExporter, logger: Logger) {
       }),
     shutdown: () => exporter.shutdown(),
   };
-  /** What is still on its way is lost. */
+  /** Spans that are still on their way are lost. */
   const giveUp = (): void => onLost(0, new Error(`They were not taken within ${TRACES_GRACE_MS} ms.`));
   return { exporter: reported, giveUp };
 }

@@ -105,7 +105,7 @@ export function markFailed(span: Span, errorType: string): void {
 
 const CODE = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 
-/** What kind of error it is, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
+/** The kind of an error, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
 export function errorTypeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   for (const name of ['label', 'kind', 'code']) {
