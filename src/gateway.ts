@@ -52,14 +52,10 @@ export interface GatewayOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
   readonly timers?: Timers;
-  /** Set for one of several workers. */
-  readonly worker?: WorkerOptions;
-}
-
-export interface WorkerOptions {
-  readonly workers: Workers;
+  /** All workers, if this gateway is one of several. */
+  readonly workers?: Workers;
   /** The sample store that all workers share, and the keys to it; null in front of a real store. */
-  readonly sample: SampleAccess | null;
+  readonly sample?: SampleAccess | null;
 }
 
 /** How all workers of a gateway are doing, for each of them. */
@@ -81,8 +77,7 @@ const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
 export async function startGateway(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
-  const { clock = systemClock, timers = systemTimers, logger, worker } = options;
-  const { workers = null, sample = null } = worker ?? {};
+  const { clock = systemClock, timers = systemTimers, logger, workers = null, sample = null } = options;
   const { config } = loaded;
   const { upstream } = config;
   const metrics = new Metrics(VERSION);

@@ -26,7 +26,7 @@ export async function runWorker(ownEnv: Environment): Promise<number> {
   const { startGateway } = await import('../gateway.ts');
   let gateway: Gateway;
   try {
-    gateway = await startGateway(loaded, { logger, worker: { workers: supervisor, sample } });
+    gateway = await startGateway(loaded, { logger, workers: supervisor, sample });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     await send({ kind: 'failed', message: error.message });

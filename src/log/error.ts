@@ -1,13 +1,13 @@
 /** How errors are logged: what happened and where, never the request they were about. Pure. */
 
-export interface LoggedError {
+interface LoggedError {
   readonly type: string;
   readonly message: string;
-  readonly code?: string;
+  readonly code?: string | undefined;
   /** Only the frames of the stack; its first line would repeat the message. */
-  readonly stack?: string;
-  readonly cause?: LoggedError;
-  readonly errors?: readonly LoggedError[];
+  readonly stack?: string | undefined;
+  readonly cause?: LoggedError | undefined;
+  readonly errors?: readonly LoggedError[] | undefined;
 }
 
 const MAX_CAUSES = 4;
@@ -24,19 +24,16 @@ export function logError(thrown: unknown): LoggedError {
 
 function describe(thrown: unknown, causesLeft: number): LoggedError {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: 'a value that is no Error was thrown' };
-  const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
-  const stack = framesOf(thrown.stack);
-  const goDeeper = causesLeft > 0;
-  const errors = thrown instanceof AggregateError ? thrown.errors.slice(0, MAX_ERRORS) : [];
+  const inner = (error: unknown): LoggedError | undefined =>
+    error === undefined || causesLeft === 0 ? undefined : describe(error, causesLeft - 1);
+  const errors = thrown instanceof AggregateError ? thrown.errors.slice(0, MAX_ERRORS).map(inner) : [];
   return {
     type: thrown.name,
     message: publicPart(thrown.message.slice(0, MAX_MESSAGE_LENGTH)),
-    ...(code === undefined ? {} : { code }),
-    ...(stack === undefined ? {} : { stack }),
-    ...(goDeeper && thrown.cause !== undefined ? { cause: describe(thrown.cause, causesLeft - 1) } : {}),
-    ...(goDeeper && errors.length > 0
-      ? { errors: errors.map((error: unknown) => describe(error, causesLeft - 1)) }
-      : {}),
+    code: 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined,
+    stack: framesOf(thrown.stack),
+    cause: inner(thrown.cause),
+    errors: errors.length === 0 ? undefined : errors.filter((error) => error !== undefined),
   };
 }
 

@@ -68,7 +68,7 @@ export function createLogger({ level, format = null, destination }: LogOptions):
       redact: REDACTED,
       hooks: { logMethod: nameErrors },
     },
-    format === null ? lines : formattedLines(lines, format),
+    format === null ? lines : { write: (line) => lines.write(format(line)) },
   );
 }
 
@@ -110,12 +110,4 @@ function fieldError(fields: unknown): Error | null {
   if (fields instanceof Error) return fields;
   if (typeof fields !== 'object' || fields === null || !('err' in fields)) return null;
   return fields.err instanceof Error ? fields.err : null;
-}
-
-function formattedLines(lines: DestinationStream, format: LineFormat): DestinationStream {
-  return {
-    write: (text) => {
-      for (const line of text.split('\n')) if (line !== '') lines.write(format(line));
-    },
-  };
 }
