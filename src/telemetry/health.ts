@@ -20,6 +20,8 @@ interface Degraded extends More {
 }
 
 interface More {
+  /** The line of the log when this trouble is over, if another one says more than `okMessage`. */
+  readonly overMessage?: string;
   /** Unix milliseconds, if it is known better than by the first check that finds it. */
   readonly sinceMs?: number;
   /** For the log only. */
@@ -49,8 +51,8 @@ export class Health {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #tracked: Tracked[] = [];
-  /** Outages that were logged and are not over, with the messages that were. */
-  readonly #outages = new Map<string, { readonly messages: Set<string>; readonly sinceMs: number }>();
+  /** Outages that were logged and are not over: by each message that was, the one that will say that it is over. */
+  readonly #outages = new Map<string, { readonly messages: Map<string, string>; readonly sinceMs: number }>();
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = clock;
@@ -92,17 +94,18 @@ export class Health {
     const outage = this.#outages.get(dependency);
     for (const { state, sinceMs } of members) {
       if (state.status !== 'degraded') continue;
-      const { message, detail, fields } = state;
-      const { messages } = outage ?? { messages: new Set() };
+      const { message, detail, fields, overMessage = okMessage } = state;
+      const { messages } = outage ?? { messages: new Map() };
       if (outage === undefined) this.#outages.set(dependency, { messages, sinceMs });
       if (!messages.has(message)) this.#logger.warn({ dependency, detail, ...fields }, message);
-      messages.add(message);
+      messages.set(message, overMessage);
       return;
     }
     if (outage === undefined) return;
     this.#outages.delete(dependency);
     const endedAtMs = Math.max(...members.map(({ sinceMs }) => sinceMs));
-    this.#logger.info({ dependency, lastedMs: Math.max(0, endedAtMs - outage.sinceMs) }, okMessage);
+    const lastedMs = Math.max(0, endedAtMs - outage.sinceMs);
+    for (const line of new Set(outage.messages.values())) this.#logger.info({ dependency, lastedMs }, line);
   }
 }
 

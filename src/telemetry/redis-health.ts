@@ -13,11 +13,11 @@ import { degraded, type DependencyState, type Health } from './health.ts';
 /** As long as the cache takes to report that its subscription is lost. */
 const SUBSCRIPTION_LOST_AFTER_MS = 1000;
 /** Lines of the log. */
-const REFUSED = {
+const REFUSED: Readonly<Record<Refusal['kind'], string>> = {
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
   'read-only': 'Redis refuses changes: limits are per process',
   forbidden: 'Redis refuses the user, the password or the commands of this gateway',
-} as const satisfies Record<Refusal['kind'], string>;
+};
 
 export interface RedisHealthOptions {
   readonly health: Health;
@@ -232,7 +232,10 @@ export class RedisHealth {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
       const fields = { err: this.#refusalReason };
-      return degraded(REFUSED[refusal.kind], `Redis ${refusal.finding}; ${consequence}`, { fields });
+      return degraded(REFUSED[refusal.kind], `Redis ${refusal.finding}; ${consequence}`, {
+        fields,
+        ...whenOver(refusal),
+      });
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
@@ -248,7 +251,7 @@ export class RedisHealth {
     const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
     const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
     const message = refusal === null ? 'Redis does not answer' : REFUSED[refusal.kind];
-    return degraded(message, `${finding}: ${consequence}`, { fields: { err: reason } });
+    return degraded(message, `${finding}: ${consequence}`, { fields: { err: reason }, ...whenOver(refusal) });
   }
 
   #checkQuota(processes: number): DependencyState {
@@ -270,15 +273,18 @@ export class RedisHealth {
     }
     const refusal = this.#refusal;
     if (refusal === null) return { status: 'ok', detail: 'every change is heard of' };
+    const over = { overMessage: 'keys: they can be issued, changed and revoked again' };
     if (refusal.kind === 'full') {
       return degraded(
         'keys: Redis is full; they can be revoked, and not be issued or changed',
         `Redis ${refusal.finding}; keys stay good and can be revoked; none can be issued or changed`,
+        over,
       );
     }
     return degraded(
       'keys: Redis refuses changes; none can be issued, changed or revoked',
       `Redis ${refusal.finding}; keys that are known stay good; none can be issued, changed or revoked`,
+      over,
     );
   }
 
@@ -302,6 +308,11 @@ export class RedisHealth {
       `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
     );
   }
+}
+
+/** A Redis that refuses changes answers everything else: it never ceased to answer. */
+function whenOver(refusal: Refusal | null): { readonly overMessage?: string } {
+  return refusal === null || refusal.kind === 'forbidden' ? {} : { overMessage: 'Redis takes changes again' };
 }
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */
