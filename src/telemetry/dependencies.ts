@@ -11,68 +11,135 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreach
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
+/** Calls are slow if half of the last ones took so long: a store that is well answers 99 of 100 within 1.5 s. */
+const SLOW_MS = 2000;
+const TIMED_CALLS = 5;
+const MIN_TIMED_CALLS = 3;
 /** No timer can wait longer than some weeks. */
 const LONGEST_WAIT_MS = 86_400_000;
 
-type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure'>;
+/** Trouble that comes and goes: it is one trouble until there has been none for some time. */
+class Trouble<T> {
+  readonly #clock: Clock;
+  readonly #settledAfterMs: number;
+  #last: { readonly cause: T; readonly sinceMs: number; readonly atMs: number } | null = null;
+  /** When all was well for the first time after it; null before. */
+  okSinceMs: number | null = null;
 
-/** How the store is doing, by the outcome of real calls only (C7). `onBreaker`: it opened because of the error, or closed (null). */
-export function trackStore(health: Health, clock: Clock) {
-  /** The last call that failed, and since when calls fail. */
-  let failure: { readonly call: CheckedCall; readonly sinceMs: number; readonly atMs: number } | null = null;
-  /** When a call first succeeded, since the start or since the last that failed. */
-  let okSinceMs: number | null = null;
-  let lastStatus: number | null = null;
+  constructor(clock: Clock, settledAfterMs: number) {
+    this.#clock = clock;
+    this.#settledAfterMs = settledAfterMs;
+  }
+
+  note(cause: T): void {
+    const nowMs = this.#clock.nowMs();
+    this.#last = { cause, sinceMs: this.current()?.sinceMs ?? nowMs, atMs: nowMs };
+    this.okSinceMs = null;
+  }
+
+  noteOk(): void {
+    if (this.#last !== null) this.okSinceMs ??= this.#clock.nowMs();
+  }
+
+  /** The last of it; null once it has settled. */
+  current() {
+    if (this.#last === null || this.okSinceMs === null) return this.#last;
+    return this.#clock.nowMs() - this.#last.atMs < this.#settledAfterMs ? this.#last : null;
+  }
+}
+
+type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure' | 'durationMs'>;
+
+/** How the store is doing, by the outcome of real calls only (C7). */
+export class StoreHealth {
+  readonly #health: Health;
+  readonly #clock: Clock;
+  readonly #failing: Trouble<CheckedCall>;
+  readonly #slow: Trouble<string>;
+  /** When a call was first answered; null before. */
+  #okSinceMs: number | null = null;
+  /** How long the last calls took that were answered. */
+  #durationsMs: readonly number[] = [];
+  #lastStatus: number | null = null;
   /** Why the breaker is open; null while it is closed. */
-  let heldBackFor: unknown = null;
+  #heldBackFor: unknown = null;
 
-  /** The last call that failed; null once the store has settled. */
-  const failing = (): typeof failure => {
-    if (failure === null || okSinceMs === null) return failure;
-    return clock.nowMs() - failure.atMs < STORE_SETTLED_AFTER_MS ? failure : null;
-  };
-  const checkCalls = (): DependencyState => {
-    const last = failing();
-    if (last !== null) {
-      const { resource, outcome, requestId } = last.call;
-      const which =
-        okSinceMs === null
-          ? 'last call failed'
-          : `answers again, not for ${STORE_SETTLED_AFTER_MS / 1000} s yet; the last call that failed`;
-      const more = { sinceMs: last.sinceMs, fields: { resource, outcome, requestId } };
-      return degraded('the store is failing', `${which}: ${describeFailure(last.call)}`, more);
+  constructor(health: Health, clock: Clock) {
+    this.#health = health;
+    this.#clock = clock;
+    this.#failing = new Trouble(clock, STORE_SETTLED_AFTER_MS);
+    this.#slow = new Trouble(clock, STORE_SETTLED_AFTER_MS);
+    health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
+  }
+
+  onCall(call: CheckedCall): void {
+    if (call.outcome !== 'aborted') this.#note(call);
+    this.#health.update('store');
+  }
+
+  /** A call is sent after that time in the queue; null if it is not sent, because it waited too long or too many did. */
+  onQueued(waitedMs: number | null): void {
+    if (waitedMs !== null && waitedMs < SLOW_MS) return;
+    const cause = waitedMs === null ? 'so long that some are not sent' : `for ${secondsOf(waitedMs)}`;
+    this.#slow.note(`calls wait for their turn ${cause}`);
+    this.#health.update('store');
+  }
+
+  /** The breaker opened because of the error, or closed (null). */
+  onBreaker(error: unknown): void {
+    this.#heldBackFor = error;
+    this.#health.update('store');
+  }
+
+  #note(call: CheckedCall): void {
+    this.#lastStatus = call.status;
+    if (FAILURES.has(call.outcome)) {
+      this.#failing.note(call);
+      return;
     }
-    if (okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
-    const status = lastStatus === null ? '' : `: status ${lastStatus}`;
-    return { status: 'ok', sinceMs: okSinceMs, detail: `last call was answered${status}` };
-  };
-  const check = (): DependencyState => {
-    const state = checkCalls();
-    if (heldBackFor === null) return state;
-    const since = state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs };
-    const more = { fields: { err: heldBackFor }, ...since };
+    this.#okSinceMs ??= this.#clock.nowMs();
+    this.#failing.noteOk();
+    this.#durationsMs = [...this.#durationsMs, call.durationMs].slice(-TIMED_CALLS);
+    const medianMs = this.#durationsMs.toSorted((a, b) => a - b)[this.#durationsMs.length >> 1] ?? 0;
+    const isSlow = this.#durationsMs.length >= MIN_TIMED_CALLS && medianMs >= SLOW_MS;
+    if (isSlow) this.#slow.note(`calls take ${secondsOf(medianMs)}`);
+    else this.#slow.noteOk();
+  }
+
+  #check(): DependencyState {
+    const state = this.#checkCalls();
+    if (this.#heldBackFor === null) return state;
     return degraded(
       'the store is failing: calls to it are held back, but for one a second',
       `calls are held back, but for one a second; ${state.detail}`,
-      more,
+      { fields: { err: this.#heldBackFor }, ...(state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs }) },
     );
-  };
-  health.add({ name: 'store', okMessage: 'the store answers again', check });
-  return {
-    onCall: (call: CheckedCall): void => {
-      const nowMs = clock.nowMs();
-      if (FAILURES.has(call.outcome)) {
-        failure = { call, sinceMs: failing()?.sinceMs ?? nowMs, atMs: nowMs };
-        okSinceMs = null;
-      } else if (call.outcome !== 'aborted') okSinceMs ??= nowMs;
-      if (call.outcome !== 'aborted') lastStatus = call.status;
-      health.update('store');
-    },
-    onBreaker: (error: unknown): void => {
-      heldBackFor = error;
-      health.update('store');
-    },
-  };
+  }
+
+  #checkCalls(): DependencyState {
+    const failing = this.#failing.current();
+    const soon = `not for ${STORE_SETTLED_AFTER_MS / 1000} s yet`;
+    if (failing !== null) {
+      const { resource, outcome, requestId } = failing.cause;
+      const isOver = this.#failing.okSinceMs !== null;
+      const which = isOver ? `answers again, ${soon}; the last call that failed` : 'last call failed';
+      const more = { sinceMs: failing.sinceMs, fields: { resource, outcome, requestId } };
+      return degraded('the store is failing', `${which}: ${describeFailure(failing.cause)}`, more);
+    }
+    const slow = this.#slow.current();
+    if (slow !== null) {
+      const before = this.#slow.okSinceMs === null ? '' : `faster again, ${soon}; before, `;
+      return degraded('the store is slow', before + slow.cause, { sinceMs: slow.sinceMs });
+    }
+    if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
+    const sinceMs = Math.max(this.#okSinceMs, this.#failing.okSinceMs ?? 0, this.#slow.okSinceMs ?? 0);
+    const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
+    return { status: 'ok', sinceMs, detail: `last call was answered${status}` };
+  }
+}
+
+function secondsOf(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }
 
 function describeFailure({ outcome, status, failure }: CheckedCall): string {
@@ -82,24 +149,23 @@ function describeFailure({ outcome, status, failure }: CheckedCall): string {
 
 /** Notes that a request or a connection was refused, because this process has as many as it may have. */
 export function trackCapacity(health: Health, clock: Clock): () => void {
-  let sinceMs = 0;
-  let lastAtMs = Number.NEGATIVE_INFINITY;
-  const isSettled = (): boolean => clock.nowMs() - lastAtMs >= CAPACITY_SETTLED_AFTER_MS;
+  const refusing = new Trouble(clock, CAPACITY_SETTLED_AFTER_MS);
   health.add({
     name: 'capacity',
     okMessage: 'no request or connection is refused any more',
-    check: () =>
-      isSettled()
-        ? { status: 'ok', detail: 'no request or connection is refused' }
-        : degraded(
-            'the process has reached its limit of requests or connections: it refuses others',
-            'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
-            { sinceMs },
-          ),
+    check: () => {
+      const last = refusing.current();
+      if (last === null) return { status: 'ok', detail: 'no request or connection is refused' };
+      return degraded(
+        'the process has reached its limit of requests or connections: it refuses others',
+        'it refuses some: the limit of requests (server.maxInFlight) or connections (server.maxConnections, server.maxConnectionsPerAddress) is reached',
+        { sinceMs: last.sinceMs },
+      );
+    },
   });
   return () => {
-    if (isSettled()) sinceMs = clock.nowMs();
-    lastAtMs = clock.nowMs();
+    refusing.note(null);
+    refusing.noteOk();
     health.update('capacity');
   };
 }

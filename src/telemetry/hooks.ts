@@ -5,7 +5,7 @@ import type { RedisHooks } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
-import { trackCapacity, trackStore } from './dependencies.ts';
+import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { Listener } from './events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
@@ -26,7 +26,7 @@ const MAX_REASONS = 16;
 
 /** For the client of the store, and the guard around it. */
 export function storeHooks({ logger, metrics, health, clock }: HookOptions): Required<StoreClientHooks & GuardHooks> {
-  const storeHealth = trackStore(health, clock);
+  const storeHealth = new StoreHealth(health, clock);
   return {
     onCall: (call) => {
       const { resource, outcome, durationMs } = call;
@@ -39,9 +39,15 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Req
       metrics.recordsLeftOut.inc({ resource: leftOut.resource });
       logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
     },
-    onRefused: ({ reason }) => metrics.storeCallsRefused.inc({ reason }),
+    onRefused: ({ reason }) => {
+      metrics.storeCallsRefused.inc({ reason });
+      if (reason !== 'store-failing') storeHealth.onQueued(null);
+    },
     onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
-    onTurnTaken: ({ waitedMs }) => metrics.storeQueueWaits.observe(waitedMs / 1000),
+    onTurnTaken: ({ waitedMs }) => {
+      metrics.storeQueueWaits.observe(waitedMs / 1000);
+      storeHealth.onQueued(waitedMs);
+    },
     onOpened: (error) => storeHealth.onBreaker(error),
     onClosed: () => storeHealth.onBreaker(null),
   };
