@@ -6,10 +6,11 @@ import type { Config } from './config/config.ts';
 import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
 import { MemoryRegistry } from './keys/memory-registry.ts';
 import type { DemoIds } from './sample/data.ts';
+import type { StoreHooks } from './telemetry/hooks.ts';
 import type { Timers } from './timers.ts';
 import { createLocalCallRate } from './upstream/call-rate.ts';
-import { StoreClient, type StoreClientHooks } from './upstream/client.ts';
-import { Guard, type GuardHooks } from './upstream/guard.ts';
+import { StoreClient } from './upstream/client.ts';
+import { Guard } from './upstream/guard.ts';
 
 export interface Store {
   /** Fetches from the store. */
@@ -23,7 +24,7 @@ export interface Store {
 
 export interface StoreOptions {
   readonly upstream: Config['upstream'];
-  readonly hooks: StoreClientHooks & GuardHooks;
+  readonly hooks: StoreHooks;
   /** The sample that the workers of a gateway share; null if there is none. */
   readonly sample: SampleAccess | null;
   /** While it is on, nothing is sent. */
@@ -64,12 +65,12 @@ function connect(
 ): Store {
   const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
-  const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks });
+  const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks: hooks.store });
   const guard = new Guard(gated(client.fetch, maintenanceGate(maintenance, clock)), {
     limits: { ...upstream, maxInFlight: maxConnections },
     clock,
     timers,
-    hooks,
+    hooks: hooks.guard,
   });
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));

@@ -24,32 +24,41 @@ const NONE = 'none';
 const MAX_ROUTES = 40;
 const MAX_REASONS = 16;
 
+export interface StoreHooks {
+  readonly store: StoreClientHooks;
+  readonly guard: GuardHooks;
+}
+
 /** For the client of the store, and the guard around it. */
-export function storeHooks({ logger, metrics, health, clock }: HookOptions): Required<StoreClientHooks & GuardHooks> {
+export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
   const storeHealth = new StoreHealth(health, clock);
   return {
-    onCall: (call) => {
-      const { resource, outcome, durationMs } = call;
-      metrics.storeCalls.inc({ resource, outcome });
-      metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
-      storeHealth.onCall(call);
-      logger.debug({ ...call }, 'store call');
+    store: {
+      onCall: (call) => {
+        const { resource, outcome, durationMs } = call;
+        metrics.storeCalls.inc({ resource, outcome });
+        metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
+        storeHealth.onCall(call);
+        logger.debug({ ...call }, 'store call');
+      },
+      onRecordLeftOut: (leftOut) => {
+        metrics.recordsLeftOut.inc({ resource: leftOut.resource });
+        logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
+      },
     },
-    onRecordLeftOut: (leftOut) => {
-      metrics.recordsLeftOut.inc({ resource: leftOut.resource });
-      logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
+    guard: {
+      onRefused: ({ reason }) => {
+        metrics.storeCallsRefused.inc({ reason });
+        if (reason !== 'store-failing') storeHealth.onQueued(null);
+      },
+      onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
+      onTurnTaken: ({ waitedMs }) => {
+        metrics.storeQueueWaits.observe(waitedMs / 1000);
+        storeHealth.onQueued(waitedMs);
+      },
+      onOpened: (error) => storeHealth.onBreaker(error),
+      onClosed: () => storeHealth.onBreaker(null),
     },
-    onRefused: ({ reason }) => {
-      metrics.storeCallsRefused.inc({ reason });
-      if (reason !== 'store-failing') storeHealth.onQueued(null);
-    },
-    onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
-    onTurnTaken: ({ waitedMs }) => {
-      metrics.storeQueueWaits.observe(waitedMs / 1000);
-      storeHealth.onQueued(waitedMs);
-    },
-    onOpened: (error) => storeHealth.onBreaker(error),
-    onClosed: () => storeHealth.onBreaker(null),
   };
 }
 
