@@ -310,7 +310,10 @@ export class Gateway {
       outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
-      metrics: () => (workers === null ? metrics.registry.metrics() : workers.metrics()),
+      metrics: {
+        contentType: metrics.registry.contentType,
+        render: () => workers?.metrics() ?? metrics.registry.metrics(),
+      },
       clock,
       log: logger,
     };

@@ -1,7 +1,7 @@
 /** The admin listener's application: what a request passes through, from top to bottom. */
 import Koa from 'koa';
 import type { RequestHandler } from '../server.ts';
-import { METRICS_CONTENT_TYPE } from '../telemetry/metrics.ts';
+import type { MetricsSource } from '../telemetry/metrics.ts';
 import { type AnswerOf, PROBES, ROUTES } from './api.ts';
 import { type CacheViewOptions, cacheViewEndpoints } from './cache.ts';
 import { type CacheControlOptions, cacheControlEndpoints } from './cache-control.ts';
@@ -24,8 +24,7 @@ export type AdminOptions = AuthenticateOptions &
     readonly isReady: () => Readiness;
     /** The effective configuration, without secrets. */
     readonly config: () => AnswerOf<typeof ROUTES.config>;
-    /** The Prometheus text. */
-    readonly metrics: () => Promise<string>;
+    readonly metrics: MetricsSource;
     readonly log: AdminLog;
   };
 
@@ -95,8 +94,8 @@ function operationEndpoints({ metrics, config, audit, members }: AdminOptions): 
     {
       route: ROUTES.metrics,
       handle: async (ctx) => {
-        const text = await metrics();
-        ctx.set('Content-Type', METRICS_CONTENT_TYPE);
+        const text = await metrics.render();
+        ctx.set('Content-Type', metrics.contentType);
         ctx.body = text;
       },
     },

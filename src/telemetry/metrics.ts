@@ -91,8 +91,13 @@ const HELP = {
 
 type Name = keyof typeof HELP;
 
-/** The Content-Type of the Prometheus text exposition format. */
-export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
+/** The admin listener serves it. */
+export interface MetricsSource {
+  /** The Content-Type of what `render` returns. */
+  readonly contentType: string;
+  /** The Prometheus text exposition format. */
+  render(): Promise<string>;
+}
 
 /** The metrics of one gateway, in a registry of their own: several gateways can live in one process. */
 export class Metrics {
