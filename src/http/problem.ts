@@ -1,5 +1,9 @@
 /** A failed request: what the consumer may read, what only the log may hold, and each surface's form for it. */
-import type { CallErrorBody, ReportErrorBody, ReportListErrorBody } from '../domain/errors.ts';
+import { z } from 'zod';
+import { reportSchema } from '../domain/report.ts';
+import { RegistryUnavailableError } from '../keys/key.ts';
+import { StoreError } from '../upstream/store.ts';
+import type { Middleware } from './state.ts';
 
 /**
  * Why a request failed, for programs: the value of `X-Error-Code`. Bodies are fixed by the API, and their texts are for
@@ -54,20 +58,36 @@ export class Problem extends Error {
   }
 }
 
+/** The methods that every path of the API allows (A2). */
+export const ALLOWED_METHODS = 'GET, HEAD';
+
+const message = z.string().meta({ description: 'What went wrong, in plain words. Not meant for programs.' });
+
+/** The error bodies of both surfaces (S3). 400 and 500 of v1's list also hold an empty `reports`. */
+export const ERROR_SCHEMAS = {
+  CallError: z
+    .strictObject({ error: z.strictObject({ message }).meta({ id: 'CallErrorDetail' }) })
+    .meta({ id: 'CallError' }),
+  ReportError: z.strictObject({ error: message }).meta({ id: 'ReportError' }),
+  ReportListError: z
+    .strictObject({ reports: z.array(reportSchema).max(0).meta({ description: 'Always empty.' }), error: message })
+    .meta({ id: 'ReportListError' }),
+} as const;
+type ErrorForm = keyof typeof ERROR_SCHEMAS;
+
 const REPORT_LIST = /^\/v1\/workspaces\/[^/]*\/reports$/;
 
-/**
- * The body of an error (S3): `{error: {message}}` on v2, `{error}` on v1 and elsewhere; 400 and 500 of v1's list also
- * hold an empty `reports`. It goes by the path alone, so that it also serves requests that never reach a route.
- */
-export function errorBody(
-  path: string,
-  status: number,
-  message: string,
-): CallErrorBody | ReportErrorBody | ReportListErrorBody {
-  if (surfaceOf(path) === 'v2') return { error: { message } };
-  const isReportList = REPORT_LIST.test(path) && (status === 400 || status === 500);
-  return isReportList ? { reports: [], error: message } : { error: message };
+/** Goes by the path only, so that it also serves requests that never reach a route. */
+export function errorFormOf(path: string, status: number): ErrorForm {
+  if (surfaceOf(path) === 'v2') return 'CallError';
+  return REPORT_LIST.test(path) && (status === 400 || status === 500) ? 'ReportListError' : 'ReportError';
+}
+
+/** The body of an error, in the form of the path's surface. */
+export function errorBody(path: string, status: number, text: string): z.output<(typeof ERROR_SCHEMAS)[ErrorForm]> {
+  const form = errorFormOf(path, status);
+  if (form === 'CallError') return { error: { message: text } };
+  return form === 'ReportError' ? { error: text } : { reports: [], error: text };
 }
 
 /** The surface that a path belongs to, matched by a route or not. */
@@ -77,9 +97,44 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
   return 'other';
 }
 
-/** The 405 of every path that has a route (A2). */
-export function methodNotAllowed(method: string): Problem {
-  return new Problem('method_not_allowed', `The method ${method} is not allowed here; use GET or HEAD.`, {
-    headers: { Allow: 'GET, HEAD' },
-  });
+/** If nobody said how long the trouble lasts. */
+const DEFAULT_RETRY_AFTER_SECONDS = 5;
+const UNEXPECTED = 'Something went wrong in the gateway.';
+const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
+
+/** Renders whatever was thrown further in: the only place that sets a failure's status (S1, S2). */
+export function errorHandler(): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      // The client has left.
+      if (ctx.state.signal.aborted) return;
+      ctx.state.failure = error;
+      ctx.state.response = null;
+      const { code, status, publicMessage, headers } = problemOf(error);
+      ctx.status = status;
+      ctx.set({ 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers });
+      ctx.body = errorBody(ctx.path, status, publicMessage);
+    }
+  };
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof StoreError) {
+    // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
+    const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
+    return new Problem(error.isTransient ? 'store_unavailable' : 'record_malformed', error.publicMessage, { headers });
+  }
+  if (error instanceof RegistryUnavailableError) {
+    const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;
+    return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
+  }
+  return new Problem('internal_error', UNEXPECTED);
+}
+
+function retryAfter(delayMs: number | null): { readonly 'Retry-After': string } {
+  const seconds = delayMs === null ? DEFAULT_RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(delayMs / 1000));
+  return { 'Retry-After': String(seconds) };
 }

@@ -1,55 +1,24 @@
 /** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
-import { Router } from '@koa/router';
-import { Derivation } from '../cache/entry.ts';
-import type { Cache } from '../cache/reader.ts';
-import { cacheRequest } from '../cache/request.ts';
-import { callBodySchema, toCall } from '../domain/call.ts';
-import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
+import { callBodySchema, callsPageSchema, toCall, toCallsPage } from '../domain/call.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { PageRequest } from '../transcript/pager.ts';
-import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
-import { currentKeyRoute, respondWithKey } from './current-key.ts';
-import { requireScope } from './middleware/authenticate.ts';
-import { pathId } from './openapi/parameters.ts';
-import { pageLinks } from './page-links.ts';
+import { RESOURCES } from '../upstream/resources.ts';
+import { currentKeyRoute, showCurrentKey } from './current-key.ts';
 import {
   flag,
   getParameter,
+  parseId,
+  pathId,
   refuseParameters,
   strictId,
   strictInteger,
   StrictQuery,
   strictText,
   strictUuid,
-} from './query.ts';
-import {
-  foundRecord,
-  isBeyondAllPages,
-  limitAddress,
-  listOf,
-  listQuery,
-  type Page,
-  requestOf,
-  queryOf,
-  readerOf,
-  type ShownRecord,
-  showRecord,
-} from './read.ts';
-import { Representation } from './representation.ts';
-import { respond } from './respond.ts';
-import {
-  type FixedTexts,
-  forbidden,
-  type ListRequest,
-  parseId,
-  type RecordRequest,
-  type RequestView,
-  route,
-  type Route,
-} from './route.ts';
-import type { Middleware, RequestState } from './state.ts';
-import type { Transcripts } from './transcripts.ts';
+} from './parameters.ts';
+import { listRequest, listRoute, queryOf, recordRoute, rendered, type RecordRequest } from './read.ts';
+import { type FixedTexts, forbidden, type RequestView, route, type Route } from './route.ts';
+import { transcriptPage } from './transcripts.ts';
 
 const page = strictInteger('page', {
   min: 1,
@@ -108,22 +77,35 @@ const calls = {
   forbidden:
     'This API key may not read calls here: it must be active, hold the scope calls.read, and be allowed the workspace.',
 } as const;
-const call = { ...calls, parameters: [callId], failures: [400, 401, 403, 404, 429, 500] } as const;
+const call = {
+  ...calls,
+  parse: recordParser('callId'),
+  parameters: [callId],
+  failures: [400, 401, 403, 404, 429, 500],
+} as const;
 
-const listCalls = route({
+const listCalls = listRoute({
   ...calls,
   name: 'listCalls',
   path: '/calls',
   notFound: 'There are no such calls.',
-  parseRequest: (view, texts): ListRequest & { readonly page: Page } => {
+  parse: (view, texts) => {
     // A foreign workspace is refused before any other fault of the query (K6).
     const workspaceIds = workspacesOf(view, getParameter(view.query, workspaceId), texts);
     const query = new StrictQuery(view.query, CALLS_PARAMETERS);
     const asked = { page: query.get(page), pageSize: query.get(callsPerPage) };
     const filter = { search: query.get(search), scorecardId: query.get(scorecardId) };
     query.throwFaults();
-    return { resource: 'list', page: asked, query: listQuery(workspaceIds, asked, filter) };
+    return listRequest(workspaceIds, asked, filter);
   },
+  toPublic: toCallsPage,
+  linkParameters: ({ workspaceIds, ...query }) => ({
+    pageSize: query.limit,
+    search: query.search,
+    scorecardId: query.scorecardId,
+    // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+    workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
+  }),
   summary: 'List calls',
   description:
     'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -133,24 +115,27 @@ const listCalls = route({
   success: 'One page of calls.',
 });
 
-const getCall = route({
+const getCall = recordRoute({
   ...call,
   name: 'getCall',
   path: '/calls/:callId',
+  resource: RESOURCES.evaluation,
+  // Only completed evaluations are calls (Q5).
+  isPublic: ({ state }) => state === 'COMPLETED',
+  represent: rendered((record) => ({ call: toCall(record) })),
   notFound: 'There is no such call.',
-  parseRequest: (view, texts) => recordOf(view, ['evaluation', 'callId'], texts),
   summary: 'Get a call',
   description: `One completed call. One that is not completed is 404. ${NO_PARAMETERS}`,
   response: callBodySchema,
   success: 'The call.',
 });
 
-const getCallTranscript = route({
+const getCallTranscript = recordRoute({
   ...call,
   name: 'getCallTranscript',
   path: '/calls/:callId/transcript',
-  notFound: 'There is no such call, or its transcript is not ready yet.',
-  parseRequest: (view, texts): RecordRequest<'transcript'> & { readonly page: PageRequest } => {
+  resource: RESOURCES.transcript,
+  parse: (view: RequestView, texts: FixedTexts) => {
     const query = new StrictQuery(view.query, TRANSCRIPT_PARAMETERS);
     const asked = {
       page: query.get(page),
@@ -159,8 +144,10 @@ const getCallTranscript = route({
       raw: query.get(raw),
     };
     query.throwFaults();
-    return { resource: 'transcript', id: parseId(view, 'callId', texts), workspaceIds: null, page: asked };
+    return { ...asked, id: parseId(view, 'callId', texts), workspaceIds: null };
   },
+  represent: transcriptPage,
+  notFound: 'There is no such call, or its transcript is not ready yet.',
   summary: 'Get the transcript of a call',
   description:
     'One page of the transcript. Pages are filled in order with at most `pageSize` segments and at most `maxChars` characters. Reading on while `has_more` is true gives every turn whole, in order, once. 404 until the transcript is there. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -169,26 +156,29 @@ const getCallTranscript = route({
   success: 'One page of the transcript.',
 });
 
-const getCallScorecard = route({
+const getCallScorecard = recordRoute({
   ...call,
   name: 'getCallScorecard',
   path: '/calls/:callId/scorecard',
+  resource: RESOURCES.scorecard,
+  represent: rendered(toScoredCardView),
   notFound: 'There is no such call, or its scorecard is not ready yet.',
-  parseRequest: (view, texts) => recordOf(view, ['scorecard', 'callId'], texts),
   summary: 'Get the scorecard of a call',
   description: `How each criterion was scored, and the coaching plan. 404 until the call has been scored. ${NO_PARAMETERS}`,
   response: scoredCardViewSchema,
   success: 'The scored scorecard and the coaching plan.',
 });
 
-const getScorecardRubric = route({
+const getScorecardRubric = recordRoute({
   ...call,
   name: 'getScorecardRubric',
   path: '/scorecards/:scorecardId/rubric',
   scope: 'coaching.read',
   forbidden: 'This API key may not read rubrics: it must be active and hold the scope coaching.read.',
+  resource: RESOURCES.rubric,
+  parse: recordParser('scorecardId'),
+  represent: rendered(toRubricBody),
   notFound: 'There is no such scorecard.',
-  parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
   summary: 'Get the rubric of a scorecard',
   description: `The questions of a scorecard and how they are scored. ${NO_PARAMETERS}`,
   parameters: [pathId('scorecardId', 'The scorecard.')],
@@ -201,6 +191,10 @@ const getCallsKey = route({
   name: 'getCallsKey',
   surface: 'v2',
   description: `${currentKeyRoute.description} ${NO_PARAMETERS}`,
+  answer: (ctx) => {
+    refuseParameters(queryOf(ctx));
+    showCurrentKey(ctx);
+  },
 });
 
 export const V2_ROUTES: readonly Route[] = [
@@ -212,65 +206,6 @@ export const V2_ROUTES: readonly Route[] = [
   getCallsKey,
 ];
 
-export function v2Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
-  const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
-  const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
-  const show = <T>(declaration: Route<RecordRequest>, shown: ShownRecord<T>): void => {
-    router.get(declaration.name, declaration.path, ...guards(declaration), showRecord(cache, declaration, shown));
-  };
-
-  router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
-    const { query, page: asked } = requestOf(listCalls, ctx);
-    const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listCalls));
-    const render = (): Representation => {
-      const list = listOf(read);
-      const { workspaceIds, search: text, scorecardId: scorecard } = query;
-      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
-      const [workspace = null, ...others] = workspaceIds;
-      const links = pageLinks(
-        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
-        {
-          pageSize: asked.pageSize,
-          search: text,
-          scorecardId: scorecard,
-          workspaceId: others.length === 0 ? workspace : null,
-        },
-      );
-      return new Representation(toCallsPage(list, asked), links);
-    };
-    await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
-  });
-
-  show(getCall, {
-    resource: RESOURCES.evaluation,
-    // Only completed evaluations are calls (Q5).
-    isPublic: ({ state }) => state === 'COMPLETED',
-    toPublic: (record) => ({ call: toCall(record) }),
-  });
-
-  router.get(getCallTranscript.name, getCallTranscript.path, ...guards(getCallTranscript), async (ctx) => {
-    const { id, page: asked } = requestOf(getCallTranscript, ctx);
-    const read = await cache.read(cacheRequest(RESOURCES.transcript, { id }), readerOf(ctx, getCallTranscript));
-    const record = foundRecord(getCallTranscript, read);
-    ctx.state.signal.throwIfAborted();
-    await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
-  });
-
-  show(getCallScorecard, { resource: RESOURCES.scorecard, toPublic: toScoredCardView });
-
-  show(getScorecardRubric, { resource: RESOURCES.rubric, toPublic: toRubricBody });
-
-  router.get(getCallsKey.name, getCallsKey.path, limitAddress(getCallsKey), (ctx) => {
-    refuseParameters(queryOf(ctx));
-    respondWithKey(ctx);
-  });
-  return router;
-}
-
-function guards(declaration: Route): readonly Middleware[] {
-  return [requireScope(declaration), limitAddress(declaration)];
-}
-
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
 function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
   if (narrowedTo === null) return view.workspaceIds();
@@ -280,11 +215,9 @@ function workspacesOf(view: RequestView, narrowedTo: string | null, texts: Fixed
 }
 
 /** A single read that takes no query parameters. */
-function recordOf<K extends RecordKind>(
-  view: RequestView,
-  [resource, parameter]: readonly [K, string],
-  texts: FixedTexts,
-): RecordRequest<K> {
-  refuseParameters(view.query);
-  return { resource, id: parseId(view, parameter, texts), workspaceIds: null };
+function recordParser(parameter: 'callId' | 'scorecardId') {
+  return (view: RequestView, texts: FixedTexts): RecordRequest => {
+    refuseParameters(view.query);
+    return { id: parseId(view, parameter, texts), workspaceIds: null };
+  };
 }

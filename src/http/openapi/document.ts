@@ -5,9 +5,8 @@ import { type Route } from '../route.ts';
 import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
-import { headerComponents } from './headers.ts';
+import { headerComponents, headerParameters } from './headers.ts';
 import { type DocumentedLimits, infoOf, SECURITY_SCHEMES, TAGS } from './info.ts';
-import { headerParameters } from './parameters.ts';
 import { responseComponents, responsesOf } from './responses.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;

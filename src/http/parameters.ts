@@ -1,23 +1,65 @@
 /**
- * Query parameters (Q1 to Q4). Each is declared once, with the rule that reads it and the words that document it. v1
- * corrects invalid numbers; v2 refuses what breaks a rule and names every fault.
+ * The parameters of paths and queries (Q1 to Q4, Q7). Each is declared once, with the words that document it and, in a query,
+ * the rule that reads it. v1 corrects invalid numbers; v2 refuses what breaks a rule and names every fault. Only required
+ * parameters have examples, because a docs page fills examples in and then sends them.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
 import { Problem } from './problem.ts';
+import { type FixedTexts, notFound, type RequestView } from './route.ts';
 
+const UUID = { type: 'string', format: 'uuid' } as const;
+
+export const workspaceParameter: oas31.ParameterObject = {
+  name: 'workspaceId',
+  in: 'path',
+  required: true,
+  description: 'The workspace. Anything that is no UUID is a workspace that the key may not see: 403.',
+  schema: UUID,
+  example: EXAMPLE_WORKSPACE_ID,
+};
+
+const EXAMPLES = {
+  reportId: EXAMPLE_EVALUATION_ID,
+  callId: EXAMPLE_EVALUATION_ID,
+  scorecardId: EXAMPLE_SCORECARD_ID,
+} as const;
+type IdName = keyof typeof EXAMPLES;
+
+/** An id of the store in the path. */
+export function pathId(name: IdName, description: string): oas31.ParameterObject {
+  return {
+    name,
+    in: 'path',
+    required: true,
+    description: `${description} Against the pattern: 404.`,
+    schema: { type: 'string', pattern: ID_PATTERN.source },
+    example: EXAMPLES[name],
+  };
+}
+
+/** Reads an id of the path. Throws the route's 404 for what no record can have (Q7). */
+export function parseId({ params }: RequestView, name: IdName, texts: FixedTexts): string {
+  const id = params[name] ?? '';
+  if (ID_PATTERN.test(id)) return id;
+  throw notFound(texts, `The ${name} of the path is no id: 1 to 64 letters, digits, hyphens and underscores.`);
+}
+
+type Parsed<T> = { readonly value: T } | { readonly fault: string };
+
+/** A parameter of a query. */
 export interface Parameter<T> {
   readonly openapi: oas31.ParameterObject;
   /** Used if the parameter is absent or breaks its rule. */
   readonly fallback: T;
   /** Reads a value that was given once. */
-  readonly parse: (text: string) => { readonly value: T } | { readonly fault: string };
+  readonly parse: (text: string) => Parsed<T>;
 }
 
 /** Q1: an integer is written with up to nine digits. */
 const INTEGER = /^-?[0-9]{1,9}$/;
 const MAX_INTEGER = 999_999_999;
-const UUID = { type: 'string', format: 'uuid' } as const;
 /** How much of what was given an error repeats. */
 const MAX_ECHO_LENGTH = 40;
 
@@ -134,33 +176,21 @@ export class StrictQuery {
   }
 
   get<T>(parameter: Parameter<T>): T {
-    const { name } = parameter.openapi;
-    const values = this.#query.getAll(name);
-    const [text] = values;
-    if (text === undefined) return parameter.fallback;
-    if (values.length > 1) return this.#refuse(parameter, onlyOnce(name));
-    const parsed = parameter.parse(text);
-    return 'fault' in parsed ? this.#refuse(parameter, parsed.fault) : parsed.value;
+    const parsed = parseOnce(this.#query, parameter);
+    if (!('fault' in parsed)) return parsed.value;
+    this.#faults.push(parsed.fault);
+    return parameter.fallback;
   }
 
   /** Throws a Problem of status 400 if there was any fault. */
   throwFaults(): void {
     if (this.#faults.length > 0) throw new Problem('parameter_invalid', this.#faults.join(' '));
   }
-
-  #refuse<T>({ fallback }: Parameter<T>, fault: string): T {
-    this.#faults.push(fault);
-    return fallback;
-  }
 }
 
 /** Reads one parameter by itself. Throws a Problem of status 400 if it is repeated or breaks its rule. */
 export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T {
-  const { name } = parameter.openapi;
-  const [text, ...more] = query.getAll(name);
-  if (text === undefined) return parameter.fallback;
-  if (more.length > 0) throw new Problem('parameter_invalid', onlyOnce(name));
-  const parsed = parameter.parse(text);
+  const parsed = parseOnce(query, parameter);
   if ('fault' in parsed) throw new Problem('parameter_invalid', parsed.fault);
   return parsed.value;
 }
@@ -176,8 +206,10 @@ export function refuseParameters(query: URLSearchParams): void {
   new StrictQuery(query, []).throwFaults();
 }
 
-function onlyOnce(name: string): string {
-  return `The query parameter ${name} may be given only once.`;
+function parseOnce<T>(query: URLSearchParams, { openapi: { name }, fallback, parse }: Parameter<T>): Parsed<T> {
+  const [text, ...more] = query.getAll(name);
+  if (text === undefined) return { value: fallback };
+  return more.length > 0 ? { fault: `The query parameter ${name} may be given only once.` } : parse(text);
 }
 
 function butGiven(value: string): string {
