@@ -1,6 +1,6 @@
 /** The Call of the calls surface (v2): an evaluation with every field always there; and its lists. */
 import { z } from 'zod';
-import { type PageOfList, peopleFields, sharedFields, toPeople, toSharedFields } from './evaluation.ts';
+import { peopleFields, sharedFields, toPeople, toSharedFields } from './evaluation.ts';
 import { CRM_OBJECT_TYPES, type EvaluationPage, type EvaluationRecord } from './records.ts';
 
 const crmObjectSchema = z
@@ -62,15 +62,15 @@ export function toCall(record: EvaluationRecord): z.output<typeof callSchema> {
   };
 }
 
-/** A page of calls; past the end it is empty, with the true counts. */
-export function toCallsPage(page: EvaluationPage, request: PageOfList): z.output<typeof callsPageSchema> {
+/** A page of calls, counted from 1; past the end it is empty, with the true counts. */
+export function toCallsPage(list: EvaluationPage, page: number, pageSize: number): z.output<typeof callsPageSchema> {
   return {
-    calls: page.items.map(toCall),
+    calls: list.items.map(toCall),
     pagination: {
-      page: request.page,
-      page_size: request.pageSize,
-      total_count: page.total,
-      total_pages: Math.ceil(page.total / request.pageSize),
+      page,
+      page_size: pageSize,
+      total_count: list.total,
+      total_pages: Math.ceil(list.total / pageSize),
     },
   };
 }

@@ -2,14 +2,6 @@
 import { z } from 'zod';
 import type { EvaluationRecord } from './records.ts';
 
-/** Which page of a list was asked for. */
-export interface PageOfList {
-  /** From 1. */
-  readonly page: number;
-  /** At least 1. */
-  readonly pageSize: number;
-}
-
 /** RFC 3339 in UTC with milliseconds and `Z`, the one form in which the public API writes times. */
 export const timestampSchema = z
   .string()

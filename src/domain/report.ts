@@ -89,7 +89,7 @@ function toShare(link: NonNullable<EvaluationRecord['shareLink']>): NonNullable<
   return { id: link.id, deactivated_at: link.deactivatedAtMs === null ? null : toTimestamp(link.deactivatedAtMs) };
 }
 
-/** A page of reports. `pageNumber` counts from 1; `total_count` is the store's, also past the end. */
-export function toReportsPage(page: EvaluationPage, pageNumber: number): z.output<typeof reportsPageSchema> {
-  return { reports: page.items.map(toReport), page: pageNumber, total_count: page.total };
+/** A page of reports, counted from 1; `total_count` is the store's, also past the end. */
+export function toReportsPage(list: EvaluationPage, page: number): z.output<typeof reportsPageSchema> {
+  return { reports: list.items.map(toReport), page, total_count: list.total };
 }

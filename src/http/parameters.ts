@@ -10,6 +10,8 @@ import { Problem } from './problem.ts';
 import { type FixedTexts, notFound, type RequestView } from './route.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
+const ID = { type: 'string', pattern: ID_PATTERN.source } as const;
+const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
 
 export const workspaceParameter: oas31.ParameterObject = {
   name: 'workspaceId',
@@ -34,7 +36,7 @@ export function pathId(name: IdName, description: string): oas31.ParameterObject
     in: 'path',
     required: true,
     description: `${description} Against the pattern: 404.`,
-    schema: { type: 'string', pattern: ID_PATTERN.source },
+    schema: ID,
     example: EXAMPLES[name],
   };
 }
@@ -43,7 +45,7 @@ export function pathId(name: IdName, description: string): oas31.ParameterObject
 export function parseId({ params }: RequestView, name: IdName, texts: FixedTexts): string {
   const id = params[name] ?? '';
   if (ID_PATTERN.test(id)) return id;
-  throw notFound(texts, `The ${name} of the path is no id: 1 to 64 letters, digits, hyphens and underscores.`);
+  throw notFound(texts, `The ${name} of the path is no id: ${ID_RULE}.`);
 }
 
 type Parsed<T> = { readonly value: T } | { readonly fault: string };
@@ -63,15 +65,15 @@ const MAX_INTEGER = 999_999_999;
 /** How much of what was given an error repeats. */
 const MAX_ECHO_LENGTH = 40;
 
-export interface IntegerRule {
+interface IntegerRule {
   readonly min: number;
   readonly max?: number;
   readonly fallback: number;
-  readonly description: string;
 }
 
 /** v2: an integer within its bounds, or a fault. */
-export function strictInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
+export function strictInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
+  const { min, max, fallback } = rule;
   const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
   return declared({ name, description, schema, fallback }, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
@@ -82,7 +84,8 @@ export function strictInteger(name: string, { min, max, fallback, description }:
 }
 
 /** v1: no integer counts as the fallback, one out of range as the nearest bound (Q2). */
-export function lenientInteger(name: string, { min, max, fallback, description }: IntegerRule): Parameter<number> {
+export function lenientInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
+  const { min, max, fallback } = rule;
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
   return declared({ name, description, schema, fallback }, (text) => {
@@ -91,14 +94,8 @@ export function lenientInteger(name: string, { min, max, fallback, description }
   });
 }
 
-export interface TextRule {
-  /** In Unicode code points (Q1). */
-  readonly maxLength: number;
-  readonly description: string;
-}
-
-/** v2: 1 to `maxLength` characters. */
-export function strictText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
+/** v2: 1 to `maxLength` characters, in Unicode code points (Q1). */
+export function strictText(name: string, description: string, maxLength: number): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
   return declared({ name, description, schema, fallback: null }, (text) => {
     const { length } = Array.from(text);
@@ -108,7 +105,7 @@ export function strictText(name: string, { maxLength, description }: TextRule): 
 }
 
 /** v1: up to `maxLength` characters; an empty text counts as absent. */
-export function lenientText(name: string, { maxLength, description }: TextRule): Parameter<string | null> {
+export function lenientText(name: string, description: string, maxLength: number): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
   return declared({ name, description, schema, fallback: null }, (text) => {
     const { length } = Array.from(text);
@@ -119,11 +116,9 @@ export function lenientText(name: string, { maxLength, description }: TextRule):
 
 /** v2: an id of the store. */
 export function strictId(name: string, description: string): Parameter<string | null> {
-  const schema = { type: 'string', pattern: ID_PATTERN.source } as const;
-  return declared({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema: ID, fallback: null }, (text) => {
     if (ID_PATTERN.test(text)) return { value: text };
-    const rule = '1 to 64 letters, digits, hyphens and underscores';
-    return { fault: `The query parameter ${name} must be made of ${rule}${butGiven(text)}.` };
+    return { fault: `The query parameter ${name} must be made of ${ID_RULE}${butGiven(text)}.` };
   });
 }
 
@@ -161,31 +156,31 @@ function declared<T>({ name, fallback, ...about }: About<T>, parse: Parameter<T>
   return { openapi: { name, in: 'query', ...about }, fallback, parse };
 }
 
-/** Reads parameters one by one and collects the faults, so that one error names them all (Q4). */
-export class StrictQuery {
-  readonly #query: URLSearchParams;
-  readonly #faults: string[] = [];
-
-  /** Anything but `known` is a fault. */
-  constructor(query: URLSearchParams, known: readonly Parameter<unknown>[]) {
-    this.#query = query;
-    const names = known.map(({ openapi }) => openapi.name);
-    for (const name of new Set(query.keys())) {
-      if (!names.includes(name)) this.#faults.push(unknownParameter(name, names));
-    }
-  }
-
-  get<T>(parameter: Parameter<T>): T {
-    const parsed = parseOnce(this.#query, parameter);
+/**
+ * Reads parameters with `get`, one by one. Throws one Problem of status 400 that names every fault (Q4); any parameter but
+ * `known` is one, too.
+ */
+export function strictQuery<T>(
+  query: URLSearchParams,
+  known: readonly Parameter<unknown>[],
+  read: (get: <V>(parameter: Parameter<V>) => V) => T,
+): T {
+  const names = known.map(({ openapi }) => openapi.name);
+  const unknown = [...new Set(query.keys())].filter((name) => !names.includes(name));
+  const faults = unknown.map((name) => unknownParameter(name, names));
+  const values = read((parameter) => {
+    const parsed = parseOnce(query, parameter);
     if (!('fault' in parsed)) return parsed.value;
-    this.#faults.push(parsed.fault);
+    faults.push(parsed.fault);
     return parameter.fallback;
-  }
+  });
+  if (faults.length > 0) throw new Problem('parameter_invalid', faults.join(' '));
+  return values;
+}
 
-  /** Throws a Problem of status 400 if there was any fault. */
-  throwFaults(): void {
-    if (this.#faults.length > 0) throw new Problem('parameter_invalid', this.#faults.join(' '));
-  }
+/** For reads that take no parameters. Throws a Problem of status 400 if one was given. */
+export function refuseParameters(query: URLSearchParams): void {
+  strictQuery(query, [], () => null);
 }
 
 /** Reads one parameter by itself. Throws a Problem of status 400 if it is repeated or breaks its rule. */
@@ -199,11 +194,6 @@ export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>)
 export function getLenient<T>(query: URLSearchParams, parameter: Parameter<T>): T {
   const values = query.getAll(parameter.openapi.name);
   return values.length > 1 ? parameter.fallback : getParameter(query, parameter);
-}
-
-/** For reads that take no parameters. Throws a Problem of status 400 if one was given. */
-export function refuseParameters(query: URLSearchParams): void {
-  new StrictQuery(query, []).throwFaults();
 }
 
 function parseOnce<T>(query: URLSearchParams, { openapi: { name }, fallback, parse }: Parameter<T>): Parsed<T> {

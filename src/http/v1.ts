@@ -14,28 +14,25 @@ import {
   pathId,
   workspaceParameter,
 } from './parameters.ts';
-import { listRequest, listRoute, recordRoute, rendered, type RecordRequest } from './read.ts';
+import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
 import { type FixedTexts, type RequestView, route, type Route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
 
-const page = lenientInteger('page', {
-  min: 1,
-  fallback: 1,
-  description:
-    'The page, from 1. Lenient: missing, repeated, no integer (`-?[0-9]{1,9}`) or below 1 counts as 1. A page past the end is an empty list.',
-});
-const limit = lenientInteger('limit', {
-  min: 1,
-  max: 50,
-  fallback: 50,
-  description:
-    'How many reports a page holds. Lenient: missing, repeated or no integer (`-?[0-9]{1,9}`) counts as 50; a number out of range is clamped to 1 to 50.',
-});
-const search = lenientText('search', {
-  maxLength: 100,
-  description:
-    'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points); longer or repeated: 400. Empty counts as absent.',
-});
+const page = lenientInteger(
+  'page',
+  'The page, from 1. Lenient: missing, repeated, no integer (`-?[0-9]{1,9}`) or below 1 counts as 1. A page past the end is an empty list.',
+  { min: 1, fallback: 1 },
+);
+const limit = lenientInteger(
+  'limit',
+  'How many reports a page holds. Lenient: missing, repeated or no integer (`-?[0-9]{1,9}`) counts as 50; a number out of range is clamped to 1 to 50.',
+  { min: 1, max: 50, fallback: 50 },
+);
+const search = lenientText(
+  'search',
+  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points); longer or repeated: 400. Empty counts as absent.',
+  100,
+);
 const scorecardId = lenientUuid(
   'scorecardId',
   'Only reports that were scored with this scorecard. No UUID, or repeated: 400. Empty counts as absent.',
@@ -61,18 +58,24 @@ const REPORTS = '/workspaces/:workspaceId/reports';
 const REPORT = `${REPORTS}/:reportId`;
 const NO_REPORT = 'There is no such report in this workspace';
 
-const listReports = listRoute({
+const listReports = readRoute({
   ...reports,
   name: 'listReports',
   path: REPORTS,
+  resource: RESOURCES.list,
   notFound: 'There are no such reports.',
   parse: ({ params, query }) => {
-    const asked = { page: getLenient(query, page), pageSize: getLenient(query, limit) };
     const filter = { search: getParameter(query, search), scorecardId: getParameter(query, scorecardId) };
-    return listRequest([workspaceOf(params)], asked, filter);
+    return listRequest([workspaceOf(params)], getLenient(query, page), {
+      pageSize: getLenient(query, limit),
+      ...filter,
+    });
   },
-  toPublic: (list, asked) => toReportsPage(list, asked.page),
-  linkParameters: (query) => ({ limit: query.limit, search: query.search, scorecardId: query.scorecardId }),
+  represent: renderedPage(toReportsPage, (query) => ({
+    limit: query.limit,
+    search: query.search,
+    scorecardId: query.scorecardId,
+  })),
   summary: 'List reports',
   description:
     'The completed reports of the workspace, newest first. Unknown query parameters are ignored. `page` and `limit` never fail: an invalid value is corrected, as each of them says.',
@@ -82,7 +85,7 @@ const listReports = listRoute({
   success: 'One page of reports, and how many there are on all pages.',
 });
 
-const getReport = recordRoute({
+const getReport = readRoute({
   ...report,
   name: 'getReport',
   path: REPORT,
@@ -95,7 +98,7 @@ const getReport = recordRoute({
   success: 'The report.',
 });
 
-const getReportScorecard = recordRoute({
+const getReportScorecard = readRoute({
   ...report,
   name: 'getReportScorecard',
   path: `${REPORT}/scorecard`,
@@ -108,7 +111,7 @@ const getReportScorecard = recordRoute({
   success: 'The scored scorecard and the coaching plan.',
 });
 
-const getReportDealInsights = recordRoute({
+const getReportDealInsights = readRoute({
   ...report,
   name: 'getReportDealInsights',
   path: `${REPORT}/deal-insights`,
@@ -121,7 +124,7 @@ const getReportDealInsights = recordRoute({
   success: 'The deal insights.',
 });
 
-const getReportTranscript = recordRoute({
+const getReportTranscript = readRoute({
   ...report,
   name: 'getReportTranscript',
   path: `${REPORT}/transcript`,
@@ -147,7 +150,7 @@ export const V1_ROUTES: readonly Route[] = [
 
 /** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
 function parseReport(view: RequestView, texts: FixedTexts): RecordRequest {
-  return { id: parseId(view, 'reportId', texts), workspaceIds: [workspaceOf(view.params)] };
+  return { params: { id: parseId(view, 'reportId', texts) }, workspaceIds: [workspaceOf(view.params)] };
 }
 
 /** UUIDs are compared in any case (RFC 9562, section 4). */

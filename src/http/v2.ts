@@ -12,55 +12,50 @@ import {
   refuseParameters,
   strictId,
   strictInteger,
-  StrictQuery,
+  strictQuery,
   strictText,
   strictUuid,
 } from './parameters.ts';
-import { listRequest, listRoute, queryOf, recordRoute, rendered, type RecordRequest } from './read.ts';
+import { listRequest, queryOf, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
 import { type FixedTexts, forbidden, type RequestView, route, type Route } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
 
-const page = strictInteger('page', {
-  min: 1,
-  fallback: 1,
-  description:
-    'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
-});
+const page = strictInteger(
+  'page',
+  'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
+  { min: 1, fallback: 1 },
+);
 
 const workspaceId = strictUuid(
   'workspaceId',
   "Only calls of this workspace; without it, of all workspaces of the key. No UUID, empty or repeated: 400. Not one of the key's: 403, whatever else is wrong with the query.",
 );
-const callsPerPage = strictInteger('pageSize', {
-  min: 1,
-  max: 100,
-  fallback: 50,
-  description: 'How many calls a page holds. No integer, out of range or repeated: 400.',
-});
-const search = strictText('search', {
-  maxLength: 200,
-  description:
-    'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
-});
+const callsPerPage = strictInteger(
+  'pageSize',
+  'How many calls a page holds. No integer, out of range or repeated: 400.',
+  { min: 1, max: 100, fallback: 50 },
+);
+const search = strictText(
+  'search',
+  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
+  200,
+);
 const scorecardId = strictId(
   'scorecardId',
   'Only calls that were scored with this scorecard. Against the pattern, or repeated: 400.',
 );
 const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
 
-const segmentsPerPage = strictInteger('pageSize', {
-  min: 1,
-  max: 200,
-  fallback: 100,
-  description: 'How many segments a page holds at most. No integer, out of range or repeated: 400.',
-});
-const maxChars = strictInteger('maxChars', {
-  min: 1,
-  max: 50_000,
-  fallback: 50_000,
-  description:
-    'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
-});
+const segmentsPerPage = strictInteger(
+  'pageSize',
+  'How many segments a page holds at most. No integer, out of range or repeated: 400.',
+  { min: 1, max: 200, fallback: 100 },
+);
+const maxChars = strictInteger(
+  'maxChars',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
+  { min: 1, max: 50_000, fallback: 50_000 },
+);
 const raw = flag(
   'raw',
   'Exact slices of the stored transcript instead of the parsed turns. Any value but `false` counts as true, the empty one too (`raw`, `raw=`); repeated: 400.',
@@ -84,28 +79,30 @@ const call = {
   failures: [400, 401, 403, 404, 429, 500],
 } as const;
 
-const listCalls = listRoute({
+const listCalls = readRoute({
   ...calls,
   name: 'listCalls',
   path: '/calls',
+  resource: RESOURCES.list,
   notFound: 'There are no such calls.',
   parse: (view, texts) => {
     // A foreign workspace is refused before any other fault of the query (K6).
     const workspaceIds = workspacesOf(view, getParameter(view.query, workspaceId), texts);
-    const query = new StrictQuery(view.query, CALLS_PARAMETERS);
-    const asked = { page: query.get(page), pageSize: query.get(callsPerPage) };
-    const filter = { search: query.get(search), scorecardId: query.get(scorecardId) };
-    query.throwFaults();
-    return listRequest(workspaceIds, asked, filter);
+    return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
+      listRequest(workspaceIds, get(page), {
+        pageSize: get(callsPerPage),
+        search: get(search),
+        scorecardId: get(scorecardId),
+      }),
+    );
   },
-  toPublic: toCallsPage,
-  linkParameters: ({ workspaceIds, ...query }) => ({
+  represent: renderedPage(toCallsPage, ({ workspaceIds, ...query }) => ({
     pageSize: query.limit,
     search: query.search,
     scorecardId: query.scorecardId,
     // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
     workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
-  }),
+  })),
   summary: 'List calls',
   description:
     'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -115,7 +112,7 @@ const listCalls = listRoute({
   success: 'One page of calls.',
 });
 
-const getCall = recordRoute({
+const getCall = readRoute({
   ...call,
   name: 'getCall',
   path: '/calls/:callId',
@@ -130,21 +127,19 @@ const getCall = recordRoute({
   success: 'The call.',
 });
 
-const getCallTranscript = recordRoute({
+const getCallTranscript = readRoute({
   ...call,
   name: 'getCallTranscript',
   path: '/calls/:callId/transcript',
   resource: RESOURCES.transcript,
   parse: (view: RequestView, texts: FixedTexts) => {
-    const query = new StrictQuery(view.query, TRANSCRIPT_PARAMETERS);
-    const asked = {
-      page: query.get(page),
-      pageSize: query.get(segmentsPerPage),
-      maxChars: query.get(maxChars),
-      raw: query.get(raw),
-    };
-    query.throwFaults();
-    return { ...asked, id: parseId(view, 'callId', texts), workspaceIds: null };
+    const asked = strictQuery(view.query, TRANSCRIPT_PARAMETERS, (get) => ({
+      page: get(page),
+      pageSize: get(segmentsPerPage),
+      maxChars: get(maxChars),
+      raw: get(raw),
+    }));
+    return { ...asked, params: { id: parseId(view, 'callId', texts) }, workspaceIds: null };
   },
   represent: transcriptPage,
   notFound: 'There is no such call, or its transcript is not ready yet.',
@@ -156,7 +151,7 @@ const getCallTranscript = recordRoute({
   success: 'One page of the transcript.',
 });
 
-const getCallScorecard = recordRoute({
+const getCallScorecard = readRoute({
   ...call,
   name: 'getCallScorecard',
   path: '/calls/:callId/scorecard',
@@ -169,7 +164,7 @@ const getCallScorecard = recordRoute({
   success: 'The scored scorecard and the coaching plan.',
 });
 
-const getScorecardRubric = recordRoute({
+const getScorecardRubric = readRoute({
   ...call,
   name: 'getScorecardRubric',
   path: '/scorecards/:scorecardId/rubric',
@@ -218,6 +213,6 @@ function workspacesOf(view: RequestView, narrowedTo: string | null, texts: Fixed
 function recordParser(parameter: 'callId' | 'scorecardId') {
   return (view: RequestView, texts: FixedTexts): RecordRequest => {
     refuseParameters(view.query);
-    return { id: parseId(view, parameter, texts), workspaceIds: null };
+    return { params: { id: parseId(view, parameter, texts) }, workspaceIds: null };
   };
 }

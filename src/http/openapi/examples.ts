@@ -100,7 +100,7 @@ export const bodyExamples = {
     insights: { risk: 'medium', blockers: ['Security review is open'] },
   }),
   getReportTranscript: { transcript: TURNS.join('\n'), isFormatSupported: true } satisfies ReportTranscript,
-  listCalls: toCallsPage(page, { page: 1, pageSize: 50 }),
+  listCalls: toCallsPage(page, 1, 50),
   getCall: { call: toCall(evaluation) },
   getCallTranscript: toCallTranscript(
     {
