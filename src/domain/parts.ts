@@ -43,14 +43,13 @@ export const scoredCardViewSchema = z
   .strictObject({ scorecard: scorecardSchema, coaching_plan: coachingPlanSchema })
   .meta({ id: 'ScoredCardBody' });
 
-export type ScoredCardView = z.output<typeof scoredCardViewSchema>;
-
 /** The public form of a scored scorecard: scores and comments are always strings. */
-export function toScoredCardView(record: ScoredCardRecord): ScoredCardView {
+export function toScoredCardView({ scorecard, coachingPlan }: ScoredCardRecord): z.output<typeof scoredCardViewSchema> {
+  const { focusArea, strengths, areasForImprovement } = coachingPlan;
   return {
     scorecard: {
-      name: record.scorecard.name,
-      sections: record.scorecard.sections.map(({ name, criteria }) => ({
+      name: scorecard.name,
+      sections: scorecard.sections.map(({ name, criteria }) => ({
         name,
         criteria: criteria.map((criterion) => ({
           id: criterion.id,
@@ -60,20 +59,16 @@ export function toScoredCardView(record: ScoredCardRecord): ScoredCardView {
         })),
       })),
     },
-    coaching_plan: toCoachingPlan(record.coachingPlan),
-  };
-}
-
-function toCoachingPlan(plan: ScoredCardRecord['coachingPlan']): ScoredCardView['coaching_plan'] {
-  return {
-    focus_area: {
-      biggest_improvement_opportunity: plan.focusArea.biggestImprovementOpportunity,
-      recommendation: plan.focusArea.recommendation,
-      try_this: plan.focusArea.tryThis,
-      question_suggestions: [...plan.focusArea.questionSuggestions],
+    coaching_plan: {
+      focus_area: {
+        biggest_improvement_opportunity: focusArea.biggestImprovementOpportunity,
+        recommendation: focusArea.recommendation,
+        try_this: focusArea.tryThis,
+        question_suggestions: focusArea.questionSuggestions,
+      },
+      strengths: strengths.map(({ name, comment }) => ({ name, comment })),
+      areas_for_improvement: areasForImprovement.map(({ name, comment }) => ({ name, comment })),
     },
-    strengths: plan.strengths.map(({ name, comment }) => ({ name, comment })),
-    areas_for_improvement: plan.areasForImprovement.map(({ name, comment }) => ({ name, comment })),
   };
 }
 

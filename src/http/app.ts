@@ -8,9 +8,9 @@ import { authenticate } from './middleware/authenticate.ts';
 import { loadShedding } from './middleware/load-shedding.ts';
 import { rateLimit } from './middleware/rate-limit.ts';
 import { requestContext } from './middleware/request-context.ts';
-import { ALLOWED_METHODS, errorHandler, Problem } from './problem.ts';
+import { ALLOWED_METHODS, errorHandler, forbidden, notFound, Problem } from './problem.ts';
 import { sendResponse } from './respond.ts';
-import { findRoute, forbidden, notFound, type Route } from './route.ts';
+import { findRoute, type Route } from './route.ts';
 import { apiKeyOf, type Middleware, type PublicAppOptions, type RequestState, type RouteContext } from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
@@ -60,14 +60,14 @@ function surfaceRouter(
 function authorize(route: Route, ctx: RouteContext): void {
   const key = apiKeyOf(ctx);
   const { scope } = route;
-  if (scope !== null && !hasScope(key, scope)) throw forbidden(route, 'scope_missing', `scope ${scope}`);
+  if (scope !== null && !hasScope(key, scope)) throw forbidden('scope_missing', `scope ${scope}`);
   const { workspaceId } = ctx.params;
   if (workspaceId !== undefined && !key.workspaceIds.includes(workspaceId.toLowerCase())) {
-    throw forbidden(route, 'workspace_forbidden', "the workspace of the path is not among the key's");
+    throw forbidden('workspace_forbidden', "the workspace of the path is not among the key's");
   }
   // Node gives each byte of a request target as one character.
   if ((ctx.req.url?.length ?? 0) <= MAX_ADDRESS_BYTES) return;
-  throw route.failures.includes(400) ? new Problem('address_too_long', ADDRESS_TOO_LONG) : notFound(route);
+  throw route.failures.includes(400) ? new Problem('address_too_long', ADDRESS_TOO_LONG) : notFound();
 }
 
 /** The end of the way for a request that no route took: 405 if a route has its path, else 404 (A2). */

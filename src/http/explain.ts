@@ -1,7 +1,7 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, routeTable, type StoreRequest } from './route.ts';
+import { type MatchedRoute, parseQuery, routeTable, type StoreRequest, ViewerNeeded } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
@@ -17,8 +17,6 @@ export type Resolved =
 
 /** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
 export type Resolve = (path: string, viewer: readonly string[] | null) => Resolved;
-
-class ViewerNeeded extends Error {}
 
 export function createResolver(): Resolve {
   const routes = [...V1_ROUTES, ...V2_ROUTES];
@@ -38,18 +36,8 @@ function resolve({ route, params }: MatchedRoute, query: string, viewer: readonl
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
   }
-  const view = {
-    params,
-    // With a question mark in front: URLSearchParams would drop one that belongs to the query.
-    query: new URLSearchParams(`?${query}`),
-    workspaceIds: () => {
-      if (viewer === null) throw new ViewerNeeded();
-      return viewer;
-    },
-    isWorkspaceVisible: (workspaceId: string) => viewer === null || viewer.includes(workspaceId),
-  };
   try {
-    const { request, ...asked } = route.parseRequest(view);
+    const { request, ...asked } = route.parseRequest({ params, query: parseQuery(query), viewer });
     const workspaceIds = asked.workspaceIds ?? viewer;
     const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
     if (refusal !== null) return { kind: 'refused', message: refusal };

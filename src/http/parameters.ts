@@ -6,8 +6,8 @@
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
-import { Problem } from './problem.ts';
-import { type FixedTexts, notFound, type RequestView } from './route.ts';
+import { notFound, Problem } from './problem.ts';
+import type { RequestView } from './route.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
 const ID = { type: 'string', pattern: ID_PATTERN.source } as const;
@@ -42,10 +42,10 @@ export function pathId(name: IdName, description: string): oas31.ParameterObject
 }
 
 /** Reads an id of the path. Throws the route's 404 for what no record can have (Q7). */
-export function parseId({ params }: RequestView, name: IdName, texts: FixedTexts): string {
+export function parseId({ params }: RequestView, name: IdName): string {
   const id = params[name] ?? '';
   if (ID_PATTERN.test(id)) return id;
-  throw notFound(texts, `The ${name} of the path is no id: ${ID_RULE}.`);
+  throw notFound(`The ${name} of the path is no id: ${ID_RULE}.`);
 }
 
 type Parsed<T> = { readonly value: T } | { readonly fault: string };

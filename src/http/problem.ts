@@ -34,28 +34,37 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-export interface ProblemDetails {
+interface ProblemDetails {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; without one the public message serves. */
   readonly privateMessage?: string;
-  readonly cause?: unknown;
 }
 
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly code: ErrorCode;
   readonly status: number;
-  /** Shown to anyone who asks: no ids, no addresses, no causes. */
-  readonly publicMessage: string;
+  /** Shown to anyone who asks: no ids, no addresses, no causes. Null: the text of the route for its 403 or 404. */
+  readonly publicMessage: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, publicMessage: string, details: ProblemDetails = {}) {
-    super(details.privateMessage ?? publicMessage, { cause: details.cause });
+  constructor(code: ErrorCode, publicMessage: string | null, { headers = {}, privateMessage }: ProblemDetails = {}) {
+    super(privateMessage ?? publicMessage ?? ERROR_CODES[code].meaning);
     this.code = code;
     this.status = ERROR_CODES[code].status;
     this.publicMessage = publicMessage;
-    this.headers = details.headers ?? {};
+    this.headers = headers;
   }
+}
+
+/** A route's 404: one text for none, for a foreign record, and for a part that is not ready (K7). */
+export function notFound(privateMessage?: string): Problem {
+  return new Problem('not_found', null, privateMessage === undefined ? {} : { privateMessage });
+}
+
+/** A route's 403: one text, whatever its reason (K7). */
+export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden', reason: string): Problem {
+  return new Problem(code, null, { privateMessage: `forbidden: ${reason}` });
 }
 
 /** The methods that every path of the API allows (A2). */
@@ -113,9 +122,10 @@ export function errorHandler(): Middleware {
       ctx.state.failure = error;
       ctx.state.response = null;
       const { code, status, publicMessage, headers } = problemOf(error);
+      const fixed = status === 403 ? ctx.state.route?.forbidden : ctx.state.route?.notFound;
       ctx.status = status;
       ctx.set({ 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers });
-      ctx.body = errorBody(ctx.path, status, publicMessage);
+      ctx.body = errorBody(ctx.path, status, publicMessage ?? fixed ?? UNEXPECTED);
     }
   };
 }

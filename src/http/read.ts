@@ -5,9 +5,10 @@ import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/store.ts';
+import { notFound } from './problem.ts';
 import { pageLinks, Representation, respond } from './respond.ts';
-import { type FixedTexts, notFound, type RequestView, route, type Route } from './route.ts';
-import { apiKeyOf, type Context, type RouteContext } from './state.ts';
+import { parseQuery, type RequestView, route, type Route } from './route.ts';
+import { apiKeyOf, type Context } from './state.ts';
 
 /** What a request asks the cache for. */
 export interface ReadRequest<P> {
@@ -26,7 +27,7 @@ export interface FoundRecord<T> {
 interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<Route, 'template' | 'parseRequest' | 'answer'> {
   readonly resource: CachedResource<P, T>;
   /** Throws a Problem if the request is invalid. */
-  readonly parse: (view: RequestView, texts: FixedTexts) => R;
+  readonly parse: (view: RequestView) => R;
   /** Whether the record has a public form at all; by default it has. */
   readonly isPublic?: (record: T) => boolean;
   readonly represent: (
@@ -42,17 +43,21 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
   const declared: Route = route({
     ...declaration,
     parseRequest: (view) => {
-      const { params, workspaceIds } = parse(view, declaration);
+      const { params, workspaceIds } = parse(view);
       return { request: cacheRequest(resource, params), workspaceIds };
     },
     answer: async (ctx, cache) => {
       const { signal } = ctx.state;
-      const request = parse(viewOf(ctx), declaration);
+      const request = parse({
+        params: ctx.params,
+        query: parseQuery(ctx.querystring),
+        viewer: apiKeyOf(ctx).workspaceIds,
+      });
       const reader = readerOf(ctx, declared, request.workspaceIds ?? undefined);
       const read = await cache.read(cacheRequest(resource, request.params), reader);
       const { entry } = read;
       // The cache has authorized what it found: absent is also what this reader may not see (K7). A list is never absent.
-      if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound(declared);
+      if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
       const made = represent({ entry, record: entry.answer.record }, request, signal);
       await respond(ctx, read, made instanceof Representation ? made : await made);
@@ -100,22 +105,6 @@ export function renderedPage(
     // Pages that share a request share an entry, so their public forms cannot stay with it.
     return offset < MAX_OFFSET ? representations.of(entry, render) : render();
   };
-}
-
-function viewOf(ctx: RouteContext): RequestView {
-  const { workspaceIds } = apiKeyOf(ctx);
-  return {
-    params: ctx.params,
-    query: queryOf(ctx),
-    workspaceIds: () => workspaceIds,
-    isWorkspaceVisible: (workspaceId) => workspaceIds.includes(workspaceId),
-  };
-}
-
-/** The query of a request. */
-export function queryOf(ctx: Context): URLSearchParams {
-  // With a question mark in front: URLSearchParams would drop one that belongs to the query.
-  return new URLSearchParams(`?${ctx.querystring}`);
 }
 
 /** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */

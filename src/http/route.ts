@@ -9,7 +9,6 @@ import type { Cache } from '../cache/reader.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { type Deprecation, deprecationOf, type OperationId } from '../domain/operations.ts';
 import type { Scope } from '../keys/key.ts';
-import { Problem } from './problem.ts';
 import type { Headers, Middleware, RouteContext } from './state.ts';
 
 /** What the cache is asked for. */
@@ -23,10 +22,18 @@ export interface StoreRequest {
 export interface RequestView {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** All workspaces of the reader, in lower case. */
-  readonly workspaceIds: () => readonly string[];
-  readonly isWorkspaceVisible: (workspaceId: string) => boolean;
+  /** The workspaces of the reader, in lower case; null for an operator who has not said who reads. */
+  readonly viewer: readonly string[] | null;
 }
+
+/** A query string, which is given without its question mark. */
+export function parseQuery(querystring: string): URLSearchParams {
+  // With a question mark in front: URLSearchParams would drop one that belongs to the query.
+  return new URLSearchParams(`?${querystring}`);
+}
+
+/** The request depends on who reads, and nobody is named. */
+export class ViewerNeeded extends Error {}
 
 export interface Route {
   /** The OpenAPI operationId. */
@@ -44,7 +51,7 @@ export interface Route {
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
-  /** What the cache is asked; throws a Problem if the request is invalid. Null: the gateway answers by itself. */
+  /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
   readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
   /** Serves a request that is authorized for the route. */
   readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
@@ -57,28 +64,12 @@ export interface Route {
   readonly success: string;
 }
 
-export type FixedTexts = Pick<Route, 'forbidden' | 'notFound'>;
-
 export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
 /** Declares a route. */
 export function route(declaration: Omit<Route, 'template'>): Route {
   const { surface, path } = declaration;
   return { ...declaration, template: `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}` };
-}
-
-/** The route's one 404: the same for none, for a foreign record, and for a part that is not ready (K7). */
-export function notFound({ notFound: text }: Pick<Route, 'notFound'>, privateMessage?: string): Problem {
-  return new Problem('not_found', text, privateMessage === undefined ? {} : { privateMessage });
-}
-
-/** The route's 403: one text, whatever its reason (K7). */
-export function forbidden(
-  { forbidden: text }: Pick<Route, 'forbidden'>,
-  code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden',
-  reason: string,
-): Problem {
-  return new Problem(code, text, { privateMessage: `forbidden: ${reason}` });
 }
 
 export interface MatchedRoute {

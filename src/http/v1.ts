@@ -15,7 +15,7 @@ import {
   workspaceParameter,
 } from './parameters.ts';
 import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
-import { type FixedTexts, type RequestView, route, type Route } from './route.ts';
+import { type RequestView, route, type Route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
 
 const page = lenientInteger(
@@ -149,8 +149,8 @@ export const V1_ROUTES: readonly Route[] = [
 ];
 
 /** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
-function parseReport(view: RequestView, texts: FixedTexts): RecordRequest {
-  return { params: { id: parseId(view, 'reportId', texts) }, workspaceIds: [workspaceOf(view.params)] };
+function parseReport(view: RequestView): RecordRequest {
+  return { params: { id: parseId(view, 'reportId') }, workspaceIds: [workspaceOf(view.params)] };
 }
 
 /** UUIDs are compared in any case (RFC 9562, section 4). */

@@ -16,8 +16,9 @@ import {
   strictText,
   strictUuid,
 } from './parameters.ts';
-import { listRequest, queryOf, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
-import { type FixedTexts, forbidden, type RequestView, route, type Route } from './route.ts';
+import { forbidden } from './problem.ts';
+import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
+import { parseQuery, type RequestView, route, type Route, ViewerNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
 
 const page = strictInteger(
@@ -85,9 +86,9 @@ const listCalls = readRoute({
   path: '/calls',
   resource: RESOURCES.list,
   notFound: 'There are no such calls.',
-  parse: (view, texts) => {
+  parse: (view) => {
     // A foreign workspace is refused before any other fault of the query (K6).
-    const workspaceIds = workspacesOf(view, getParameter(view.query, workspaceId), texts);
+    const workspaceIds = workspacesOf(view);
     return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
       listRequest(workspaceIds, get(page), {
         pageSize: get(callsPerPage),
@@ -132,14 +133,14 @@ const getCallTranscript = readRoute({
   name: 'getCallTranscript',
   path: '/calls/:callId/transcript',
   resource: RESOURCES.transcript,
-  parse: (view: RequestView, texts: FixedTexts) => {
+  parse: (view: RequestView) => {
     const asked = strictQuery(view.query, TRANSCRIPT_PARAMETERS, (get) => ({
       page: get(page),
       pageSize: get(segmentsPerPage),
       maxChars: get(maxChars),
       raw: get(raw),
     }));
-    return { ...asked, params: { id: parseId(view, 'callId', texts) }, workspaceIds: null };
+    return { ...asked, params: { id: parseId(view, 'callId') }, workspaceIds: null };
   },
   represent: transcriptPage,
   notFound: 'There is no such call, or its transcript is not ready yet.',
@@ -187,7 +188,7 @@ const getCallsKey = route({
   surface: 'v2',
   description: `${currentKeyRoute.description} ${NO_PARAMETERS}`,
   answer: (ctx) => {
-    refuseParameters(queryOf(ctx));
+    refuseParameters(parseQuery(ctx.querystring));
     showCurrentKey(ctx);
   },
 });
@@ -202,17 +203,20 @@ export const V2_ROUTES: readonly Route[] = [
 ];
 
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
-function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
-  if (narrowedTo === null) return view.workspaceIds();
-  if (!view.isWorkspaceVisible(narrowedTo))
-    throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
-  return [narrowedTo];
+function workspacesOf({ query, viewer }: RequestView): readonly string[] {
+  const narrowedTo = getParameter(query, workspaceId);
+  if (narrowedTo !== null) {
+    if (viewer === null || viewer.includes(narrowedTo)) return [narrowedTo];
+    throw forbidden('workspace_forbidden', "workspaceId is not among the key's");
+  }
+  if (viewer === null) throw new ViewerNeeded();
+  return viewer;
 }
 
 /** A single read that takes no query parameters. */
 function recordParser(parameter: 'callId' | 'scorecardId') {
-  return (view: RequestView, texts: FixedTexts): RecordRequest => {
+  return (view: RequestView): RecordRequest => {
     refuseParameters(view.query);
-    return { params: { id: parseId(view, parameter, texts) }, workspaceIds: null };
+    return { params: { id: parseId(view, parameter) }, workspaceIds: null };
   };
 }

@@ -1,7 +1,6 @@
 /** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
 import type { AuthFailure } from '../../keys/authenticate.ts';
-import { type ErrorCode, Problem, surfaceOf } from '../problem.ts';
-import { forbidden } from '../route.ts';
+import { type ErrorCode, forbidden, Problem, surfaceOf } from '../problem.ts';
 import type { Middleware, PublicAppOptions } from '../state.ts';
 
 const FAILURES: Readonly<Record<AuthFailure, readonly [code: ErrorCode, message: string]>> = {
@@ -37,7 +36,7 @@ export function authenticate({ authenticator, addressOf, hooks }: PublicAppOptio
     if (result.kind === 'unavailable') throw result.cause;
     ctx.state.refusal = { reason, address: addressOf(ctx) };
     if (result.kind === 'unauthenticated') throw unauthenticated(result.reason, result.retryAfterSeconds);
-    throw forbidden(route, 'key_inactive', `key ${result.key.keyId} is not active`);
+    throw forbidden('key_inactive', `key ${result.key.keyId} is not active`);
   };
 }
 
