@@ -10,15 +10,13 @@ import { V2_ROUTES } from './v2.ts';
  * - `refused`: the request gets no further than the gateway itself; `message` says why
  * - `viewer-needed`: what is asked depends on the reader
  */
-export type Resolved =
+type Resolved =
   | ({ readonly kind: 'request'; readonly route: string } & StoreRequest)
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'viewer-needed' };
 
 /** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
-export type Resolve = (path: string, viewer: readonly string[] | null) => Resolved;
-
-export function createResolver(): Resolve {
+export function createResolver(): (path: string, viewer: readonly string[] | null) => Resolved {
   const routes = [...V1_ROUTES, ...V2_ROUTES];
   const find = routeTable(routes);
   return (path, viewer) => {

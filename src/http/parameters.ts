@@ -13,14 +13,12 @@ const UUID = { type: 'string', format: 'uuid' } as const;
 const ID = { type: 'string', pattern: ID_PATTERN.source } as const;
 const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
 
-export const workspaceParameter: oas31.ParameterObject = {
-  name: 'workspaceId',
-  in: 'path',
-  required: true,
-  description: 'The workspace. Anything that is no UUID is a workspace that the key may not see: 403.',
-  schema: UUID,
-  example: EXAMPLE_WORKSPACE_ID,
-};
+export const workspaceParameter = inPath(
+  'workspaceId',
+  'The workspace. Anything that is no UUID is a workspace that the key may not see: 403.',
+  UUID,
+  EXAMPLE_WORKSPACE_ID,
+);
 
 const EXAMPLES = {
   reportId: EXAMPLE_EVALUATION_ID,
@@ -31,14 +29,11 @@ type IdName = keyof typeof EXAMPLES;
 
 /** An id of the store in the path. */
 export function pathId(name: IdName, description: string): oas31.ParameterObject {
-  return {
-    name,
-    in: 'path',
-    required: true,
-    description: `${description} Against the pattern: 404.`,
-    schema: ID,
-    example: EXAMPLES[name],
-  };
+  return inPath(name, `${description} Against the pattern: 404.`, ID, EXAMPLES[name]);
+}
+
+function inPath(name: string, description: string, schema: oas31.SchemaObject, example: string): oas31.ParameterObject {
+  return { name, in: 'path', required: true, description, schema, example };
 }
 
 /** Reads an id of the path. Throws the route's 404 for what no record can have (Q7). */
@@ -75,7 +70,7 @@ interface IntegerRule {
 export function strictInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
   const { min, max, fallback } = rule;
   const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
-  return declared({ name, description, schema, fallback }, (text) => {
+  return declared({ name, description, schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
     if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
     const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
@@ -88,7 +83,7 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   const { min, max, fallback } = rule;
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
-  return declared({ name, description, schema, fallback }, (text) => {
+  return declared({ name, description, schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : fallback;
     return { value: Math.min(max ?? Infinity, Math.max(min, value)) };
   });
@@ -97,7 +92,7 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
 /** v2: 1 to `maxLength` characters, in Unicode code points (Q1). */
 export function strictText(name: string, description: string, maxLength: number): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema }, null, (text) => {
     const { length } = Array.from(text);
     if (length >= 1 && length <= maxLength) return { value: text };
     return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
@@ -107,7 +102,7 @@ export function strictText(name: string, description: string, maxLength: number)
 /** v1: up to `maxLength` characters; an empty text counts as absent. */
 export function lenientText(name: string, description: string, maxLength: number): Parameter<string | null> {
   const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema, fallback: null }, (text) => {
+  return declared({ name, description, schema }, null, (text) => {
     const { length } = Array.from(text);
     if (length <= maxLength) return { value: text === '' ? null : text };
     return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
@@ -116,7 +111,7 @@ export function lenientText(name: string, description: string, maxLength: number
 
 /** v2: an id of the store. */
 export function strictId(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: ID, fallback: null }, (text) => {
+  return declared({ name, description, schema: ID }, null, (text) => {
     if (ID_PATTERN.test(text)) return { value: text };
     return { fault: `The query parameter ${name} must be made of ${ID_RULE}${butGiven(text)}.` };
   });
@@ -124,7 +119,7 @@ export function strictId(name: string, description: string): Parameter<string | 
 
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: UUID, fallback: null }, (text) => {
+  return declared({ name, description, schema: UUID }, null, (text) => {
     if (text === '') return { value: null };
     return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
   });
@@ -132,7 +127,7 @@ export function lenientUuid(name: string, description: string): Parameter<string
 
 /** v2: a UUID, in lower case. */
 export function strictUuid(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: UUID, fallback: null }, (text) => {
+  return declared({ name, description, schema: UUID }, null, (text) => {
     if (UUID_PATTERN.test(text)) return { value: text.toLowerCase() };
     return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
   });
@@ -140,19 +135,15 @@ export function strictUuid(name: string, description: string): Parameter<string 
 
 /** Any value but `false` is true, the empty one too (Q3). */
 export function flag(name: string, description: string): Parameter<boolean> {
-  const about = { name, description, schema: { type: 'boolean', default: false }, fallback: false } as const;
-  const { openapi, ...rest } = declared<boolean>(about, (text) => ({ value: text !== 'false' }));
-  return { ...rest, openapi: { ...openapi, allowEmptyValue: true } };
+  const schema = { type: 'boolean', default: false } as const;
+  return declared({ name, description, schema, allowEmptyValue: true }, false, (text) => ({ value: text !== 'false' }));
 }
 
-interface About<T> {
-  readonly name: string;
-  readonly description: string;
-  readonly schema: oas31.SchemaObject;
-  readonly fallback: T;
-}
-
-function declared<T>({ name, fallback, ...about }: About<T>, parse: Parameter<T>['parse']): Parameter<T> {
+function declared<T>(
+  { name, ...about }: Omit<oas31.ParameterObject, 'in'>,
+  fallback: T,
+  parse: Parameter<T>['parse'],
+): Parameter<T> {
   return { openapi: { name, in: 'query', ...about }, fallback, parse };
 }
 

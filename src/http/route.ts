@@ -77,11 +77,11 @@ export interface MatchedRoute {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds the route of a path before, or without, serving it; null if no route has the path. */
-export type RouteTable = (pathname: string) => MatchedRoute | null;
-
-/** Matches as the router does: case matters, and so does a trailing slash. */
-export function routeTable(routes: readonly Route[]): RouteTable {
+/**
+ * Finds the route of a path before, or without, serving it; null if no route has the path. It matches as the router does: case
+ * matters, and so does a trailing slash.
+ */
+export function routeTable(routes: readonly Route[]): (pathname: string) => MatchedRoute | null {
   const matchers = routes.map((declared) => {
     const prefix = `/${declared.surface}`;
     const options = { sensitive: true, trailing: false, decode: decodePart };

@@ -7,13 +7,7 @@ import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCo
 type Headers = Readonly<Record<string, oas31.ReferenceObject>>;
 type Status = FailureStatus | 405;
 
-interface Failure {
-  readonly description: string;
-  readonly headers: Headers;
-  readonly message: string;
-}
-
-const failures: Readonly<Record<Status, Failure>> = {
+const failures: Readonly<Record<Status, { description: string; headers: Headers; message: string }>> = {
   400: {
     description:
       'A query parameter breaks its rule, or the address is too long. The message names the parameter and the rule.',
