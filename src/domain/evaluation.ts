@@ -1,4 +1,4 @@
-/** What the public forms of an evaluation share: the fields that both surfaces show, and how each is made from a record. */
+/** The fields of an evaluation that both surfaces show, and how each is made from a record. */
 import { z } from 'zod';
 import type { EvaluationRecord } from './records.ts';
 

@@ -1,4 +1,4 @@
-/** The public forms of what belongs to an evaluation or a scorecard: the same for every surface that shows it. */
+/** The public forms of the parts of an evaluation, and of a rubric: the same for every surface that shows them. */
 import { z } from 'zod';
 import type { DealInsightsRecord, ScorecardRecord, ScoredCardRecord } from './records.ts';
 
@@ -72,7 +72,7 @@ export function toScoredCardView({ scorecard, coachingPlan }: ScoredCardRecord):
   };
 }
 
-/** The body of deal insights. What `deal_insights` holds is passed on as it is. */
+/** The body of deal insights. The content of `deal_insights` is passed on as it is. */
 export const dealInsightsBodySchema = z
   .strictObject({
     evaluation_id: z.string(),
@@ -88,7 +88,7 @@ export function toDealInsightsBody(record: DealInsightsRecord): z.output<typeof 
   return { evaluation_id: record.evaluationId, link: record.permalink, deal_insights: record.insights };
 }
 
-/** The body of a rubric. What `content` holds is the scorecard author's own and is passed on as it is. */
+/** The body of a rubric. `content` is the scorecard author's own and is passed on as it is. */
 export const rubricBodySchema = z
   .strictObject({
     scorecard: z

@@ -60,7 +60,7 @@ export const reportsPageSchema = z
 
 type Report = z.output<typeof reportSchema>;
 
-/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only where there is one. */
+/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one. */
 export function toReport(record: EvaluationRecord): Report {
   const { shareLink } = record;
   return {

@@ -37,7 +37,7 @@ const currentKeySchema = z
 
 const currentKeyBodySchema = z.strictObject({ key: currentKeySchema }).meta({ id: 'KeyBody' });
 
-/** What both surfaces declare. Any active key may ask, whatever its scopes: this is how to find them out. */
+/** Declared by both surfaces. Any active key may ask, whatever its scopes: this is how to find them out. */
 export const currentKeyRoute = {
   path: '/key',
   scope: null,

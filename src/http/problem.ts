@@ -106,7 +106,7 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
   return 'other';
 }
 
-/** If nobody said how long the trouble lasts. */
+/** Used if nobody said how long the trouble lasts. */
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 const UNEXPECTED = 'Something went wrong in the gateway.';
 const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';

@@ -10,7 +10,7 @@ import { pageLinks, Representation, respond } from './respond.ts';
 import { parseQuery, type RequestView, route, type Route } from './route.ts';
 import { apiKeyOf, type Context } from './state.ts';
 
-/** What a request asks the cache for. */
+/** A read of the cache, of one record or one page of a list. */
 export interface ReadRequest<P> {
   readonly params: P;
   /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */

@@ -1,5 +1,5 @@
 /**
- * What was read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their
+ * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their
  * ETag, with everything that a cache at the consumer needs to know (C5). `sendResponse` is the one place that writes to
  * Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached response
  * they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa learns
@@ -18,7 +18,7 @@ type Coding = (typeof CODINGS)[number];
 
 /** Below this a coding saves less than its header costs. */
 const MIN_CODED_BYTES = 1024;
-/** What a representation takes beside its bytes. Measured, rounded up. */
+/** The memory of a representation beside its bytes. Measured, rounded up. */
 const OVERHEAD_BYTES = 600;
 /** Middling effort: a response is compressed once, while a reader waits. */
 const BROTLI_QUALITY = 5;
@@ -34,7 +34,7 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** One public form of one record, as JSON. */
 export class Representation {
-  /** The value of its `Link` header: where the other pages of a list or a transcript are. */
+  /** The value of its `Link` header: the addresses of the other pages of a list or a transcript. */
   readonly links: string | null;
   readonly #bytes: Buffer;
   readonly #hash: string;
@@ -49,7 +49,7 @@ export class Representation {
     this.#hash = hashOf(this.#bytes);
   }
 
-  /** What the representation may come to hold, its codings included. */
+  /** The bytes that it may come to hold, its codings included. */
   get weightBytes(): number {
     return OVERHEAD_BYTES + 2 * this.#bytes.length;
   }

@@ -11,14 +11,14 @@ import { type Deprecation, deprecationOf, type OperationId } from '../domain/ope
 import type { Scope } from '../keys/key.ts';
 import type { Headers, Middleware, RouteContext } from './state.ts';
 
-/** What the cache is asked for. */
+/** A read of the cache that a request asks for. */
 export interface StoreRequest {
   readonly request: CacheRequest<unknown>;
   /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */
   readonly workspaceIds: readonly string[] | null;
 }
 
-/** What `parseRequest` reads: a request being served, or one that an operator wants explained. */
+/** A request for `parseRequest`: one being served, or one that an operator wants explained. */
 export interface RequestView {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;

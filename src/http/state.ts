@@ -1,4 +1,4 @@
-/** What the public application is made with, and what a request carries in `ctx.state` from middleware to middleware. */
+/** The options of the public application, and the state that a request carries from middleware to middleware. */
 import type { Router, RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Cache, ReadOutcome } from '../cache/reader.ts';

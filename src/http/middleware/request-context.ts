@@ -1,4 +1,4 @@
-/** What every request has: an id, the headers that every response begins with, an abort signal, and a report at its end. */
+/** Gives every request an id, the headers that every response begins with, an abort signal, and a report at its end. */
 import { randomUUID } from 'node:crypto';
 import { RedisWait } from '../../redis/request-wait.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../../telemetry/request-report.ts';

@@ -37,7 +37,7 @@ export interface DocumentOptions {
   readonly surfaces?: readonly Surface[];
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */
   readonly serverUrl?: string;
-  /** What the responses announce; nothing by default. */
+  /** Those that the responses announce; by default none. */
   readonly deprecations?: readonly Deprecation[];
 }
 

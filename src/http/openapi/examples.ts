@@ -88,7 +88,7 @@ const ownKey = toCurrentKeyBody(
   },
 );
 
-/** One example body a route, by the route's operationId. */
+/** One example body per route, by the route's operationId. */
 export const bodyExamples = {
   listReports: toReportsPage(page, 1),
   getReport: { report: toReport(evaluation) },

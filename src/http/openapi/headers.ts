@@ -102,7 +102,7 @@ const particular: Headers = {
   'Retry-After-IfUseful': integer('Seconds until trying again can help; left out where it cannot.', 1, 5),
 };
 
-/** Every header component by its name. `...-IfCounted` is there where the request counted against a key. */
+/** Every header component by its name. `...-IfCounted` is there if the request counted against a key. */
 export const headerComponents: Headers = {
   ...required(always),
   ...required(caching),
@@ -137,7 +137,7 @@ export const headerParameters = {
   },
 } as const satisfies Readonly<Record<string, oas31.ParameterObject>>;
 
-/** One header by the name of its component, where that differs from the header's own. */
+/** One header by the name of its component, if that differs from the header's own. */
 export function headerReference(component: string): oas31.ReferenceObject {
   return { $ref: `#/components/headers/${component}` };
 }

@@ -1,4 +1,4 @@
-/** What the document tells its readers about the API as a whole. */
+/** The introduction of the document: the API as a whole. */
 import { ERROR_CODES } from '../problem.ts';
 
 /** The limits of a key that has none of its own. */
