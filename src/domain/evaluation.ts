@@ -1,14 +1,11 @@
-/** What the public forms of an evaluation share: the fields that both surfaces show, and how each is made from a record. */
+/** The fields of an evaluation that both surfaces show, and how each is made from a record. */
 import { z } from 'zod';
 import type { EvaluationRecord } from './records.ts';
 
 /** RFC 3339 in UTC with milliseconds and `Z`, the one form in which the public API writes times. */
-const TIMESTAMP_PATTERN = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
-
-/** A time as the public API writes it. */
 export const timestampSchema = z
   .string()
-  .regex(TIMESTAMP_PATTERN)
+  .regex(/^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/)
   .meta({ format: 'date-time', description: 'A time in UTC, with milliseconds and `Z`.' });
 
 /** The fields that Report and Call have in common, ahead of those that tell them apart, in the order of the specification. */
@@ -29,23 +26,23 @@ export const sharedFields = {
   source: z.string().nullable().meta({ description: 'Where the recording comes from; null where it is not known.' }),
 } as const;
 
-/** Those who spoke. */
-export const participantsSchema = z.array(z.string()).meta({
-  description: 'Those who spoke, each by name, else by e-mail address. Someone with neither is left out.',
-});
-
-/** Those who attended. */
-export const attendeesSchema = z.array(z.string()).meta({
-  description: 'Those who attended, each by e-mail address, else by name. Someone with neither is left out.',
-});
+/** Who took part, in both: behind the fields of the person who was evaluated. */
+export const peopleFields = {
+  participants: z.array(z.string()).meta({
+    description: 'Those who spoke, each by name, else by e-mail address. Someone with neither is left out.',
+  }),
+  attendees: z.array(z.string()).meta({
+    description: 'Those who attended, each by e-mail address, else by name. Someone with neither is left out.',
+  }),
+} as const;
 
 /** Unix milliseconds within the years 0000 to 9999 become the public form of a time. */
 export function toTimestamp(unixMs: number): string {
   return new Date(unixMs).toISOString();
 }
 
-/** Seconds become minutes with 2 decimals, to the nearest. Any finite number gives a finite one, and never -0. */
-export function toMinutes(seconds: number): number {
+/** With 2 decimals, to the nearest. Any finite number gives a finite one, and never -0. */
+function toMinutes(seconds: number): number {
   return Number((seconds / 60).toFixed(2)) + 0;
 }
 
@@ -65,14 +62,12 @@ export function toSharedFields(record: EvaluationRecord): z.output<z.ZodObject<t
   };
 }
 
-/** Those who spoke, by name, else by e-mail address. */
-export function toParticipants(people: EvaluationRecord['people']): string[] {
-  return people.filter((person) => person.spoke).flatMap((person) => firstFilled(person.name, person.email));
-}
-
-/** Those who attended, by e-mail address, else by name. */
-export function toAttendees(people: EvaluationRecord['people']): string[] {
-  return people.filter((person) => person.attended).flatMap((person) => firstFilled(person.email, person.name));
+/** The values of `peopleFields` for a record. */
+export function toPeople({ people }: EvaluationRecord): z.output<z.ZodObject<typeof peopleFields>> {
+  return {
+    participants: people.filter(({ spoke }) => spoke).flatMap(({ name, email }) => firstFilled(name, email)),
+    attendees: people.filter(({ attended }) => attended).flatMap(({ name, email }) => firstFilled(email, name)),
+  };
 }
 
 /** `Object.fromEntries` defines own properties, so a category called `__proto__` is a key like any other. */

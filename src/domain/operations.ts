@@ -21,7 +21,7 @@ export interface Deprecation {
   readonly target: SurfaceName | OperationId;
   /** Since when it is deprecated, or from when it will be. */
   readonly fromMs: number;
-  /** From when it may be gone; not before `fromMs`. Null where that is not settled. */
+  /** From when it may be gone; not before `fromMs`. Null if that is not settled. */
   readonly untilMs: number | null;
   /** Where people can read what to do. */
   readonly link: string | null;

@@ -1,4 +1,4 @@
-/** The public forms of what belongs to an evaluation or a scorecard: the same for every surface that shows it. */
+/** The public forms of the parts of an evaluation, and of a rubric: the same for every surface that shows them. */
 import { z } from 'zod';
 import type { DealInsightsRecord, ScorecardRecord, ScoredCardRecord } from './records.ts';
 
@@ -43,14 +43,13 @@ export const scoredCardViewSchema = z
   .strictObject({ scorecard: scorecardSchema, coaching_plan: coachingPlanSchema })
   .meta({ id: 'ScoredCardBody' });
 
-export type ScoredCardView = z.output<typeof scoredCardViewSchema>;
-
 /** The public form of a scored scorecard: scores and comments are always strings. */
-export function toScoredCardView(record: ScoredCardRecord): ScoredCardView {
+export function toScoredCardView({ scorecard, coachingPlan }: ScoredCardRecord): z.output<typeof scoredCardViewSchema> {
+  const { focusArea, strengths, areasForImprovement } = coachingPlan;
   return {
     scorecard: {
-      name: record.scorecard.name,
-      sections: record.scorecard.sections.map(({ name, criteria }) => ({
+      name: scorecard.name,
+      sections: scorecard.sections.map(({ name, criteria }) => ({
         name,
         criteria: criteria.map((criterion) => ({
           id: criterion.id,
@@ -60,24 +59,20 @@ export function toScoredCardView(record: ScoredCardRecord): ScoredCardView {
         })),
       })),
     },
-    coaching_plan: toCoachingPlan(record.coachingPlan),
-  };
-}
-
-function toCoachingPlan(plan: ScoredCardRecord['coachingPlan']): ScoredCardView['coaching_plan'] {
-  return {
-    focus_area: {
-      biggest_improvement_opportunity: plan.focusArea.biggestImprovementOpportunity,
-      recommendation: plan.focusArea.recommendation,
-      try_this: plan.focusArea.tryThis,
-      question_suggestions: [...plan.focusArea.questionSuggestions],
+    coaching_plan: {
+      focus_area: {
+        biggest_improvement_opportunity: focusArea.biggestImprovementOpportunity,
+        recommendation: focusArea.recommendation,
+        try_this: focusArea.tryThis,
+        question_suggestions: focusArea.questionSuggestions,
+      },
+      strengths: strengths.map(({ name, comment }) => ({ name, comment })),
+      areas_for_improvement: areasForImprovement.map(({ name, comment }) => ({ name, comment })),
     },
-    strengths: plan.strengths.map(({ name, comment }) => ({ name, comment })),
-    areas_for_improvement: plan.areasForImprovement.map(({ name, comment }) => ({ name, comment })),
   };
 }
 
-/** The body of deal insights. What `deal_insights` holds is passed on as it is. */
+/** The body of deal insights. The content of `deal_insights` is passed on as it is. */
 export const dealInsightsBodySchema = z
   .strictObject({
     evaluation_id: z.string(),
@@ -93,7 +88,7 @@ export function toDealInsightsBody(record: DealInsightsRecord): z.output<typeof 
   return { evaluation_id: record.evaluationId, link: record.permalink, deal_insights: record.insights };
 }
 
-/** The body of a rubric. What `content` holds is the scorecard author's own and is passed on as it is. */
+/** The body of a rubric. `content` is the scorecard author's own and is passed on as it is. */
 export const rubricBodySchema = z
   .strictObject({
     scorecard: z

@@ -1,29 +1,21 @@
-/** The Report of the workspace surface (v1): an evaluation with its evaluatee, share and CRM deals. */
+/** The Report of the workspace surface (v1): an evaluation with its evaluatee, share and CRM deals; and its lists. */
 import { z } from 'zod';
-import {
-  attendeesSchema,
-  participantsSchema,
-  sharedFields,
-  timestampSchema,
-  toAttendees,
-  toParticipants,
-  toSharedFields,
-  toTimestamp,
-} from './evaluation.ts';
-import { EMAIL_PATTERN } from './records.ts';
-import type { EvaluationRecord } from './records.ts';
+import { peopleFields, sharedFields, timestampSchema, toPeople, toSharedFields, toTimestamp } from './evaluation.ts';
+import type { EvaluationPage, EvaluationRecord } from './records.ts';
 
-/** Where an evaluation can stand, as the public API writes it. */
-export const REPORT_STATUSES = ['queued', 'transcribing', 'scoring', 'completed', 'failed'] as const;
+const STATUS_OF = {
+  QUEUED: 'queued',
+  TRANSCRIBING: 'transcribing',
+  SCORING: 'scoring',
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+} as const satisfies Record<EvaluationRecord['state'], string>;
 
 const evaluateeUserSchema = z
   .strictObject({
     name: z.string(),
     first_name: z.string(),
-    email: z
-      .string()
-      .refine((value) => EMAIL_PATTERN.test(value))
-      .meta({ format: 'email' }),
+    email: z.string().meta({ format: 'email' }),
     id: z.string().exactOptional().meta({ description: 'Left out where the store knows no user.' }),
     avatar_url: z.string().nullable().exactOptional().meta({ description: 'Left out where the store says nothing.' }),
   })
@@ -46,13 +38,10 @@ const crmDealSchema = z
 export const reportSchema = z
   .strictObject({
     ...sharedFields,
-    status: z
-      .enum(REPORT_STATUSES)
-      .meta({ description: 'Where the evaluation stands. Lists hold `completed` ones only.' }),
+    status: z.enum(STATUS_OF).meta({ description: 'Where the evaluation stands. Lists hold `completed` ones only.' }),
     evaluatee_user: evaluateeUserSchema,
     share: shareSchema.exactOptional().meta({ description: 'Left out where the report was never shared.' }),
-    participants: participantsSchema,
-    attendees: attendeesSchema,
+    ...peopleFields,
     crm_deals: z.array(crmDealSchema).meta({ description: 'The deals that the call belongs to.' }),
   })
   .meta({ id: 'Report', description: 'One evaluation of a recorded call, as the workspace surface shows it.' });
@@ -60,17 +49,18 @@ export const reportSchema = z
 /** The body of a single report. */
 export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ id: 'ReportBody' });
 
-export type Report = z.output<typeof reportSchema>;
+/** The body of a list of reports. */
+export const reportsPageSchema = z
+  .strictObject({
+    reports: z.array(reportSchema).meta({ description: 'Newest first: by `created_at`, then `id`, descending.' }),
+    page: z.int().min(1).meta({ description: 'The page that this is, from 1.' }),
+    total_count: z.int().min(0).meta({ description: 'How many reports match on all pages together.' }),
+  })
+  .meta({ id: 'ReportsPage' });
 
-const STATUS_OF = {
-  QUEUED: 'queued',
-  TRANSCRIBING: 'transcribing',
-  SCORING: 'scoring',
-  COMPLETED: 'completed',
-  FAILED: 'failed',
-} as const satisfies Record<EvaluationRecord['state'], Report['status']>;
+type Report = z.output<typeof reportSchema>;
 
-/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only where there is one. */
+/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one. */
 export function toReport(record: EvaluationRecord): Report {
   const { shareLink } = record;
   return {
@@ -78,8 +68,7 @@ export function toReport(record: EvaluationRecord): Report {
     status: STATUS_OF[record.state],
     evaluatee_user: toEvaluateeUser(record.evaluatee),
     ...(shareLink === null || shareLink === undefined ? {} : { share: toShare(shareLink) }),
-    participants: toParticipants(record.people),
-    attendees: toAttendees(record.people),
+    ...toPeople(record),
     crm_deals: record.crmLinks
       .filter((link) => link.objectType === 'deal')
       .map((link) => ({ id: link.externalId, name: link.label, url: link.href })),
@@ -98,4 +87,9 @@ function toEvaluateeUser(evaluatee: EvaluationRecord['evaluatee']): Report['eval
 
 function toShare(link: NonNullable<EvaluationRecord['shareLink']>): NonNullable<Report['share']> {
   return { id: link.id, deactivated_at: link.deactivatedAtMs === null ? null : toTimestamp(link.deactivatedAtMs) };
+}
+
+/** A page of reports, counted from 1; `total_count` is the store's, also past the end. */
+export function toReportsPage(list: EvaluationPage, page: number): z.output<typeof reportsPageSchema> {
+  return { reports: list.items.map(toReport), page, total_count: list.total };
 }

@@ -1,11 +1,43 @@
 /** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota, shown to its holder at no cost (K8a). */
-import { currentKeyBodySchema, toCurrentKeyBody } from '../domain/current-key.ts';
+import { z } from 'zod';
+import { timestampSchema, toTimestamp } from '../domain/evaluation.ts';
+import { type ApiKey, SCOPES } from '../keys/key.ts';
 import { resetSeconds } from '../quota/headers.ts';
-import type { WindowState } from '../quota/limiter.ts';
+import type { QuotaUsage, WindowState } from '../quota/limiter.ts';
 import type { Route } from './route.ts';
 import { apiKeyOf, type Context } from './state.ts';
 
-/** What both surfaces declare. Any active key may ask, whatever its scopes: this is how to find them out. */
+const windowSchema = z
+  .strictObject({
+    limit: z.int().min(1).meta({ description: 'Requests that the window may hold.' }),
+    remaining: z.int().min(0).meta({ description: 'Requests left in it now.' }),
+    reset: z.int().min(0).meta({
+      description: 'Unix time in seconds, rounded up, at which the window is empty again if no more requests come.',
+    }),
+  })
+  .meta({ id: 'KeyWindow' });
+
+const currentKeySchema = z
+  .strictObject({
+    id: z.string().meta({ description: 'Names the key to people and in logs. It is no secret.' }),
+    name: z.string().meta({ description: 'What the key was called when it was issued.' }),
+    status: z.literal('active').meta({ description: 'A key with any other status is answered with 403.' }),
+    scopes: z.array(z.enum(SCOPES)).meta({ description: 'What the key may read.' }),
+    workspace_ids: z.array(z.string().meta({ format: 'uuid' })).meta({
+      description: 'The workspaces that the key may see, in lower case.',
+    }),
+    expires_at: timestampSchema.nullable().meta({
+      description: 'From then on the key is answered with 403; null where it does not expire.',
+    }),
+    rate_limit: z
+      .strictObject({ minute: windowSchema, hour: windowSchema })
+      .meta({ id: 'KeyRateLimit', description: 'Both windows of the quota that the key draws on.' }),
+  })
+  .meta({ id: 'Key', description: 'The API key that the request was made with.' });
+
+const currentKeyBodySchema = z.strictObject({ key: currentKeySchema }).meta({ id: 'KeyBody' });
+
+/** Declared by both surfaces. Any active key may ask, whatever its scopes: this is how to find them out. */
 export const currentKeyRoute = {
   path: '/key',
   scope: null,
@@ -13,6 +45,7 @@ export const currentKeyRoute = {
   forbidden: 'This API key may not be used: it is deprecated, revoked or expired.',
   notFound: 'There is no such key.',
   parseRequest: null,
+  answer: showCurrentKey,
   summary: 'Get the key in use',
   description:
     'The API key that the request is made with: its scopes, workspaces and expiry, and both windows of its quota. It costs nothing: the request counts in neither window, and is answered even if the quota is used up; it has a limit of its own, 60 a minute.',
@@ -22,13 +55,31 @@ export const currentKeyRoute = {
   success: 'The key, and how its quota stands.',
 } satisfies Partial<Route>;
 
-export function respondWithKey(ctx: Context): void {
+export function showCurrentKey(ctx: Context): void {
   const { usage } = ctx.state;
   if (usage === null) throw new Error('A route shows the usage of a quota that nobody looked up.');
   ctx.set('Cache-Control', 'no-store');
-  ctx.body = toCurrentKeyBody(apiKeyOf(ctx), { minute: windowOf(usage.minute), hour: windowOf(usage.hour) });
+  ctx.body = toCurrentKeyBody(apiKeyOf(ctx), usage);
 }
 
-function windowOf(state: WindowState): { limit: number; remaining: number; reset: number } {
+/** An active key as its holder sees it. Holds nothing of the key but what stands here: neither its token nor its hash. */
+export function toCurrentKeyBody(
+  key: Pick<ApiKey, 'keyId' | 'name' | 'scopes' | 'workspaceIds' | 'expiresAtMs'>,
+  { minute, hour }: Pick<QuotaUsage, 'minute' | 'hour'>,
+): z.output<typeof currentKeyBodySchema> {
+  return {
+    key: {
+      id: key.keyId,
+      name: key.name,
+      status: 'active',
+      scopes: [...key.scopes],
+      workspace_ids: [...key.workspaceIds],
+      expires_at: key.expiresAtMs === null ? null : toTimestamp(key.expiresAtMs),
+      rate_limit: { minute: windowOf(minute), hour: windowOf(hour) },
+    },
+  };
+}
+
+function windowOf(state: WindowState): z.output<typeof windowSchema> {
   return { limit: state.limit, remaining: state.remaining, reset: resetSeconds(state) };
 }

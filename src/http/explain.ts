@@ -1,41 +1,30 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
-import { type CacheRequest, cacheRequest, recordRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import { RESOURCES } from '../upstream/resources.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, RouteTable, type StoreRequest } from './route.ts';
+import { type MatchedRoute, parseQuery, routeTable, type StoreRequest, ViewerNeeded } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
 /**
- * - `request`: what the cache is asked for. `workspaceIds` are those that a record may belong to; null if that depends on the
- *   reader and none was named.
+ * - `request`: what the cache is asked for. `workspaceIds` is null if it depends on the reader and none was named.
  * - `refused`: the request gets no further than the gateway itself; `message` says why
  * - `viewer-needed`: what is asked depends on the reader
  */
-export type Resolved =
-  | {
-      readonly kind: 'request';
-      readonly request: CacheRequest<unknown>;
-      readonly route: string;
-      readonly workspaceIds: readonly string[] | null;
-    }
+type Resolved =
+  | ({ readonly kind: 'request'; readonly route: string } & StoreRequest)
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'viewer-needed' };
 
 /** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
-export type Resolve = (path: string, viewer: readonly string[] | null) => Resolved;
-
-class ViewerNeeded extends Error {}
-
-export function createResolver(): Resolve {
-  const table = new RouteTable([...V1_ROUTES, ...V2_ROUTES]);
+export function createResolver(): (path: string, viewer: readonly string[] | null) => Resolved {
+  const routes = [...V1_ROUTES, ...V2_ROUTES];
+  const find = routeTable(routes);
   return (path, viewer) => {
     const [target = ''] = path.split('#');
     const [pathname = '', ...query] = target.split('?');
-    const found = table.find(pathname);
+    const found = find(pathname);
     if (found !== null) return resolve(found, query.join('?'), viewer);
-    const known = table.routes.map(({ template }) => template).join(', ');
+    const known = routes.map(({ template }) => template).join(', ');
     return { kind: 'refused', message: `The path is no endpoint of the API. Its endpoints are ${known}.` };
   };
 }
@@ -45,23 +34,12 @@ function resolve({ route, params }: MatchedRoute, query: string, viewer: readonl
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
   }
-  const view = {
-    params,
-    // With a question mark in front: URLSearchParams would drop one that belongs to the query.
-    query: new URLSearchParams(`?${query}`),
-    workspaceIds: () => {
-      if (viewer === null) throw new ViewerNeeded();
-      return viewer;
-    },
-    isWorkspaceVisible: (workspaceId: string) => viewer === null || viewer.includes(workspaceId),
-  };
   try {
-    const request = route.parseRequest(view, route);
-    if (request === null) throw new Error('A route parses a request that asks for nothing.');
-    const workspaceIds = request.resource === 'list' ? request.query.workspaceIds : (request.workspaceIds ?? viewer);
+    const { request, ...asked } = route.parseRequest({ params, query: parseQuery(query), viewer });
+    const workspaceIds = asked.workspaceIds ?? viewer;
     const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
     if (refusal !== null) return { kind: 'refused', message: refusal };
-    return { kind: 'request', request: cacheRequestOf(request), route: template, workspaceIds };
+    return { kind: 'request', request, route: template, workspaceIds };
   } catch (error) {
     if (error instanceof ViewerNeeded) return { kind: 'viewer-needed' };
     // The private message: a reason that consumers must not see may be shown to an operator.
@@ -79,10 +57,4 @@ function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | 
   }
   if (viewer === null || workspaceIds.every((id) => viewer.includes(id))) return null;
   return 'Such a request is answered 403: the workspace of the path is none of those of whoever asks.';
-}
-
-function cacheRequestOf(request: StoreRequest): CacheRequest<unknown> {
-  return request.resource === 'list'
-    ? cacheRequest(RESOURCES.list, request.query)
-    : recordRequest(request.resource, request.id);
 }

@@ -1,5 +1,9 @@
 /** A failed request: what the consumer may read, what only the log may hold, and each surface's form for it. */
-import type { CallErrorBody, ReportErrorBody, ReportListErrorBody } from '../domain/errors.ts';
+import { z } from 'zod';
+import { reportSchema } from '../domain/report.ts';
+import { RegistryUnavailableError } from '../keys/key.ts';
+import { StoreError } from '../upstream/store.ts';
+import type { Middleware } from './state.ts';
 
 /**
  * Why a request failed, for programs: the value of `X-Error-Code`. Bodies are fixed by the API, and their texts are for
@@ -30,44 +34,69 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-export interface ProblemDetails {
+interface ProblemDetails {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; without one the public message serves. */
   readonly privateMessage?: string;
-  readonly cause?: unknown;
 }
 
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly code: ErrorCode;
   readonly status: number;
-  /** Shown to anyone who asks: no ids, no addresses, no causes. */
-  readonly publicMessage: string;
+  /** Shown to anyone who asks: no ids, no addresses, no causes. Null: the text of the route for its 403 or 404. */
+  readonly publicMessage: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, publicMessage: string, details: ProblemDetails = {}) {
-    super(details.privateMessage ?? publicMessage, { cause: details.cause });
+  constructor(code: ErrorCode, publicMessage: string | null, { headers = {}, privateMessage }: ProblemDetails = {}) {
+    super(privateMessage ?? publicMessage ?? ERROR_CODES[code].meaning);
     this.code = code;
     this.status = ERROR_CODES[code].status;
     this.publicMessage = publicMessage;
-    this.headers = details.headers ?? {};
+    this.headers = headers;
   }
 }
 
+/** A route's 404: one text for none, for a foreign record, and for a part that is not ready (K7). */
+export function notFound(privateMessage?: string): Problem {
+  return new Problem('not_found', null, privateMessage === undefined ? {} : { privateMessage });
+}
+
+/** A route's 403: one text, whatever its reason (K7). */
+export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden', reason: string): Problem {
+  return new Problem(code, null, { privateMessage: `forbidden: ${reason}` });
+}
+
+/** The methods that every path of the API allows (A2). */
+export const ALLOWED_METHODS = 'GET, HEAD';
+
+const message = z.string().meta({ description: 'What went wrong, in plain words. Not meant for programs.' });
+
+/** The error bodies of both surfaces (S3). 400 and 500 of v1's list also hold an empty `reports`. */
+export const ERROR_SCHEMAS = {
+  CallError: z
+    .strictObject({ error: z.strictObject({ message }).meta({ id: 'CallErrorDetail' }) })
+    .meta({ id: 'CallError' }),
+  ReportError: z.strictObject({ error: message }).meta({ id: 'ReportError' }),
+  ReportListError: z
+    .strictObject({ reports: z.array(reportSchema).max(0).meta({ description: 'Always empty.' }), error: message })
+    .meta({ id: 'ReportListError' }),
+} as const;
+type ErrorForm = keyof typeof ERROR_SCHEMAS;
+
 const REPORT_LIST = /^\/v1\/workspaces\/[^/]*\/reports$/;
 
-/**
- * The body of an error (S3): `{error: {message}}` on v2, `{error}` on v1 and elsewhere; 400 and 500 of v1's list also
- * hold an empty `reports`. It goes by the path alone, so that it also serves requests that never reach a route.
- */
-export function errorBody(
-  path: string,
-  status: number,
-  message: string,
-): CallErrorBody | ReportErrorBody | ReportListErrorBody {
-  if (surfaceOf(path) === 'v2') return { error: { message } };
-  const isReportList = REPORT_LIST.test(path) && (status === 400 || status === 500);
-  return isReportList ? { reports: [], error: message } : { error: message };
+/** Goes by the path only, so that it also serves requests that never reach a route. */
+export function errorFormOf(path: string, status: number): ErrorForm {
+  if (surfaceOf(path) === 'v2') return 'CallError';
+  return REPORT_LIST.test(path) && (status === 400 || status === 500) ? 'ReportListError' : 'ReportError';
+}
+
+/** The body of an error, in the form of the path's surface. */
+export function errorBody(path: string, status: number, text: string): z.output<(typeof ERROR_SCHEMAS)[ErrorForm]> {
+  const form = errorFormOf(path, status);
+  if (form === 'CallError') return { error: { message: text } };
+  return form === 'ReportError' ? { error: text } : { reports: [], error: text };
 }
 
 /** The surface that a path belongs to, matched by a route or not. */
@@ -77,9 +106,45 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
   return 'other';
 }
 
-/** The 405 of every path that has a route (A2). */
-export function methodNotAllowed(method: string): Problem {
-  return new Problem('method_not_allowed', `The method ${method} is not allowed here; use GET or HEAD.`, {
-    headers: { Allow: 'GET, HEAD' },
-  });
+/** Used if nobody said how long the trouble lasts. */
+const DEFAULT_RETRY_AFTER_SECONDS = 5;
+const UNEXPECTED = 'Something went wrong in the gateway.';
+const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
+
+/** Renders whatever was thrown further in: the only place that sets a failure's status (S1, S2). */
+export function errorHandler(): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      // The client has left.
+      if (ctx.state.signal.aborted) return;
+      ctx.state.failure = error;
+      ctx.state.response = null;
+      const { code, status, publicMessage, headers } = problemOf(error);
+      const fixed = status === 403 ? ctx.state.route?.forbidden : ctx.state.route?.notFound;
+      ctx.status = status;
+      ctx.set({ 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers });
+      ctx.body = errorBody(ctx.path, status, publicMessage ?? fixed ?? UNEXPECTED);
+    }
+  };
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof StoreError) {
+    // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
+    const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
+    return new Problem(error.isTransient ? 'store_unavailable' : 'record_malformed', error.publicMessage, { headers });
+  }
+  if (error instanceof RegistryUnavailableError) {
+    const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;
+    return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
+  }
+  return new Problem('internal_error', UNEXPECTED);
+}
+
+function retryAfter(delayMs: number | null): { readonly 'Retry-After': string } {
+  const seconds = delayMs === null ? DEFAULT_RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(delayMs / 1000));
+  return { 'Retry-After': String(seconds) };
 }

@@ -1,13 +1,125 @@
 /**
- * Sends what the cache has read: 200 or 304, with everything that a cache at the consumer needs to know (C5). This is the
- * one place that writes to Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen
- * headers of a cached response they cost more than the read itself, so these go out in one documented call, `writeHead`
- * with a flat array, and Koa learns from `ctx.respond = false` that it has nothing left to send.
+ * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their
+ * ETag, with everything that a cache at the consumer needs to know (C5). `sendResponse` is the one place that writes to
+ * Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached response
+ * they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa learns
+ * from `ctx.respond = false` that it has nothing left to send.
  */
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
+import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
-import { matchesEtag, type Representation } from './representation.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 
+/** RFC 9110 content codings on offer, the preferred one first. */
+export const CODINGS = ['br', 'zstd', 'gzip'] as const;
+type Coding = (typeof CODINGS)[number];
+
+/** Below this a coding saves less than its header costs. */
+const MIN_CODED_BYTES = 1024;
+/** The memory of a representation beside its bytes. Measured, rounded up. */
+const OVERHEAD_BYTES = 600;
+/** Middling effort: a response is compressed once, while a reader waits. */
+const BROTLI_QUALITY = 5;
+
+const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
+  br: (bytes) =>
+    promisify(brotliCompress)(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    }),
+  zstd: (bytes) => promisify(zstdCompress)(bytes),
+  gzip: (bytes) => promisify(gzip)(bytes),
+};
+
+/** One public form of one record, as JSON. */
+export class Representation {
+  /** The value of its `Link` header: the addresses of the other pages of a list or a transcript. */
+  readonly links: string | null;
+  readonly #bytes: Buffer;
+  readonly #hash: string;
+  readonly #coded = new Map<Coding, Promise<Buffer>>();
+
+  constructor(value: object, links: string | null = null) {
+    this.links = links;
+    const text = JSON.stringify(value);
+    // Memory of its own: a slice of Node's shared pool would keep the whole pool alive for as long as the entry is cached.
+    this.#bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+    this.#bytes.write(text);
+    this.#hash = hashOf(this.#bytes);
+  }
+
+  /** The bytes that it may come to hold, its codings included. */
+  get weightBytes(): number {
+    return OVERHEAD_BYTES + 2 * this.#bytes.length;
+  }
+
+  /** The coding that the consumer prefers, or null for none. */
+  codingFor(acceptEncoding: string | undefined): Coding | null {
+    if (acceptEncoding === undefined || this.#bytes.length < MIN_CODED_BYTES) return null;
+    const negotiator = new Negotiator({ headers: { 'accept-encoding': acceptEncoding } });
+    const preferred = negotiator.encoding([...CODINGS, 'identity'], { preferred: CODINGS });
+    return CODINGS.find((coding) => coding === preferred) ?? null;
+  }
+
+  /** A strong validator: it names the bytes and their coding (RFC 9110 section 8.8.3). */
+  etag(coding: Coding | null): string {
+    return coding === null ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`;
+  }
+
+  body(coding: Coding | null): Buffer | Promise<Buffer> {
+    return coding === null ? this.#bytes : this.#encode(coding);
+  }
+
+  /** Once, however many readers wait for it. */
+  #encode(coding: Coding): Promise<Buffer> {
+    const known = this.#coded.get(coding);
+    if (known !== undefined) return known;
+    const made = compressors[coding](this.#bytes).then((bytes) => Buffer.from(bytes));
+    this.#coded.set(coding, made);
+    return made;
+  }
+}
+
+/** Names bytes in an ETag. */
+export function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
+}
+
+const ETAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
+
+/** Whether `If-None-Match` names the ETag, by weak comparison (RFC 9110 section 13.1.2). */
+function matchesEtag(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
+  const candidates = ifNoneMatch.match(ETAG) ?? [];
+  return candidates.some((candidate) => candidate.replace(/^W\//, '') === etag);
+}
+
+/**
+ * The `Link` header of a list or of a transcript page (RFC 8288): the first, the previous, the next and the last page, as far
+ * as there are such. `page` is from 1. `parameters` are those that the request has beside `page`; one that is null is left
+ * out. The links are relative to the address of the request (RFC 3986, section 5.2), so that they hold behind any prefix and
+ * under any host name.
+ */
+export function pageLinks(
+  { page, totalPages }: { readonly page: number; readonly totalPages: number },
+  parameters: Readonly<Record<string, string | number | null>>,
+): string {
+  const query = new URLSearchParams({ page: '1' });
+  for (const [name, value] of Object.entries(parameters)) if (value !== null) query.set(name, String(value));
+  const link = (rel: string, number: number): string => {
+    query.set('page', String(number));
+    return `<?${query.toString()}>; rel="${rel}"`;
+  };
+  const links = [link('first', 1)];
+  if (page > 1 && totalPages > 0) links.push(link('prev', Math.min(page - 1, totalPages)));
+  if (page < totalPages) links.push(link('next', page + 1));
+  if (totalPages > 0) links.push(link('last', totalPages));
+  return links.join(', ');
+}
+
+/** In Cache-Status. */
+const CACHE_NAME = 'evalgate';
 const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };
 
 /** Answers with a read whose reader was authorized for it. Throws if the client has left. */
@@ -60,17 +172,12 @@ function flattened(groups: readonly Headers[]): string[] {
   return flat;
 }
 
-type Provenance = Omit<CacheRead<unknown>, 'entry'>;
-
-/** The name of this cache in Cache-Status. */
-const CACHE_NAME = 'evalgate';
-
 /**
  * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
  * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
  * than this cache does, and a stale one not at all.
  */
-function cacheHeaders(read: Provenance): Headers {
+function cacheHeaders(read: CacheRead<unknown>): Headers {
   const ageSeconds = Math.floor(read.ageMs / 1000);
   const leftSeconds = Math.floor(read.ttlMs / 1000);
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
@@ -81,7 +188,7 @@ function cacheHeaders(read: Provenance): Headers {
   };
 }
 
-function cacheStatus({ outcome, forward = 'uri-miss', stored }: Provenance, ttlSeconds: number): string {
+function cacheStatus({ outcome, forward = 'uri-miss', stored }: CacheRead<unknown>, ttlSeconds: number): string {
   if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
   if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
   if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;

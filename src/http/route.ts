@@ -5,39 +5,37 @@
 import { match } from 'path-to-regexp';
 import type { ZodType } from 'zod';
 import type { oas31 } from 'zod-openapi';
-import type { OperationId } from '../domain/operations.ts';
-import { ID_PATTERN } from '../domain/records.ts';
+import type { Cache } from '../cache/reader.ts';
+import type { CacheRequest } from '../cache/request.ts';
+import { type Deprecation, deprecationOf, type OperationId } from '../domain/operations.ts';
 import type { Scope } from '../keys/key.ts';
-import type { RecordKind } from '../upstream/resources.ts';
-import type { ListQuery } from '../upstream/store.ts';
-import { Problem, surfaceOf } from './problem.ts';
+import type { Headers, Middleware, RouteContext } from './state.ts';
 
-/** The list of evaluations that a request asks for. */
-export interface ListRequest {
-  readonly resource: 'list';
-  readonly query: ListQuery;
-}
-
-/** The single record that a request asks for. */
-export interface RecordRequest<K extends RecordKind = RecordKind> {
-  readonly resource: K;
-  readonly id: string;
-  /** Workspaces that the record may belong to, in lower case; null for all workspaces of the reader. */
+/** A read of the cache that a request asks for. */
+export interface StoreRequest {
+  readonly request: CacheRequest<unknown>;
+  /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */
   readonly workspaceIds: readonly string[] | null;
 }
 
-export type StoreRequest = ListRequest | RecordRequest;
-
-/** What `parseRequest` reads: a request being served, or one that an operator wants explained. */
+/** A request for `parseRequest`: one being served, or one that an operator wants explained. */
 export interface RequestView {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** All workspaces of the reader, in lower case. */
-  readonly workspaceIds: () => readonly string[];
-  readonly isWorkspaceVisible: (workspaceId: string) => boolean;
+  /** The workspaces of the reader, in lower case; null for an operator who has not said who reads. */
+  readonly viewer: readonly string[] | null;
 }
 
-export interface Route<R extends StoreRequest | null = StoreRequest | null> {
+/** A query string, which is given without its question mark. */
+export function parseQuery(querystring: string): URLSearchParams {
+  // With a question mark in front: URLSearchParams would drop one that belongs to the query.
+  return new URLSearchParams(`?${querystring}`);
+}
+
+/** The request depends on who reads, and nobody is named. */
+export class ViewerNeeded extends Error {}
+
+export interface Route {
   /** The OpenAPI operationId. */
   readonly name: OperationId;
   readonly surface: 'v1' | 'v2';
@@ -53,8 +51,10 @@ export interface Route<R extends StoreRequest | null = StoreRequest | null> {
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
-  /** What the store is asked; throws a Problem if the request is invalid. Null: the gateway answers by itself. */
-  readonly parseRequest: ((view: RequestView, texts: FixedTexts) => R) | null;
+  /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
+  readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
+  /** Serves a request that is authorized for the route. */
+  readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;
   readonly parameters: readonly oas31.ParameterObject[];
@@ -64,35 +64,12 @@ export interface Route<R extends StoreRequest | null = StoreRequest | null> {
   readonly success: string;
 }
 
-export type FixedTexts = Pick<Route, 'forbidden' | 'notFound'>;
-
 export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
-/** Declares a route; the compiler keeps the type of its request. */
-export function route<R extends StoreRequest | null>(declaration: Omit<Route<R>, 'template'>): Route<R> {
+/** Declares a route. */
+export function route(declaration: Omit<Route, 'template'>): Route {
   const { surface, path } = declaration;
   return { ...declaration, template: `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}` };
-}
-
-/** The route's one 404: the same for none, for a foreign record, and for a part that is not ready (K7). */
-export function notFound({ notFound: text }: Pick<Route, 'notFound'>, privateMessage?: string): Problem {
-  return new Problem('not_found', text, privateMessage === undefined ? {} : { privateMessage });
-}
-
-/** The route's 403: one text, whatever its reason (K7). */
-export function forbidden(
-  { forbidden: text }: Pick<Route, 'forbidden'>,
-  code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden',
-  reason: string,
-): Problem {
-  return new Problem(code, text, { privateMessage: `forbidden: ${reason}` });
-}
-
-/** A path parameter that is an id of the store. Throws the route's 404 for what no record can have (Q7). */
-export function parseId({ params }: RequestView, name: string, texts: FixedTexts): string {
-  const id = params[name] ?? '';
-  if (ID_PATTERN.test(id)) return id;
-  throw notFound(texts, `The ${name} of the path is no id: 1 to 64 letters, digits, hyphens and underscores.`);
 }
 
 export interface MatchedRoute {
@@ -100,40 +77,22 @@ export interface MatchedRoute {
   readonly params: Readonly<Record<string, string>>;
 }
 
-type Matcher = (pathname: string) => MatchedRoute | null;
-
-/** Finds the route of a path before, or without, serving it. */
-export class RouteTable {
-  readonly routes: readonly Route[];
-  readonly #matchers: Readonly<Record<'v1' | 'v2' | 'other', readonly Matcher[]>>;
-
-  constructor(routes: readonly Route[]) {
-    const matchersOf = (surface: 'v1' | 'v2'): readonly Matcher[] =>
-      routes.filter((candidate) => candidate.surface === surface).map(matcherOf);
-    this.routes = routes;
-    this.#matchers = { v1: matchersOf('v1'), v2: matchersOf('v2'), other: [] };
-  }
-
-  /** Null if no route has the path. */
-  find(pathname: string): MatchedRoute | null {
-    for (const matches of this.#matchers[surfaceOf(pathname)]) {
-      const found = matches(pathname);
-      if (found !== null) return found;
-    }
-    return null;
-  }
-}
-
-/** Matches as the router does: case matters, and so does a trailing slash. */
-function matcherOf(declaration: Route): Matcher {
-  const matches = match<Record<string, string>>(`/${declaration.surface}${declaration.path}`, {
-    sensitive: true,
-    trailing: false,
-    decode: decodePart,
+/**
+ * Finds the route of a path before, or without, serving it; null if no route has the path. It matches as the router does: case
+ * matters, and so does a trailing slash.
+ */
+export function routeTable(routes: readonly Route[]): (pathname: string) => MatchedRoute | null {
+  const matchers = routes.map((declared) => {
+    const prefix = `/${declared.surface}`;
+    const options = { sensitive: true, trailing: false, decode: decodePart };
+    return { declared, prefix, matches: match<Record<string, string>>(prefix + declared.path, options) };
   });
   return (pathname) => {
-    const found = matches(pathname);
-    return found === false ? null : { route: declaration, params: found.params };
+    for (const { declared, prefix, matches } of matchers) {
+      const found = pathname.startsWith(prefix) && matches(pathname);
+      if (found !== false) return { route: declared, params: found.params };
+    }
+    return null;
   };
 }
 
@@ -144,4 +103,37 @@ function decodePart(text: string): string {
   } catch {
     return text;
   }
+}
+
+/**
+ * Finds the declared route of the path. The middlewares before the router need its fixed texts, its quota and its
+ * deprecation headers, also on responses that never reach the router.
+ */
+export function findRoute(
+  routes: readonly Route[],
+  { deprecations }: { readonly deprecations: readonly Deprecation[] },
+): Middleware {
+  const find = routeTable(routes);
+  const headersOf = new Map(routes.map((declared) => [declared, deprecationHeaders(declared, deprecations)]));
+  return (ctx, next) => {
+    const found = find(ctx.path)?.route ?? null;
+    if (found !== null) {
+      const headers = headersOf.get(found);
+      if (headers !== undefined) ctx.state.headers.push(headers);
+      if (ctx.method === 'GET' || ctx.method === 'HEAD') ctx.state.route = found;
+    }
+    return next();
+  };
+}
+
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to read more. */
+function deprecationHeaders({ surface, name }: Route, deprecations: readonly Deprecation[]): Headers {
+  const deprecation = deprecationOf(deprecations, surface, name);
+  if (deprecation === null) return {};
+  const { fromMs, untilMs, link } = deprecation;
+  return {
+    Deprecation: `@${Math.floor(fromMs / 1000)}`,
+    ...(untilMs === null ? {} : { Sunset: new Date(untilMs).toUTCString() }),
+    ...(link === null ? {} : { Link: `<${link}>; rel="deprecation"` }),
+  };
 }

@@ -1,29 +1,46 @@
-/** What the middlewares of a request leave in `ctx.state` for those after them, and for the log line at its end. */
-import type { RouterContext } from '@koa/router';
+/** The options of the public application, and the state that a request carries from middleware to middleware. */
+import type { Router, RouterContext } from '@koa/router';
 import type Koa from 'koa';
-import type { ReadOutcome } from '../cache/reader.ts';
+import type { Cache, ReadOutcome } from '../cache/reader.ts';
+import type { Clock } from '../clock.ts';
+import type { Deprecation } from '../domain/operations.ts';
+import type { Authenticator } from '../keys/authenticate.ts';
 import type { ApiKey } from '../keys/key.ts';
-import type { QuotaUsage } from '../quota/limiter.ts';
+import type { RequestLimiter } from '../keys/request-limiter.ts';
+import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { Refusal } from '../telemetry/request-report.ts';
-import type { Representation } from './representation.ts';
+import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
 import type { Route } from './route.ts';
+
+export interface PublicAppOptions {
+  readonly clock: Clock;
+  readonly cache: Cache;
+  readonly authenticator: Authenticator;
+  readonly quota: QuotaLimiter;
+  /** The limits of keys that have none of their own; read on each request. */
+  readonly defaultLimits: () => QuotaLimits;
+  /** Requests of one key that cost no quota (K8a). */
+  readonly currentKeyLimit: RequestLimiter;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: Context) => string;
+  /** How long a request waits for Redis in all (R6). */
+  readonly redisTimeoutMs: number;
+  /** Most requests in progress at a time. */
+  readonly maxInFlight: number;
+  /** `/openapi.json` and `/docs`, which need no key. */
+  readonly docs: Router<RequestState>;
+  readonly isDraining: () => boolean;
+  readonly deprecations: readonly Deprecation[];
+  readonly hooks: PublicAppHooks;
+}
 
 /** Response headers by name. */
 export type Headers = Readonly<Record<string, string>>;
-
-/** A cached representation as it goes out: see respond.ts. */
-export interface CachedResponse {
-  readonly status: 200 | 304;
-  /** Null for a 304. */
-  readonly body: Awaited<ReturnType<Representation['body']>> | null;
-}
 
 export interface RequestState {
   requestId: string;
   /** The caller's W3C trace context, if it sent a valid one. */
   traceparent: string | undefined;
-  /** How long it waits for Redis in all (R6). */
   readonly redisWait: RedisWait;
   /** Aborted when the client leaves before its response was sent. */
   signal: AbortSignal;
@@ -39,8 +56,8 @@ export interface RequestState {
   usage: QuotaUsage | null;
   /** How the cache answered; null if it was not read. */
   cache: ReadOutcome | null;
-  /** Set by `respond`: a cached representation to be sent. */
-  response: CachedResponse | null;
+  /** Set by `respond`: a cached representation to be sent. The body of a 304 is null. */
+  response: { readonly status: 200 | 304; readonly body: Buffer | null } | null;
   /** Set if the key was refused, or a limit was used up. */
   refusal: Refusal | null;
   /** Why the request failed, for the log. */
@@ -55,7 +72,6 @@ export type Middleware<C = object> = (
 ) => Promise<void> | void;
 /** Behind a router, which adds `ctx.params`. */
 export type RouteContext = RouterContext<RequestState>;
-export type RouteMiddleware = (ctx: RouteContext, next: () => Promise<void>) => Promise<void> | void;
 
 /** The key of an authenticated request. Throws if a route has no authentication in front of it. */
 export function apiKeyOf(ctx: Context): ApiKey {

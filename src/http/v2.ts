@@ -1,97 +1,62 @@
 /** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
-import { Router } from '@koa/router';
-import { Derivation } from '../cache/entry.ts';
-import type { Cache } from '../cache/reader.ts';
-import { cacheRequest } from '../cache/request.ts';
-import { callBodySchema, toCall } from '../domain/call.ts';
-import { callsPageSchema, toCallsPage } from '../domain/pages.ts';
+import { callBodySchema, callsPageSchema, toCall, toCallsPage } from '../domain/call.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import type { PageRequest } from '../transcript/pager.ts';
-import { type RecordKind, RESOURCES } from '../upstream/resources.ts';
-import { currentKeyRoute, respondWithKey } from './current-key.ts';
-import { requireScope } from './middleware/authenticate.ts';
-import { pathId } from './openapi/parameters.ts';
-import { pageLinks } from './page-links.ts';
+import { RESOURCES } from '../upstream/resources.ts';
+import { currentKeyRoute, showCurrentKey } from './current-key.ts';
 import {
   flag,
   getParameter,
+  parseId,
+  pathId,
   refuseParameters,
   strictId,
   strictInteger,
-  StrictQuery,
+  strictQuery,
   strictText,
   strictUuid,
-} from './query.ts';
-import {
-  foundRecord,
-  isBeyondAllPages,
-  limitAddress,
-  listOf,
-  listQuery,
-  type Page,
-  requestOf,
-  queryOf,
-  readerOf,
-  type ShownRecord,
-  showRecord,
-} from './read.ts';
-import { Representation } from './representation.ts';
-import { respond } from './respond.ts';
-import {
-  type FixedTexts,
-  forbidden,
-  type ListRequest,
-  parseId,
-  type RecordRequest,
-  type RequestView,
-  route,
-  type Route,
-} from './route.ts';
-import type { Middleware, RequestState } from './state.ts';
-import type { Transcripts } from './transcripts.ts';
+} from './parameters.ts';
+import { forbidden } from './problem.ts';
+import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
+import { parseQuery, type RequestView, route, type Route, ViewerNeeded } from './route.ts';
+import { transcriptPage } from './transcripts.ts';
 
-const page = strictInteger('page', {
-  min: 1,
-  fallback: 1,
-  description:
-    'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
-});
+const page = strictInteger(
+  'page',
+  'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
+  { min: 1, fallback: 1 },
+);
 
 const workspaceId = strictUuid(
   'workspaceId',
   "Only calls of this workspace; without it, of all workspaces of the key. No UUID, empty or repeated: 400. Not one of the key's: 403, whatever else is wrong with the query.",
 );
-const callsPerPage = strictInteger('pageSize', {
-  min: 1,
-  max: 100,
-  fallback: 50,
-  description: 'How many calls a page holds. No integer, out of range or repeated: 400.',
-});
-const search = strictText('search', {
-  maxLength: 200,
-  description:
-    'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
-});
+const callsPerPage = strictInteger(
+  'pageSize',
+  'How many calls a page holds. No integer, out of range or repeated: 400.',
+  { min: 1, max: 100, fallback: 50 },
+);
+const search = strictText(
+  'search',
+  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
+  200,
+);
 const scorecardId = strictId(
   'scorecardId',
   'Only calls that were scored with this scorecard. Against the pattern, or repeated: 400.',
 );
 const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
 
-const segmentsPerPage = strictInteger('pageSize', {
-  min: 1,
-  max: 200,
-  fallback: 100,
-  description: 'How many segments a page holds at most. No integer, out of range or repeated: 400.',
-});
-const maxChars = strictInteger('maxChars', {
-  min: 1,
-  max: 50_000,
-  fallback: 50_000,
-  description:
-    'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
-});
+const segmentsPerPage = strictInteger(
+  'pageSize',
+  'How many segments a page holds at most. No integer, out of range or repeated: 400.',
+  { min: 1, max: 200, fallback: 100 },
+);
+const maxChars = strictInteger(
+  'maxChars',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
+  { min: 1, max: 50_000, fallback: 50_000 },
+);
 const raw = flag(
   'raw',
   'Exact slices of the stored transcript instead of the parsed turns. Any value but `false` counts as true, the empty one too (`raw`, `raw=`); repeated: 400.',
@@ -108,22 +73,37 @@ const calls = {
   forbidden:
     'This API key may not read calls here: it must be active, hold the scope calls.read, and be allowed the workspace.',
 } as const;
-const call = { ...calls, parameters: [callId], failures: [400, 401, 403, 404, 429, 500] } as const;
+const call = {
+  ...calls,
+  parse: recordParser('callId'),
+  parameters: [callId],
+  failures: [400, 401, 403, 404, 429, 500],
+} as const;
 
-const listCalls = route({
+const listCalls = readRoute({
   ...calls,
   name: 'listCalls',
   path: '/calls',
+  resource: RESOURCES.list,
   notFound: 'There are no such calls.',
-  parseRequest: (view, texts): ListRequest & { readonly page: Page } => {
+  parse: (view) => {
     // A foreign workspace is refused before any other fault of the query (K6).
-    const workspaceIds = workspacesOf(view, getParameter(view.query, workspaceId), texts);
-    const query = new StrictQuery(view.query, CALLS_PARAMETERS);
-    const asked = { page: query.get(page), pageSize: query.get(callsPerPage) };
-    const filter = { search: query.get(search), scorecardId: query.get(scorecardId) };
-    query.throwFaults();
-    return { resource: 'list', page: asked, query: listQuery(workspaceIds, asked, filter) };
+    const workspaceIds = workspacesOf(view);
+    return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
+      listRequest(workspaceIds, get(page), {
+        pageSize: get(callsPerPage),
+        search: get(search),
+        scorecardId: get(scorecardId),
+      }),
+    );
   },
+  represent: renderedPage(toCallsPage, ({ workspaceIds, ...query }) => ({
+    pageSize: query.limit,
+    search: query.search,
+    scorecardId: query.scorecardId,
+    // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+    workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
+  })),
   summary: 'List calls',
   description:
     'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -133,34 +113,37 @@ const listCalls = route({
   success: 'One page of calls.',
 });
 
-const getCall = route({
+const getCall = readRoute({
   ...call,
   name: 'getCall',
   path: '/calls/:callId',
+  resource: RESOURCES.evaluation,
+  // Only completed evaluations are calls (Q5).
+  isPublic: ({ state }) => state === 'COMPLETED',
+  represent: rendered((record) => ({ call: toCall(record) })),
   notFound: 'There is no such call.',
-  parseRequest: (view, texts) => recordOf(view, ['evaluation', 'callId'], texts),
   summary: 'Get a call',
   description: `One completed call. One that is not completed is 404. ${NO_PARAMETERS}`,
   response: callBodySchema,
   success: 'The call.',
 });
 
-const getCallTranscript = route({
+const getCallTranscript = readRoute({
   ...call,
   name: 'getCallTranscript',
   path: '/calls/:callId/transcript',
-  notFound: 'There is no such call, or its transcript is not ready yet.',
-  parseRequest: (view, texts): RecordRequest<'transcript'> & { readonly page: PageRequest } => {
-    const query = new StrictQuery(view.query, TRANSCRIPT_PARAMETERS);
-    const asked = {
-      page: query.get(page),
-      pageSize: query.get(segmentsPerPage),
-      maxChars: query.get(maxChars),
-      raw: query.get(raw),
-    };
-    query.throwFaults();
-    return { resource: 'transcript', id: parseId(view, 'callId', texts), workspaceIds: null, page: asked };
+  resource: RESOURCES.transcript,
+  parse: (view: RequestView) => {
+    const asked = strictQuery(view.query, TRANSCRIPT_PARAMETERS, (get) => ({
+      page: get(page),
+      pageSize: get(segmentsPerPage),
+      maxChars: get(maxChars),
+      raw: get(raw),
+    }));
+    return { ...asked, params: { id: parseId(view, 'callId') }, workspaceIds: null };
   },
+  represent: transcriptPage,
+  notFound: 'There is no such call, or its transcript is not ready yet.',
   summary: 'Get the transcript of a call',
   description:
     'One page of the transcript. Pages are filled in order with at most `pageSize` segments and at most `maxChars` characters. Reading on while `has_more` is true gives every turn whole, in order, once. 404 until the transcript is there. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -169,26 +152,29 @@ const getCallTranscript = route({
   success: 'One page of the transcript.',
 });
 
-const getCallScorecard = route({
+const getCallScorecard = readRoute({
   ...call,
   name: 'getCallScorecard',
   path: '/calls/:callId/scorecard',
+  resource: RESOURCES.scorecard,
+  represent: rendered(toScoredCardView),
   notFound: 'There is no such call, or its scorecard is not ready yet.',
-  parseRequest: (view, texts) => recordOf(view, ['scorecard', 'callId'], texts),
   summary: 'Get the scorecard of a call',
   description: `How each criterion was scored, and the coaching plan. 404 until the call has been scored. ${NO_PARAMETERS}`,
   response: scoredCardViewSchema,
   success: 'The scored scorecard and the coaching plan.',
 });
 
-const getScorecardRubric = route({
+const getScorecardRubric = readRoute({
   ...call,
   name: 'getScorecardRubric',
   path: '/scorecards/:scorecardId/rubric',
   scope: 'coaching.read',
   forbidden: 'This API key may not read rubrics: it must be active and hold the scope coaching.read.',
+  resource: RESOURCES.rubric,
+  parse: recordParser('scorecardId'),
+  represent: rendered(toRubricBody),
   notFound: 'There is no such scorecard.',
-  parseRequest: (view, texts) => recordOf(view, ['rubric', 'scorecardId'], texts),
   summary: 'Get the rubric of a scorecard',
   description: `The questions of a scorecard and how they are scored. ${NO_PARAMETERS}`,
   parameters: [pathId('scorecardId', 'The scorecard.')],
@@ -201,6 +187,10 @@ const getCallsKey = route({
   name: 'getCallsKey',
   surface: 'v2',
   description: `${currentKeyRoute.description} ${NO_PARAMETERS}`,
+  answer: (ctx) => {
+    refuseParameters(parseQuery(ctx.querystring));
+    showCurrentKey(ctx);
+  },
 });
 
 export const V2_ROUTES: readonly Route[] = [
@@ -212,79 +202,21 @@ export const V2_ROUTES: readonly Route[] = [
   getCallsKey,
 ];
 
-export function v2Router(cache: Cache, transcripts: Transcripts): Router<RequestState> {
-  const router = new Router<RequestState>({ prefix: '/v2', strict: true, sensitive: true });
-  const pages = new Derivation<Representation>(({ weightBytes }) => weightBytes);
-  const show = <T>(declaration: Route<RecordRequest>, shown: ShownRecord<T>): void => {
-    router.get(declaration.name, declaration.path, ...guards(declaration), showRecord(cache, declaration, shown));
-  };
-
-  router.get(listCalls.name, listCalls.path, ...guards(listCalls), async (ctx) => {
-    const { query, page: asked } = requestOf(listCalls, ctx);
-    const read = await cache.read(cacheRequest(RESOURCES.list, query), readerOf(ctx, listCalls));
-    const render = (): Representation => {
-      const list = listOf(read);
-      const { workspaceIds, search: text, scorecardId: scorecard } = query;
-      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
-      const [workspace = null, ...others] = workspaceIds;
-      const links = pageLinks(
-        { page: asked.page, totalPages: Math.ceil(list.total / asked.pageSize) },
-        {
-          pageSize: asked.pageSize,
-          search: text,
-          scorecardId: scorecard,
-          workspaceId: others.length === 0 ? workspace : null,
-        },
-      );
-      return new Representation(toCallsPage(list, asked), links);
-    };
-    await respond(ctx, read, isBeyondAllPages(asked) ? render() : pages.of(read.entry, render));
-  });
-
-  show(getCall, {
-    resource: RESOURCES.evaluation,
-    // Only completed evaluations are calls (Q5).
-    isPublic: ({ state }) => state === 'COMPLETED',
-    toPublic: (record) => ({ call: toCall(record) }),
-  });
-
-  router.get(getCallTranscript.name, getCallTranscript.path, ...guards(getCallTranscript), async (ctx) => {
-    const { id, page: asked } = requestOf(getCallTranscript, ctx);
-    const read = await cache.read(cacheRequest(RESOURCES.transcript, { id }), readerOf(ctx, getCallTranscript));
-    const record = foundRecord(getCallTranscript, read);
-    ctx.state.signal.throwIfAborted();
-    await respond(ctx, read, await transcripts.page(read.entry, record, asked, ctx.state.signal));
-  });
-
-  show(getCallScorecard, { resource: RESOURCES.scorecard, toPublic: toScoredCardView });
-
-  show(getScorecardRubric, { resource: RESOURCES.rubric, toPublic: toRubricBody });
-
-  router.get(getCallsKey.name, getCallsKey.path, limitAddress(getCallsKey), (ctx) => {
-    refuseParameters(queryOf(ctx));
-    respondWithKey(ctx);
-  });
-  return router;
-}
-
-function guards(declaration: Route): readonly Middleware[] {
-  return [requireScope(declaration), limitAddress(declaration)];
-}
-
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
-function workspacesOf(view: RequestView, narrowedTo: string | null, texts: FixedTexts): readonly string[] {
-  if (narrowedTo === null) return view.workspaceIds();
-  if (!view.isWorkspaceVisible(narrowedTo))
-    throw forbidden(texts, 'workspace_forbidden', "workspaceId is not among the key's");
-  return [narrowedTo];
+function workspacesOf({ query, viewer }: RequestView): readonly string[] {
+  const narrowedTo = getParameter(query, workspaceId);
+  if (narrowedTo !== null) {
+    if (viewer === null || viewer.includes(narrowedTo)) return [narrowedTo];
+    throw forbidden('workspace_forbidden', "workspaceId is not among the key's");
+  }
+  if (viewer === null) throw new ViewerNeeded();
+  return viewer;
 }
 
 /** A single read that takes no query parameters. */
-function recordOf<K extends RecordKind>(
-  view: RequestView,
-  [resource, parameter]: readonly [K, string],
-  texts: FixedTexts,
-): RecordRequest<K> {
-  refuseParameters(view.query);
-  return { resource, id: parseId(view, parameter, texts), workspaceIds: null };
+function recordParser(parameter: 'callId' | 'scorecardId') {
+  return (view: RequestView): RecordRequest => {
+    refuseParameters(view.query);
+    return { params: { id: parseId(view, parameter) }, workspaceIds: null };
+  };
 }

@@ -1,34 +1,21 @@
 /** Refuses requests beyond what a process works on at a time, before anything is done for them (S2). */
 import { Problem } from '../problem.ts';
-import type { Middleware } from '../state.ts';
-
-export interface LoadSheddingOptions {
-  /** Most requests in progress at a time. */
-  readonly maxInFlight: number;
-  /** Called for each request that is refused. */
-  readonly onShed: () => void;
-}
+import type { Middleware, PublicAppOptions } from '../state.ts';
 
 /** Soon: a request in progress takes milliseconds, or at most as long as the store may. */
 const RETRY_AFTER_SECONDS = 1;
 const OVERLOADED = 'The gateway has as many requests under way as it can serve. Try again later.';
 
-export class OverloadedError extends Problem {
-  constructor() {
-    super('overloaded', OVERLOADED, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
-  }
-}
-
 /**
  * A request counts until its response is handed over to be sent, or its client has left. A client that is slow to take its
  * response costs no work, and its connection is bounded by the server.
  */
-export function loadShedding({ maxInFlight, onShed }: LoadSheddingOptions): Middleware {
+export function loadShedding({ maxInFlight, hooks }: PublicAppOptions): Middleware {
   let inFlight = 0;
   return async (ctx, next) => {
     if (inFlight >= maxInFlight) {
-      onShed();
-      throw new OverloadedError();
+      hooks.onShed();
+      throw new Problem('overloaded', OVERLOADED, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
     }
     inFlight += 1;
     let isCounted = true;

@@ -1,27 +1,13 @@
 /** Counts the request against its key's two windows, and shows the consumer both (R1 to R4). */
 import { rateLimitHeaders } from '../../quota/headers.ts';
-import type { QuotaLimiter, QuotaLimits, WindowName } from '../../quota/limiter.ts';
-import type { RequestLimiter } from '../../keys/request-limiter.ts';
 import { Problem } from '../problem.ts';
-import type { Context, Middleware } from '../state.ts';
-
-export interface RateLimitOptions {
-  readonly quota: QuotaLimiter;
-  /** The limits of keys that have none of their own; read on each request. */
-  readonly defaultLimits: () => QuotaLimits;
-  /** Requests of one key that cost no quota (K8a). */
-  readonly currentKeyLimit: RequestLimiter;
-  /** The client's address, with trusted proxies taken into account. */
-  readonly addressOf: (ctx: Context) => string;
-  /** Called for each request that is refused, with the window that was full. */
-  readonly onRefused: (window: WindowName) => void;
-}
+import type { Middleware, PublicAppOptions } from '../state.ts';
 
 const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
 const TOO_MANY_LOOKS = 'This API key was looked at too often within a minute. Try again after the time in Retry-After.';
 
-export function rateLimit(options: RateLimitOptions): Middleware {
-  const { quota, defaultLimits, currentKeyLimit, addressOf, onRefused } = options;
+export function rateLimit(options: PublicAppOptions): Middleware {
+  const { quota, defaultLimits, currentKeyLimit, addressOf, hooks } = options;
   return async (ctx, next) => {
     const { state } = ctx;
     const { apiKey } = state;
@@ -43,7 +29,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
-      onRefused(window);
+      hooks.onQuotaRefused(window);
       state.refusal = { reason: window, address: addressOf(ctx) };
       throw new Problem('rate_limited', REFUSED);
     }

@@ -1,23 +1,14 @@
-/** What every request has: an id, the headers that every response begins with, an abort signal, and a report at its end. */
+/** Gives every request an id, the headers that every response begins with, an abort signal, and a report at its end. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
 import { RedisWait } from '../../redis/request-wait.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../../telemetry/request-report.ts';
 import { endRequestSpan } from '../../tracing/request-span.ts';
 import { activeSpan } from '../../tracing/spans.ts';
-import { surfaceOf } from '../problem.ts';
-import type { Context, Middleware } from '../state.ts';
-import { OverloadedError } from './load-shedding.ts';
+import { Problem, surfaceOf } from '../problem.ts';
+import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
-export interface RequestContextOptions {
-  readonly clock: Clock;
-  /** How long a request waits for Redis in all. */
-  readonly redisTimeoutMs: number;
-  /** Called once per request, when its response has been sent or its client has left. */
-  readonly onRequest: (report: RequestReport) => void;
-}
-
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** The ids that a client may give its requests (A3). */
+export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 /** A key that was sent as an id by mistake must not get into logs and to the store. */
 const KEY_PREFIX = 'evg_';
 /** Scheme and authority of a request target in absolute form. */
@@ -25,14 +16,15 @@ const ABSOLUTE = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 /** W3C Trace Context: the version ff and ids of zeros alone are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-const COMMON_HEADERS = {
+/** Every response has them. */
+export const COMMON_HEADERS = {
   Vary: 'Authorization, Accept-Encoding',
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',
 };
 
-export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestContextOptions): Middleware {
+export function requestContext({ clock, redisTimeoutMs, hooks }: PublicAppOptions): Middleware {
   return (ctx, next) => {
     const startedMicros = clock.nowMicros();
     const span = activeSpan();
@@ -61,7 +53,7 @@ export function requestContext({ clock, redisTimeoutMs, onRequest }: RequestCont
       const durationMs = (clock.nowMicros() - startedMicros) / 1000;
       const report = reportOf(ctx, durationMs, span?.spanContext().traceId);
       if (span !== undefined) endRequestSpan(span, report);
-      onRequest(report);
+      hooks.onRequest(report);
     });
     return next();
   };
@@ -100,7 +92,7 @@ function reportOf(
     cache: state.cache,
     refusal: state.refusal,
     failure: state.failure,
-    isShed: state.failure instanceof OverloadedError,
+    isShed: state.failure instanceof Problem && state.failure.code === 'overloaded',
     aborted: !res.writableFinished,
     traceId,
   };

@@ -1,8 +1,9 @@
 /** `/openapi.json`, and a page that shows it at `/docs`; neither needs a key (A1). */
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Router } from '@koa/router';
+import { hashOf } from '../respond.ts';
 import type { Context, RequestState } from '../state.ts';
 import type { OpenApiDocument } from './document.ts';
 
@@ -23,29 +24,22 @@ const PAGE_CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The page's own files have relative addresses, so that a prefix in front of the gateway does no harm. */
-const FILES = [
-  { path: '/docs', type: 'text/html', from: './page/index.html', cacheControl: REVALIDATE },
-  { path: '/docs/page.css', type: 'text/css', from: './page/page.css', cacheControl: REVALIDATE },
-  { path: '/docs/page.js', type: 'text/javascript', from: './page/page.js', cacheControl: REVALIDATE },
-  { path: '/docs/swagger-ui.css', type: 'text/css', from: 'swagger-ui-dist/swagger-ui.css', cacheControl: ONE_HOUR },
-  {
-    path: '/docs/swagger-ui-bundle.js',
-    type: 'text/javascript',
-    from: 'swagger-ui-dist/swagger-ui-bundle.js',
-    cacheControl: ONE_HOUR,
-  },
-  {
-    path: '/docs/favicon-32x32.png',
-    type: 'image/png',
-    from: 'swagger-ui-dist/favicon-32x32.png',
-    cacheControl: ONE_HOUR,
-  },
-] as const;
+/** By path. The page's own files have relative addresses, so that a prefix in front of the gateway does no harm. */
+const FILES = {
+  '/docs': './page/index.html',
+  '/docs/page.css': './page/page.css',
+  '/docs/page.js': './page/page.js',
+  '/docs/swagger-ui.css': 'swagger-ui-dist/swagger-ui.css',
+  '/docs/swagger-ui-bundle.js': 'swagger-ui-dist/swagger-ui-bundle.js',
+  '/docs/favicon-32x32.png': 'swagger-ui-dist/favicon-32x32.png',
+} as const;
 
 interface File {
+  /** As in a file's name: `.css`. */
+  readonly extension: string;
   readonly bytes: Buffer;
-  readonly gzipped: Buffer;
+  /** Null for what gains nothing by it. */
+  readonly gzipped: Buffer | null;
   readonly hash: string;
 }
 
@@ -56,36 +50,35 @@ export function docsRouter(document: () => Promise<OpenApiDocument>): Router<Req
 
   router.get('/openapi.json', async (ctx) => {
     const current = await document();
-    const file = written.get(current) ?? fileOf(Buffer.from(JSON.stringify(current)));
+    const file = written.get(current) ?? fileOf('.json', Buffer.from(JSON.stringify(current)));
     written.set(current, file);
-    sendFile(ctx, file, 'application/json; charset=utf-8', REVALIDATE);
+    sendFile(ctx, file, REVALIDATE);
   });
-  for (const { path, type, from, cacheControl } of FILES) {
+  for (const [path, from] of Object.entries(FILES)) {
     // Read when it is first asked for: most processes never are.
     let file: File | null = null;
     router.get(path, (ctx) => {
-      file ??= fileOf(readFileSync(new URL(import.meta.resolve(from))));
+      file ??= fileOf(extname(from), readFileSync(new URL(import.meta.resolve(from))));
       ctx.state.headers.push({ 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY });
-      sendFile(ctx, file, type === 'image/png' ? type : `${type}; charset=utf-8`, cacheControl);
+      sendFile(ctx, file, from.startsWith('.') ? REVALIDATE : ONE_HOUR);
     });
   }
   return router;
 }
 
-function fileOf(bytes: Buffer): File {
-  const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
-  return { bytes, gzipped: gzipSync(bytes), hash };
+function fileOf(extension: string, bytes: Buffer): File {
+  return { extension, bytes, gzipped: extension === '.png' ? null : gzipSync(bytes), hash: hashOf(bytes) };
 }
 
-function sendFile(ctx: Context, { bytes, gzipped, hash }: File, type: string, cacheControl: string): void {
-  const isCoded = type !== 'image/png' && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+function sendFile(ctx: Context, { extension, bytes, gzipped, hash }: File, cacheControl: string): void {
+  const coded = ctx.acceptsEncodings('gzip', 'identity') === 'gzip' ? gzipped : null;
   ctx.status = 200;
-  ctx.set({ ETag: isCoded ? `"${hash}-gzip"` : `"${hash}"`, 'Cache-Control': cacheControl });
+  ctx.set({ ETag: coded === null ? `"${hash}"` : `"${hash}-gzip"`, 'Cache-Control': cacheControl });
   if (ctx.fresh) {
     ctx.status = 304;
     return;
   }
-  if (isCoded) ctx.set('Content-Encoding', 'gzip');
-  ctx.type = type;
-  ctx.body = isCoded ? gzipped : bytes;
+  if (coded !== null) ctx.set('Content-Encoding', 'gzip');
+  ctx.type = extension;
+  ctx.body = coded ?? bytes;
 }

@@ -5,13 +5,30 @@ import { type Route } from '../route.ts';
 import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
-import { headerComponents } from './headers.ts';
-import { type DocumentedLimits, infoOf, SECURITY_SCHEMES, TAGS } from './info.ts';
-import { headerParameters } from './parameters.ts';
+import { headerComponents, headerParameters } from './headers.ts';
+import { type DocumentedLimits, introductionOf } from './info.ts';
 import { responseComponents, responsesOf } from './responses.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 export type Surface = Route['surface'];
+
+/** How the document names each surface and the keys to it. */
+const SURFACES = {
+  v1: {
+    tag: { name: 'Workspace reports (v1)', description: 'Reports of one workspace. Errors are `{"error": "..."}`.' },
+    keyName: 'WorkspaceKey',
+    keyDescription: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
+  },
+  v2: {
+    tag: {
+      name: 'Calls (v2)',
+      description: 'Calls of all workspaces of the key. Errors are `{"error": {"message": "..."}}`.',
+    },
+    keyName: 'CallsKey',
+    keyDescription:
+      'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
+  },
+} as const;
 
 export interface DocumentOptions {
   /** The limits of a key that has none of its own. */
@@ -20,7 +37,7 @@ export interface DocumentOptions {
   readonly surfaces?: readonly Surface[];
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */
   readonly serverUrl?: string;
-  /** What the responses announce; nothing by default. */
+  /** Those that the responses announce; by default none. */
   readonly deprecations?: readonly Deprecation[];
 }
 
@@ -34,9 +51,15 @@ export function buildOpenApiDocument({
   return createDocument(
     {
       openapi: '3.1.1',
-      info: infoOf(limits),
+      info: {
+        title: 'evalgate: coaching reports and calls',
+        version: '1.0.0',
+        description: introductionOf(limits),
+        contact: { name: 'The operator of this gateway' },
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
       servers: [{ url: serverUrl, description: 'This gateway' }],
-      tags: surfaces.map((surface) => TAGS[surface]),
+      tags: surfaces.map((surface) => SURFACES[surface].tag),
       paths: Object.fromEntries(
         routes.map((route) => [
           route.template,
@@ -48,7 +71,10 @@ export function buildOpenApiDocument({
         parameters: { ...headerParameters },
         responses: Object.fromEntries(surfaces.flatMap((surface) => Object.entries(responseComponents(surface)))),
         securitySchemes: Object.fromEntries(
-          surfaces.map((surface) => [SECURITY_SCHEMES[surface].name, SECURITY_SCHEMES[surface].scheme]),
+          surfaces.map((surface) => {
+            const { keyName, keyDescription } = SURFACES[surface];
+            return [keyName, { type: 'http', scheme: 'bearer', description: keyDescription }];
+          }),
         ),
       },
     },
@@ -61,11 +87,11 @@ function operationOf(route: Route, deprecation: Deprecation | null): ZodOpenApiO
   const headers = isCached ? ['IfNoneMatch', 'RequestId'] : ['RequestId'];
   return {
     operationId: route.name,
-    tags: [TAGS[route.surface].name],
+    tags: [SURFACES[route.surface].tag.name],
     summary: route.summary,
     description: descriptionOf(route, deprecation),
     ...(deprecation === null ? {} : { deprecated: true }),
-    security: [{ [SECURITY_SCHEMES[route.surface].name]: [] }],
+    security: [{ [SURFACES[route.surface].keyName]: [] }],
     ...(route.scope === null ? {} : { 'x-required-scope': route.scope }),
     parameters: [...route.parameters, ...headers.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
     responses: responsesOf(route, bodyExamples[route.name]),

@@ -1,11 +1,11 @@
 /** The examples in the document. Each is made from a record by the same functions as a real answer. */
-import { toCall } from '../../domain/call.ts';
-import { toCallsPage, toReportsPage } from '../../domain/pages.ts';
+import { toCall, toCallsPage } from '../../domain/call.ts';
 import { toDealInsightsBody, toRubricBody, toScoredCardView } from '../../domain/parts.ts';
 import type { EvaluationRecord, ScoredCardRecord } from '../../domain/records.ts';
-import { toCurrentKeyBody } from '../../domain/current-key.ts';
-import { toReport } from '../../domain/report.ts';
-import { toCallTranscript, toReportTranscript } from '../../domain/transcript.ts';
+import { toReport, toReportsPage } from '../../domain/report.ts';
+import type { ReportTranscript } from '../../domain/transcript.ts';
+import { toCurrentKeyBody } from '../current-key.ts';
+import { toCallTranscript } from '../transcripts.ts';
 
 /** These exist in the bundled sample store, so that the examples can be tried with its demo keys. */
 export const EXAMPLE_WORKSPACE_ID = '2393e09e-a0b1-4849-8887-0fb942eae255';
@@ -83,12 +83,12 @@ const ownKey = toCurrentKeyBody(
     expiresAtMs: Date.UTC(2027, 0, 1),
   },
   {
-    minute: { limit: 120, remaining: 117, reset: 1_772_600_827 },
-    hour: { limit: 3000, remaining: 2875, reset: 1_772_604_367 },
+    minute: { limit: 120, remaining: 117, emptyAtMicros: 1_772_600_827e6, nextFreeAtMicros: 1_772_600_781e6 },
+    hour: { limit: 3000, remaining: 2875, emptyAtMicros: 1_772_604_367e6, nextFreeAtMicros: 1_772_601_669e6 },
   },
 );
 
-/** One example body a route, by the route's operationId. */
+/** One example body per route, by the route's operationId. */
 export const bodyExamples = {
   listReports: toReportsPage(page, 1),
   getReport: { report: toReport(evaluation) },
@@ -99,20 +99,21 @@ export const bodyExamples = {
     permalink: `https://coaching.example/evaluations/${EXAMPLE_EVALUATION_ID}`,
     insights: { risk: 'medium', blockers: ['Security review is open'] },
   }),
-  getReportTranscript: toReportTranscript({ body: TURNS.join('\n'), isFormatSupported: true }),
-  listCalls: toCallsPage(page, { page: 1, pageSize: 50 }),
+  getReportTranscript: { transcript: TURNS.join('\n'), isFormatSupported: true } satisfies ReportTranscript,
+  listCalls: toCallsPage(page, 1, 50),
   getCall: { call: toCall(evaluation) },
-  getCallTranscript: toCallTranscript({
-    page: 1,
-    pageSize: 100,
-    text: TURNS.join('\n'),
-    segments: TURNS.map((text, index) => ({ index, text })),
-    totalCount: TURNS.length,
-    totalPages: 1,
-    hasMore: false,
-    truncated: false,
-    isFormatSupported: true,
-  }),
+  getCallTranscript: toCallTranscript(
+    {
+      text: TURNS.join('\n'),
+      segments: TURNS.map((text, index) => ({ index, text })),
+      totalCount: TURNS.length,
+      totalPages: 1,
+      hasMore: false,
+      truncated: false,
+    },
+    { page: 1, pageSize: 100 },
+    true,
+  ),
   getCallScorecard: toScoredCardView(scoredCard),
   getScorecardRubric: toRubricBody({
     _id: EXAMPLE_SCORECARD_ID,

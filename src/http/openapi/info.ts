@@ -1,5 +1,4 @@
-/** What the document says about the API as a whole. */
-import type { oas31 } from 'zod-openapi';
+/** The introduction of the document: the API as a whole. */
 import { ERROR_CODES } from '../problem.ts';
 
 /** The limits of a key that has none of its own. */
@@ -7,37 +6,6 @@ export interface DocumentedLimits {
   readonly perMinute: number;
   readonly perHour: number;
 }
-
-export const TAGS = {
-  v1: {
-    name: 'Workspace reports (v1)',
-    description: 'Reports of one workspace. Errors are `{"error": "..."}`.',
-  },
-  v2: {
-    name: 'Calls (v2)',
-    description: 'Calls of all workspaces of the key. Errors are `{"error": {"message": "..."}}`.',
-  },
-} as const;
-
-export const SECURITY_SCHEMES = {
-  v1: {
-    name: 'WorkspaceKey',
-    scheme: {
-      type: 'http',
-      scheme: 'bearer',
-      description: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
-    },
-  },
-  v2: {
-    name: 'CallsKey',
-    scheme: {
-      type: 'http',
-      scheme: 'bearer',
-      description:
-        'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
-    },
-  },
-} as const;
 
 /** Stands for the address of the gateway. */
 const EXAMPLE_ORIGIN = 'https://gateway.example';
@@ -48,19 +16,8 @@ const ERROR_TABLE = [
   ...Object.entries(ERROR_CODES).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`),
 ].join('\n');
 
-/** Title, version and the part of the reference that holds for every operation. */
-export function infoOf(limits: DocumentedLimits): oas31.InfoObject {
-  return {
-    title: 'evalgate: coaching reports and calls',
-    version: '1.0.0',
-    description: descriptionOf(limits),
-
-    contact: { name: 'The operator of this gateway' },
-    license: { name: 'MIT', identifier: 'MIT' },
-  };
-}
-
-function descriptionOf(limits: DocumentedLimits): string {
+/** The part of the reference that holds for every operation. */
+export function introductionOf(limits: DocumentedLimits): string {
   return `This API publishes the results of automated coaching evaluations of recorded sales calls. It only reads.
 
 It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Version 2 (\`/v2\`) shows the same evaluations as **calls**, across all workspaces of a key, with transcripts in pages and with rubrics.

@@ -1,24 +1,13 @@
 /** The responses of the public API: what each status means, which headers it has and what its body is. */
-import type {
-  oas31,
-  ZodOpenApiMediaTypeObject,
-  ZodOpenApiResponseObject,
-  ZodOpenApiResponsesObject,
-} from 'zod-openapi';
-import { callErrorSchema, reportErrorSchema, reportListErrorSchema } from '../../domain/errors.ts';
-import { ERROR_CODES } from '../problem.ts';
+import type { oas31, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import { ERROR_CODES, ERROR_SCHEMAS, errorBody, errorFormOf } from '../problem.ts';
 import type { FailureStatus, Route } from '../route.ts';
 import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
 
 type Headers = Readonly<Record<string, oas31.ReferenceObject>>;
+type Status = FailureStatus | 405;
 
-interface Failure {
-  readonly description: string;
-  readonly headers: Headers;
-  readonly message: string;
-}
-
-const failures: Readonly<Record<FailureStatus | 405, Failure>> = {
+const failures: Readonly<Record<Status, { description: string; headers: Headers; message: string }>> = {
   400: {
     description:
       'A query parameter breaks its rule, or the address is too long. The message names the parameter and the rule.',
@@ -64,72 +53,59 @@ const failures: Readonly<Record<FailureStatus | 405, Failure>> = {
   },
 };
 
+const STATUSES: readonly Status[] = [400, 401, 403, 404, 405, 429, 500];
+/** Paths whose errors have every form that the surface has. */
+const PATHS = { v1: ['/v1/key', '/v1/workspaces/{workspaceId}/reports'], v2: ['/v2/key'] } as const;
+
 const readHeaders: Headers = { ...cachingHeaders, 'Content-Encoding': headerReference('Content-Encoding') };
 const notKept: Headers = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
 
 /** All responses of a route: 200, 304 if it is cached, 405 and the failures that it declares. */
 export function responsesOf(route: Route, example: object): ZodOpenApiResponsesObject {
-  const statuses: readonly (FailureStatus | 405)[] = [...route.failures, 405];
   const isCached = route.parseRequest !== null;
+  const statuses: readonly Status[] = [...route.failures, 405];
+  const errors = statuses.map((status) => [status, reference(errorName(route.template, status))] as const);
   return {
     200: {
       description: route.success,
       headers: { ...alwaysHeaders, ...(isCached ? readHeaders : notKept), ...countedHeaders },
       content: { 'application/json': { schema: route.response, example } },
     },
-    ...(isCached ? { 304: responseReference('NotModified') } : {}),
-    ...Object.fromEntries(statuses.map((status) => [status, responseReference(failureName(status, route))] as const)),
+    ...(isCached ? { 304: reference('NotModified') } : {}),
+    ...Object.fromEntries(errors),
   };
 }
 
 /** The response components of a surface, by their names. */
 export function responseComponents(surface: Route['surface']): Record<string, ZodOpenApiResponseObject> {
-  const notModified = {
-    description: 'The copy that `If-None-Match` names still holds. There is no body.',
-    headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
-  };
-  if (surface === 'v2') {
-    const errors = failureComponents('Call', [400, 401, 403, 404, 405, 429, 500], (message) => ({
-      schema: callErrorSchema,
-      example: { error: { message } },
-    }));
-    return { NotModified: notModified, ...errors };
-  }
+  const errors = PATHS[surface].flatMap((path) =>
+    STATUSES.map((status) => [errorName(path, status), errorResponse(path, status)] as const),
+  );
   return {
-    NotModified: notModified,
-    ...failureComponents('Report', [400, 401, 403, 404, 405, 429, 500], (message) => ({
-      schema: reportErrorSchema,
-      example: { error: message },
-    })),
-    ...failureComponents('ReportList', [400, 500], (message) => ({
-      schema: reportListErrorSchema,
-      example: { reports: [], error: message },
-    })),
+    NotModified: {
+      description: 'The copy that `If-None-Match` names still holds. There is no body.',
+      headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
+    },
+    ...Object.fromEntries(errors),
   };
 }
 
-function failureComponents(
-  prefix: string,
-  statuses: readonly (FailureStatus | 405)[],
-  mediaOf: (message: string) => ZodOpenApiMediaTypeObject,
-): Record<string, ZodOpenApiResponseObject> {
-  return Object.fromEntries(
-    statuses.map((status) => {
-      const { description, headers, message } = failures[status];
-      return [
-        `${prefix}Error${status}`,
-        {
-          description,
-          headers: { ...alwaysHeaders, ...notKept, ...headers, 'X-Error-Code': errorCodeHeader(status) },
-          content: { 'application/json': mediaOf(message) },
-        },
-      ];
-    }),
-  );
+function errorName(path: string, status: Status): string {
+  return `${errorFormOf(path, status)}${status}`;
+}
+
+function errorResponse(path: string, status: Status): ZodOpenApiResponseObject {
+  const { description, headers, message } = failures[status];
+  const schema = ERROR_SCHEMAS[errorFormOf(path, status)];
+  return {
+    description,
+    headers: { ...alwaysHeaders, ...notKept, ...headers, 'X-Error-Code': errorCodeHeader(status) },
+    content: { 'application/json': { schema, example: errorBody(path, status, message) } },
+  };
 }
 
 /** The codes that the status can have, and what each means. */
-function errorCodeHeader(status: number): oas31.HeaderObject {
+function errorCodeHeader(status: Status): oas31.HeaderObject {
   const codes = Object.entries(ERROR_CODES).filter(([, code]) => code.status === status);
   return {
     description: codes.map(([name, { meaning }]) => `\`${name}\`: ${meaning}`).join(' '),
@@ -139,12 +115,6 @@ function errorCodeHeader(status: number): oas31.HeaderObject {
   };
 }
 
-function failureName(status: FailureStatus | 405, { surface, name }: Route): string {
-  if (surface === 'v2') return `CallError${status}`;
-  const isReportList = name === 'listReports' && (status === 400 || status === 500);
-  return isReportList ? `ReportListError${status}` : `ReportError${status}`;
-}
-
-function responseReference(component: string): oas31.ReferenceObject {
+function reference(component: string): oas31.ReferenceObject {
   return { $ref: `#/components/responses/${component}` };
 }

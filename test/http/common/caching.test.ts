@@ -244,6 +244,23 @@ describe('many at once', () => {
       expect(gateway.store.calls() - before).toBe(1);
     },
   );
+
+  test('C4: a list narrowed to one workspace waits for the call of a key that has only this one', async () => {
+    const subject = putSubject(gateway.store);
+    const both = [subject.workspaceId, newSubject().workspaceId];
+    const [narrow, wide] = [await keyFor(gateway, subject), await keyFor(gateway, subject, { workspaceIds: both })];
+    const before = gateway.store.calls();
+    const gate = gateway.store.gate();
+    const first = gateway.get('/v2/calls', { key: narrow });
+    await gateway.store.waitForCalls(before + 1);
+    const second = gateway.get(`/v2/calls?workspaceId=${subject.workspaceId}`, { key: wide });
+    await gateway.get('/v2/calls?page=0', { key: wide });
+    gate.release();
+    expect((await first).headers['cache-status']).toBe('evalgate; fwd=uri-miss; stored');
+    expect((await second).headers['cache-status']).toBe('evalgate; fwd=uri-miss; collapsed');
+    expect((await second).text).toBe((await first).text);
+    expect(gateway.store.calls() - before).toBe(1);
+  });
 });
 
 describe('when the store is slow', () => {
