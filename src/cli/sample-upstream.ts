@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { createSampleData } from '../sample/data.ts';
 import { FAULT_OPTIONS, FaultOptionError, type Faults, parseFaults } from '../sample/faults.ts';
 import { SampleUpstream } from '../sample/server.ts';
-import { CliError, EXIT_CODES, integerBetween, makeCommand, print, secretFrom } from './command.ts';
+import { CliError, integerBetween, makeCommand, print, secretFrom, wrongCall } from './command.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
@@ -70,6 +70,6 @@ function faultsFrom(options: Readonly<Record<string, unknown>>): Faults {
   try {
     return parseFaults(options);
   } catch (error) {
-    throw error instanceof FaultOptionError ? new CliError(error.message, EXIT_CODES.usage) : error;
+    throw error instanceof FaultOptionError ? wrongCall(error.message) : error;
   }
 }
