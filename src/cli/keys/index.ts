@@ -96,57 +96,7 @@ function listCommand(): Command {
   );
 }
 
-const parseName = matching(/\S/, 'a text that is not blank');
-const parseLimit = integerBetween(1, 1_000_000_000);
-const parseLifetime = durationBetween(1, 36_500 * DAY_MS);
-
-function workspaceOption(): Option {
-  const description = 'a workspace that the key may see; repeat it for more, up to 50';
-  return new Option('--workspace <uuid...>', description).argParser(repeated(matching(UUID_PATTERN, 'a UUID')));
-}
-
-function scopeOption(): Option {
-  return new Option('--scope <scope...>', 'what the key may read; repeat it for more').choices(SCOPES);
-}
-
-function expiryAfter(lifetimeMs: number): string {
-  return new Date(Date.now() + lifetimeMs).toISOString();
-}
-
-interface CreateOptions {
-  readonly workspace: readonly string[];
-  readonly scope: readonly Scope[];
-  readonly name: string;
-  readonly perMinute?: number;
-  readonly perHour?: number;
-  readonly expires?: number;
-}
-
-function createCommand(): Command {
-  return keyCommand({
-    name: 'create',
-    summary: 'issue a key and print it, once',
-    details: 'Only the hash of the key is stored: a lost key has to be replaced.',
-    examples: [
-      'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
-      'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
-    ],
-  })
-    .requiredOption('--name <text>', 'what the key is for', parseName)
-    .addOption(workspaceOption().makeOptionMandatory())
-    .addOption(scopeOption().makeOptionMandatory())
-    .option('--per-minute <n>', "requests in any 60 s, in place of the gateway's limit", parseLimit)
-    .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
-    .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLifetime)
-    .action(async ({ workspace, scope, expires, ...options }: CreateOptions, command: Command) => {
-      const { name, perMinute = null, perHour = null } = options;
-      const expiresAt = expires === undefined ? null : expiryAfter(expires);
-      const wanted = { name, workspaceIds: workspace, scopes: scope, perMinute, perHour, expiresAt };
-      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
-    });
-}
-
-interface EditOptions {
+interface KeyOptions {
   readonly name?: string;
   readonly workspace?: readonly string[];
   readonly scope?: readonly Scope[];
@@ -155,9 +105,61 @@ interface EditOptions {
   readonly expires?: number | 'never';
 }
 
+/** Options for the members of a key, the first three of which a new key must have. */
+function withMembers(command: Command, isNew: boolean): Command {
+  const name = new Option('--name <text>', 'what the key is for');
+  const workspace = new Option(
+    '--workspace <uuid...>',
+    'a workspace that the key may see; repeat it for more, up to 50',
+  );
+  const scope = new Option('--scope <scope...>', 'what the key may read; repeat it for more');
+  const limit = orWord('default', integerBetween(1, 1_000_000_000));
+  const lifetime = orWord('never', durationBetween(1, 36_500 * DAY_MS));
+  return command
+    .addOption(name.argParser(matching(/\S/, 'a text that is not blank')).makeOptionMandatory(isNew))
+    .addOption(workspace.argParser(repeated(matching(UUID_PATTERN, 'a UUID'))).makeOptionMandatory(isNew))
+    .addOption(scope.choices(SCOPES).makeOptionMandatory(isNew))
+    .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
+    .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', lifetime);
+}
+
+/** A parser that also takes a word. */
+function orWord(word: string, parse: (text: string) => number): (text: string) => number | string {
+  return (text) => (text === word ? word : parse(text));
+}
+
+/** As the admin listener takes them; those that were not given are undefined. */
+function membersOf({ name, workspace, scope, perMinute, perHour, expires }: KeyOptions) {
+  return {
+    name,
+    workspaceIds: workspace,
+    scopes: scope,
+    perMinute: perMinute === 'default' ? null : perMinute,
+    perHour: perHour === 'default' ? null : perHour,
+    expiresAt: typeof expires === 'number' ? new Date(Date.now() + expires).toISOString() : expires && null,
+  };
+}
+
+function createCommand(): Command {
+  const command = keyCommand({
+    name: 'create',
+    summary: 'issue a key and print it, once',
+    details: 'Only the hash of the key is stored: a lost key has to be replaced.',
+    examples: [
+      'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
+      'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
+    ],
+  });
+  return withMembers(command, true).action(async (options: KeyOptions) => {
+    const { name = '', workspaceIds = [], scopes = [], ...rest } = membersOf(options);
+    const wanted = { name, workspaceIds, scopes, ...rest };
+    printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
+  });
+}
+
 function editCommand(): Command {
-  const limit = orWord('default', parseLimit);
-  return oneKeyCommand({
+  const command = oneKeyCommand({
     name: 'edit',
     summary: 'change the name, workspaces, scopes, limits or expiry of a key',
     details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
@@ -165,30 +167,15 @@ function editCommand(): Command {
       'evalgate keys edit k_7Hq2 --name "Acme export" --expires never',
       'evalgate keys edit k_7Hq2 --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
     ],
-  })
-    .option('--name <text>', 'what the key is for', parseName)
-    .addOption(workspaceOption())
-    .addOption(scopeOption())
-    .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
-    .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
-    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', orWord('never', parseLifetime))
-    .action(async (id: string, options: EditOptions, command: Command) => {
-      const { name, workspace: workspaceIds, scope: scopes, expires } = options;
-      const [perMinute, perHour] = [options.perMinute, options.perHour].map((n) => (n === 'default' ? null : n));
-      const expiresAt = typeof expires === 'number' ? expiryAfter(expires) : expires && null;
-      const members = Object.entries({ name, workspaceIds, scopes, perMinute, perHour, expiresAt });
-      const edit = Object.fromEntries(members.filter(([, value]) => value !== undefined));
-      if (Object.keys(edit).length === 0) {
-        throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
-      }
-      const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
-      print(command, key, keyDetails(key));
-    });
-}
-
-/** A parser that also takes a word. */
-function orWord(word: string, parse: (text: string) => number): (text: string) => number | string {
-  return (text) => (text === word ? word : parse(text));
+  });
+  return withMembers(command, false).action(async (id: string, options: KeyOptions) => {
+    const edit = membersOf(options);
+    if (Object.values(edit).every((value) => value === undefined)) {
+      throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
+    }
+    const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
+    print(command, key, keyDetails(key));
+  });
 }
 
 function rotateCommand(): Command {

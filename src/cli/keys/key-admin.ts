@@ -10,11 +10,7 @@ import type { ImportedCounts, ImportedKey } from '../../keys/key.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { CliError, type CommandTexts } from '../command.ts';
 
-/** A key with its requests of the last hour. */
-export interface ShownKey {
-  readonly key: KeyView;
-  readonly lastHour: Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
-}
+type LastHour = Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
 
 /** A checked line of an import: as it was written, and parsed. */
 export interface ImportLine {
@@ -28,7 +24,7 @@ export interface ImportLine {
 export interface KeyAdmin {
   create(wanted: ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<ShownKey>;
+  show(keyId: string): Promise<{ readonly key: KeyView; readonly lastHour: LastHour }>;
   /** Properties that are left out stay as they are. */
   edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
