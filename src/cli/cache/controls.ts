@@ -31,7 +31,6 @@ export function ttlCommand(): Command {
     examples: [
       'evalgate cache ttl',
       "evalgate cache ttl --json | jq '.classes[] | {class, freshMs}'",
-      'evalgate cache ttl set list --fresh 45s',
       'evalgate cache ttl set list --fresh 60s --for 1h',
       'evalgate cache ttl reset list',
     ],
@@ -136,8 +135,8 @@ export function maintenanceCommand(): Command {
     name: 'maintenance',
     summary: 'keep every call from the store for a while, in all gateways',
     details: [
-      'While it is on, nothing is sent to the store. Copies are served for as long as they may be on an error, without a',
-      'refresh; a read without a copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
+      'While it is on, nothing is sent to the store. Copies are served, without a refresh, until their error time ends;',
+      'a read without a copy fails with 500 and Retry-After. It ends by itself. Without a command it shows',
       'whether it is on, until when, and who began it; --admin and --json work there too.',
     ].join(' '),
     examples: [example, `${example} --json | jq .active`, `${example} on --for 30m`, `${example} off`],
@@ -178,14 +177,13 @@ export function purgeCommand(): Command {
     summary: 'purge cached answers by tag',
     details: [
       `Tags: ${TAG_FORM}.`,
-      'A purge of an evaluation also purges the lists that may hold it, and one of a workspace its not-found entries; --exact purges nothing else than the tags. A purge is in force in every gateway within a second; the entries are counted afterwards.',
+      'Purging an evaluation also purges the lists that may hold it, and purging a workspace its not-found entries; with --exact only the tags given are purged. A purge is in force in every gateway within a second; the entries are counted afterwards.',
       'Hard: the purged entries are gone, and the next reader waits for the store.',
       'Soft: they are stale, and served while one refresh runs in the background.',
       'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',
       `So is one that also purges more than ${MANY_LISTS} lists, if somebody is at the terminal.`,
     ].join('\n'),
     examples: [
-      'evalgate cache purge --tag evaluation:ev_MOoXmKaIgRtSSEcIg4',
       'evalgate cache purge --tag evaluation:ev_MOoXmKaIgRtSSEcIg4 --exact',
       'evalgate cache purge --tag workspace:2393e09e-a0b1-4849-8887-0fb942eae255 --tag scorecard:sc_1 --mode soft',
       'evalgate cache purge --tag class:list --dry-run',
@@ -196,7 +194,7 @@ export function purgeCommand(): Command {
     .addOption(new Option('--mode <mode>', 'how it is purged').choices(['hard', 'soft']).default('hard'))
     .option('--exact', 'only these tags: without the lists that may hold a purged evaluation')
     .option('--dry-run', 'only show what would be purged')
-    .option('--yes', 'purge without a question')
+    .option('--yes', 'purge without asking')
     .action(purge);
 }
 
