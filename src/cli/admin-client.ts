@@ -14,7 +14,7 @@ interface JsonRoute<T, B> extends AdminRoute {
   readonly answer: z.ZodType<T>;
 }
 
-/** What a call fills in of its route. */
+/** The parts of a route that a call fills in. */
 interface CallParts<B> {
   /** The values of the parameters in the path. */
   readonly params?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export class AdminCallError extends CliError {
   }
 }
 
-/** What to do if something else answers at the address. */
+/** The advice if something else answers at the address. */
 export const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
 
 const parseBase = parser(

@@ -35,16 +35,11 @@ const MIN_RECORDS_PER_DAMAGE = 20;
 const HUGE_WORKSPACE = 2;
 const HUGE = { written: 'huge', declared: 'speaker_text', crlf: false, flavour: 'plain', turnCount: 400 } as const;
 
-interface Entry {
-  readonly call: Call;
-  readonly record: EvaluationRecord;
-}
-
 /** Makes a sample of 1 to 1,000,000 evaluations. No clock and no unseeded randomness: equal options give equal records. */
 export function createSampleData({ seed, evaluations }: { seed: number; evaluations: number }): SampleData {
   const workspaces = createWorkspaces(seed);
   const gapMs = Math.min(MAX_GAP_MS, SPAN_MS / evaluations);
-  const entries = Array.from({ length: evaluations }, (_, index): Entry => {
+  const entries = Array.from({ length: evaluations }, (_, index) => {
     const call = createCall({ seed, workspaces, gapMs }, index);
     return { call, record: createEvaluation(call) };
   }).toSorted((a, b) => compareNewestFirst(a.record, b.record));
@@ -102,7 +97,7 @@ function isTranscribed({ state, random }: Call): boolean {
   return state === 'SCORING' || state === 'COMPLETED';
 }
 
-function demoOf(entries: readonly Entry[]): DemoIds {
+function demoOf(entries: readonly { readonly call: Call; readonly record: EvaluationRecord }[]): DemoIds {
   const [report, call = report] = entries.filter((entry) => entry.call.isShowcase).map(({ record }) => record);
   const scorecardId = call?.scorecardRef.id;
   if (report === undefined || call === undefined || typeof scorecardId !== 'string') {

@@ -6,7 +6,7 @@ export interface Check {
   readonly status: 'ok' | 'warn' | 'fail' | 'skipped';
   /** The finding. */
   readonly message: string;
-  /** What to do about it; null if there is nothing to do, or the message says it. */
+  /** The remedy; null if there is nothing to do, or the message says it. */
   readonly advice: string | null;
 }
 
