@@ -57,18 +57,14 @@ function exitCodeOf(error: unknown): number {
   return 1;
 }
 
-/** Errors whose message is all that the user needs. */
+/** Errors whose message is all that the user needs. Any other is a fault of the program, whose report needs the stack. */
 const SELF_EXPLAINING = [CliError, ConfigError, CommanderError, StartError];
 
 function report(error: unknown, argv: readonly string[]): void {
-  const message = messageOf(error);
+  const isExplained = SELF_EXPLAINING.some((kind) => error instanceof kind);
+  const stack = error instanceof Error && !isExplained ? error.stack : undefined;
+  const message = stack ?? (error instanceof Error ? error.message : String(error));
   // Commander has printed its errors already.
   if (!(error instanceof CommanderError)) process.stderr.write(`${message}\n`);
   if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: { message } }, null, 2)}\n`);
-}
-
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // Any other error is a fault of the program, and a report of it needs the stack.
-  return SELF_EXPLAINING.some((kind) => error instanceof kind) ? error.message : (error.stack ?? error.message);
 }
