@@ -14,7 +14,7 @@ interface JsonRoute<T, B> extends AdminRoute {
   readonly answer: z.ZodType<T>;
 }
 
-/** What a call fills in of its route. */
+/** The parts of a route that a call fills in. */
 interface CallParts<B> {
   /** The values of the parameters in the path. */
   readonly params?: Readonly<Record<string, string>>;
@@ -24,20 +24,19 @@ interface CallParts<B> {
 
 /** A call that failed: the finding, and what to do about it if that is known. */
 export class AdminCallError extends CliError {
+  readonly status: number | 'unreachable' | 'timeout';
   readonly finding: string;
   readonly advice: string | null;
-  /** Null if there was no response, or none of an admin listener. */
-  readonly status: number | null;
 
-  constructor(finding: string, advice: string | null, status: number | null = null) {
-    super([finding, ...(advice === null ? [] : [advice])].join(status === null ? ' ' : '\n'));
+  constructor(status: AdminCallError['status'], finding: string, advice: string | null) {
+    super(advice === null ? finding : `${finding}\n${advice}`);
+    this.status = status;
     this.finding = finding;
     this.advice = advice;
-    this.status = status;
   }
 }
 
-/** What to do if something else answers at the address. */
+/** The advice if something else answers at the address. */
 export const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
 
 const parseBase = parser(
@@ -52,7 +51,7 @@ export function adminCommand(texts: CommandTexts): Command {
     .option('--admin <url>', 'address of the admin listener', parseBase, `http://127.0.0.1:${port}`)
     .addHelpText(
       'after',
-      '\nThe admin listener takes its token from ADMIN_TOKEN or the file named by ADMIN_TOKEN_FILE.',
+      '\nThe token of the admin listener is read from ADMIN_TOKEN or the file named by ADMIN_TOKEN_FILE.',
     );
 }
 
@@ -81,16 +80,25 @@ export async function callAndPrint<T, B>(
   print(command, document, text(answer));
 }
 
+/** A command that calls one route and prints the answer. */
+export function routeCommand<T, B>(
+  texts: CommandTexts,
+  route: JsonRoute<T, B>,
+  text: (answer: NoInfer<T>) => string,
+): Command {
+  return adminCommand(texts).action((_options, command: Command) => callAndPrint(command, route, text));
+}
+
 /** `document` has everything that came, also what only a newer listener knows. */
 async function exchange<T, B>(
   command: Command,
   { method, path, answer }: JsonRoute<T, B>,
-  { params = {}, query, body }: CallParts<B>,
+  { params = {}, query = new URLSearchParams(), body }: CallParts<B>,
 ): Promise<{ readonly document: unknown; readonly answer: T }> {
   const { base } = adminAddress(command);
   const token = secretFrom('ADMIN_TOKEN', (written) => parseAdminTokens(written)?.[0]?.token ?? null);
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
-  const response = await send(`${base}${place}${query === undefined ? '' : `?${query.toString()}`}`, {
+  const { status, text } = await send(base, `${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
     method,
     headers: {
       accept: 'application/json',
@@ -98,49 +106,46 @@ async function exchange<T, B>(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     body: body === undefined ? null : JSON.stringify(body),
-    // A redirect would carry the token to wherever it points.
-    redirect: 'manual',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).catch((error: unknown) => {
-    throw new AdminCallError(
-      `No admin listener answers at ${base} (${reasonOf(error)}).`,
-      'Start the gateway with `npm start`, or give the address with --admin URL.',
-    );
   });
-  const document = parseJson(response.text);
-  if (!response.ok) throw refusal(response.status, document, base);
+  const document = parseJson(text);
+  // A gateway that is not ready answers with its readiness and status 503.
   const parsed = answer.safeParse(document);
   if (parsed.success) return { document, answer: parsed.data };
-  throw new AdminCallError(
-    `What answers at ${base} is not an admin listener of evalgate, or of another version.`,
-    ADDRESS_ADVICE,
-  );
-}
-
-async function send(
-  url: string,
-  init: RequestInit,
-): Promise<{ readonly ok: boolean; readonly status: number; readonly text: string }> {
-  const response = await fetch(url, init);
-  return { ok: response.ok, status: response.status, text: await response.text() };
-}
-
-function refusal(status: number, content: unknown, base: string): AdminCallError {
-  const parsed = errorSchema.safeParse(content);
-  if (!parsed.success) {
-    return new AdminCallError(
-      `What answers at ${base} is not an admin listener of evalgate: status ${status}.`,
+  const refusal = errorSchema.safeParse(document);
+  const isError = status >= 300;
+  if (!isError || !refusal.success) {
+    const found = isError ? `: status ${status}` : ', or is one of another version';
+    throw new AdminCallError(
+      status,
+      `The server at ${base} is not an admin listener of evalgate${found}.`,
       ADDRESS_ADVICE,
     );
   }
-  const advice =
-    status === 401 ? 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.' : null;
-  return new AdminCallError(parsed.data.error.message, advice, status);
+  const tokenAdvice = 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.';
+  throw new AdminCallError(status, refusal.data.error.message, status === 401 ? tokenAdvice : null);
 }
+
+async function send(base: string, place: string, init: RequestInit): Promise<{ status: number; text: string }> {
+  try {
+    // A redirect would carry the token to wherever it points.
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const response = await fetch(base + place, { ...init, redirect: 'manual', signal });
+    return { status: response.status, text: await response.text() };
+  } catch (error) {
+    const reason = reasonOf(error);
+    throw new AdminCallError(
+      reason === TIMED_OUT ? 'timeout' : 'unreachable',
+      `No admin listener answers at ${base} (${reason}).`,
+      'Start the gateway with `npm start`, or give the address with --admin URL.',
+    );
+  }
+}
+
+const TIMED_OUT = 'no answer in time';
 
 /** Why fetch() got no response: the code of the system's error if there is one. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof DOMException && error.name === 'TimeoutError') return 'no answer in time';
+  if (error instanceof DOMException && error.name === 'TimeoutError') return TIMED_OUT;
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : 'the connection failed';
 }

@@ -1,19 +1,17 @@
 /** The parts that all commands share: help with examples, `--json`, parsers of options, and errors with an exit status. */
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { readSecret } from '../config/environment.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
 
-/** 0: done. 1: it failed. 2: it was called wrongly. */
-export const EXIT_CODES = { ok: 0, failed: 1, usage: 2 } as const;
-
 /** A failure whose message is all that the user needs: what was given, what is allowed, what to do. */
 export class CliError extends Error {
   override readonly name = 'CliError';
+  /** 1: it failed. 2: it was called wrongly. */
   readonly exitCode: 1 | 2;
 
-  constructor(message: string, exitCode: 1 | 2 = EXIT_CODES.failed) {
+  constructor(message: string, exitCode: 1 | 2 = 1) {
     super(message);
     this.exitCode = exitCode;
   }
@@ -21,15 +19,7 @@ export class CliError extends Error {
 
 /** A wrong call: what is wrong, and what to do instead. */
 export function wrongCall(message: string): CliError {
-  return new CliError(message, EXIT_CODES.usage);
-}
-
-/** The status to exit with after the error. */
-export function exitCodeOf(error: unknown): number {
-  if (error instanceof CliError) return error.exitCode;
-  // Commander also ends --help and --version with an error, whose status is 0.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
-  return EXIT_CODES.failed;
+  return new CliError(message, 2);
 }
 
 export interface CommandTexts {

@@ -1,4 +1,4 @@
-/** What people at a terminal read and answer: tables, amounts, durations, bars and questions. */
+/** Output for people at a terminal, and questions to them: tables, amounts, durations and bars. */
 import { createInterface } from 'node:readline/promises';
 
 /**
@@ -9,9 +9,12 @@ export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD');
 }
 
+/** Null is shown as `-`. */
+export type Cell = string | number | null;
+
 /** A table: columns as wide as their widest cell, two spaces between them. The first row is the heading. */
-export function columns(rows: readonly (readonly string[])[]): string {
-  const cells = rows.map((row) => row.map(printable));
+export function columns(rows: readonly (readonly Cell[])[]): string {
+  const cells = rows.map((row) => row.map((cell) => printable(String(cell ?? '-'))));
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => width(row[column] ?? ''))));
   const line = (row: readonly string[]): string =>
     row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell))).join('  ');
@@ -32,13 +35,9 @@ export function bytesText(bytes: number): string {
   return `${amount.toFixed(digits)} ${BYTE_UNITS[thousands] ?? 'B'}`;
 }
 
-/** `1 entry`, `2 entries`. */
+/** `1 list`, `2 lists`. */
 export function countText(count: number, one: string, more: string = `${one}s`): string {
   return `${count} ${count === 1 ? one : more}`;
-}
-
-export function entriesText(count: number): string {
-  return countText(count, 'entry', 'entries');
 }
 
 /** A ratio from 0 to 1. */
@@ -71,12 +70,6 @@ export function durationText(durationMs: number): string {
     if (amount > 0) parts.push(`${amount}${unit}`);
   }
   return parts.join(' ');
-}
-
-/** A duration in one unit, for charts: `1.5m`; below a second in whole milliseconds. */
-export function roughDuration(durationMs: number): string {
-  const [unit, unitMs] = DURATION_UNITS.find(([, lengthMs]) => durationMs >= lengthMs) ?? [];
-  return unit === undefined ? `${Math.round(durationMs)}ms` : `${Number((durationMs / unitMs).toFixed(1))}${unit}`;
 }
 
 const BAR_CELLS = 24;

@@ -3,7 +3,7 @@ import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { StartError } from '../server.ts';
 import { VERSION } from '../version.ts';
-import { CliError, exitCodeOf, makeGroup } from './command.ts';
+import { CliError, makeGroup } from './command.ts';
 
 /** In the order of the help. Each is loaded only when it is run: a gateway needs none of the others. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
@@ -41,7 +41,7 @@ async function buildProgram(name: string | undefined): Promise<Command> {
     summary: 'A read-through caching gateway in front of a store of sales-call coaching evaluations.',
     details:
       'Settings come from the environment and from a file; docs/configuration.md lists them.\n' +
-      'Exit status: 0 done, 1 failed, 2 called wrongly.',
+      'Exit status: 0 for success, 1 for a failure, 2 for a wrong call.',
     examples: ['evalgate serve', 'evalgate keys create --help', 'evalgate doctor'],
   }).version(VERSION, '--version', 'print the version');
   const named = COMMANDS.get(name ?? '');
@@ -49,18 +49,22 @@ async function buildProgram(name: string | undefined): Promise<Command> {
   return program;
 }
 
-/** Errors whose message is all that the user needs. */
+/** 0: done. 1: it failed. 2: it was called wrongly. */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CliError) return error.exitCode;
+  // Commander also ends --help and --version with an error, whose status is 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  return 1;
+}
+
+/** Errors whose message is all that the user needs. Any other is a fault of the program, whose report needs the stack. */
 const SELF_EXPLAINING = [CliError, ConfigError, CommanderError, StartError];
 
 function report(error: unknown, argv: readonly string[]): void {
-  const message = messageOf(error);
+  const isExplained = SELF_EXPLAINING.some((kind) => error instanceof kind);
+  const stack = error instanceof Error && !isExplained ? error.stack : undefined;
+  const message = stack ?? (error instanceof Error ? error.message : String(error));
   // Commander has printed its errors already.
   if (!(error instanceof CommanderError)) process.stderr.write(`${message}\n`);
   if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: { message } }, null, 2)}\n`);
-}
-
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'something failed that is no error';
-  // Any other error is a fault of the program, and a report of it needs the stack.
-  return SELF_EXPLAINING.some((kind) => error instanceof kind) ? error.message : (error.stack ?? error.message);
 }

@@ -3,7 +3,7 @@ import { Argument, type Command } from 'commander';
 import { z } from 'zod';
 import { loadConfig } from '../config/load.ts';
 import type { Surface } from '../http/openapi/document.ts';
-import { CliError, EXIT_CODES, makeCommand } from './command.ts';
+import { makeCommand, wrongCall } from './command.ts';
 
 interface Options {
   readonly admin?: boolean;
@@ -14,7 +14,7 @@ interface Options {
 const ORIGIN = z.url({ protocol: /^https?$/ });
 
 export function openapiCommand(): Command {
-  const command = makeCommand({
+  return makeCommand({
     name: 'openapi',
     summary: "print the public API's OpenAPI 3.1 document, or the admin listener's",
     details: 'It names the limits of the configuration in force. It is JSON with and without --json.',
@@ -23,16 +23,14 @@ export function openapiCommand(): Command {
       'evalgate openapi v2 --server https://api.example.com',
       'evalgate openapi --admin',
     ],
-  });
-  return command
+  })
     .addArgument(new Argument('[surface]', 'only this surface').choices(['v1', 'v2']))
     .option('--server <url>', 'where the public API is, without /v1 or /v2 (default: the address of the document)')
     .option('--admin', 'the document of the admin listener')
     .option('--markdown', 'with --admin: as a page of documentation')
-    .action(async (surface: Surface | undefined) => {
-      const { admin = false, markdown = false, server } = command.opts<Options>();
+    .action(async (surface: Surface | undefined, { admin = false, markdown = false, server }: Options) => {
       if (admin ? surface !== undefined || server !== undefined : markdown) {
-        throw new CliError('Give a surface and --server, or --admin; --markdown goes with --admin.', EXIT_CODES.usage);
+        throw wrongCall('Give a surface and --server, or --admin; --markdown goes with --admin.');
       }
       process.stdout.write(await (admin ? describeAdmin(markdown) : describePublic(surface, server)));
     });
@@ -45,9 +43,8 @@ async function describeAdmin(isMarkdown: boolean): Promise<string> {
 
 async function describePublic(surface: Surface | undefined, server: string | undefined): Promise<string> {
   if (server !== undefined && !ORIGIN.safeParse(server).success) {
-    throw new CliError(
+    throw wrongCall(
       `--server: ${JSON.stringify(server)} was given; allowed: an http:// or https:// address, such as https://api.example.com`,
-      EXIT_CODES.usage,
     );
   }
   const { rateLimit: limits, api } = loadConfig({ env: process.env }).config;

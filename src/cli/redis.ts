@@ -33,9 +33,6 @@ export function settingOf(role: RedisRole): string {
 /** No answer came within ANSWER_WITHIN_MS. */
 class NoAnswerError extends Error {}
 
-/** There is no database of that number; a gateway would silently use the first one instead. */
-class NoDatabaseError extends Error {}
-
 /** A link that is up. The caller closes it. Rejects with RedisAccessError. */
 export async function openAnsweringRedis(role: RedisRole, url: string): Promise<RedisLink> {
   const setting = settingOf(role);
@@ -43,11 +40,12 @@ export async function openAnsweringRedis(role: RedisRole, url: string): Promise<
   const link = new RedisLink({ url, role, timeoutMs: ANSWER_WITHIN_MS });
   try {
     await untilUp(link);
-    await selectDatabase(link);
+    // A gateway would silently use the first database instead of one that does not exist.
+    if (link.db !== 0) await link.client.select(link.db);
     return link;
   } catch (error) {
+    const { reason, advice } = await explain(error, setting, address, link.isUp());
     await link.close();
-    const { reason, advice } = await explain(error, setting, address);
     throw new RedisAccessError(setting, `${describeAddress(address)} can't be used (${reason})`, advice);
   }
 }
@@ -76,19 +74,13 @@ async function untilUp(link: RedisLink): Promise<void> {
   }
 }
 
-async function selectDatabase({ client, db }: RedisLink): Promise<void> {
-  if (db === 0) return;
-  try {
-    await client.select(db);
-  } catch (error) {
-    throw replyCode(error) === 'ERR' ? new NoDatabaseError(redisReason(error)) : error;
-  }
+/** The reason of a failed command or connection: the code of the system's error, or the text of the reply. */
+export function redisReason(error: unknown): string {
+  return systemCode(error) ?? (error instanceof Error ? error.message : String(error));
 }
 
-/** The reason of a failed command or connection: the text of the reply, or the code of the system's error. */
-export function redisReason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+function systemCode(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }
 
 interface Explanation {
@@ -96,37 +88,35 @@ interface Explanation {
   readonly advice: string;
 }
 
-async function explain(error: unknown, setting: string, address: RedisAddress): Promise<Explanation> {
+/** `isUp`: whether it was the choice of the database that failed. */
+async function explain(error: unknown, setting: string, address: RedisAddress, isUp: boolean): Promise<Explanation> {
+  const { kind } = address;
   const reason = redisReason(error);
-  if (error instanceof NoDatabaseError) {
+  const code = replyCode(error);
+  if (isUp && code === 'ERR') {
     return { reason, advice: `Give another database number in ${setting}, or raise "databases" there.` };
   }
-  if (address.kind === 'sentinel') {
-    const failure = await explainSentinels(setting, address);
-    if (failure !== null) return failure;
-  }
-  const code = replyCode(error);
+  const failure = kind === 'sentinel' ? await explainSentinels(setting, address) : null;
+  if (failure !== null) return failure;
   if (code === 'NOAUTH' || code === 'WRONGPASS' || code === 'NOPERM') {
-    const form = `${schemeOf(address.kind)}://user:password@host:port`;
+    const form = `${kind === 'single' ? 'redis' : `redis+${kind}`}://user:password@host:port`;
     return { reason, advice: `Give a user and password that it takes in ${setting}: ${form}.` };
   }
-  if (/CERT|SIGNATURE/.test(errorCode(error))) {
+  if (/CERT|SIGNATURE/.test(systemCode(error) ?? '')) {
     return { reason, advice: certificateAdvice(reason, setting, (address.tls?.caFile ?? null) !== null) };
   }
-  if (address.kind === 'cluster') {
-    const mode = await askMode(address);
-    if (mode === 'standalone')
-      return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
-    if (mode === 'sentinel') {
-      const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
-      return { reason, advice };
-    }
+  const mode = kind === 'cluster' ? await askMode(address) : null;
+  if (mode === 'standalone')
+    return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
+  if (mode === 'sentinel') {
+    const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
+    return { reason, advice };
   }
   const advice = `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
   // An error of Redis has a reply code, one of the system an error code. Without either, another protocol answers.
-  const isForeign =
-    address.kind === 'single' && code === null && errorCode(error) === '' && !(error instanceof NoAnswerError);
-  return { reason: isForeign ? 'what answers is not Redis' : reason, advice };
+  const hasCode = code !== null || systemCode(error) !== null;
+  const isForeign = kind === 'single' && !hasCode && !(error instanceof NoAnswerError);
+  return { reason: isForeign ? 'the server is not Redis' : reason, advice };
 }
 
 /** Why the Sentinels name no primary; null if one of them does. */
@@ -145,7 +135,7 @@ async function explainSentinels(setting: string, address: RedisAddress): Promise
   if (errors.some((error) => replyCode(error) === 'ERR')) {
     return {
       reason,
-      advice: `It is a Redis and no Sentinel: give the Sentinels' hosts and ports in ${setting} (26379 unless set), or begin it with redis:// where there are none.`,
+      advice: `It is a Redis and no Sentinel: give the Sentinels' hosts and ports in ${setting} (26379 unless set), or begin it with redis:// if there are none.`,
     };
   }
   return {
@@ -154,19 +144,10 @@ async function explainSentinels(setting: string, address: RedisAddress): Promise
   };
 }
 
-/** The code of Node's error; empty if it has none. */
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
-
-function schemeOf(kind: RedisAddress['kind']): string {
-  return kind === 'single' ? 'redis' : `redis+${kind}`;
-}
-
 /** `reason`: the code of Node's error. */
 function certificateAdvice(reason: string, setting: string, isAuthorityNamed: boolean): string {
   if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return `Its certificate is of another name than the host in ${setting}: give a host that it is of, or that name as ?tlsServerName=name at the end.`;
+    return `Its certificate is for another name than the host in ${setting}: give the host that it names, or that name as ?tlsServerName=name at the end.`;
   }
   if (/EXPIRED|NOT_YET_VALID/.test(reason)) return 'Renew its certificate, or set the clock of this machine right.';
   if (isAuthorityNamed) {

@@ -2,19 +2,31 @@
 import { once } from 'node:events';
 import { type Command, Option } from 'commander';
 import { createSampleData } from '../sample/data.ts';
-import { FAULT_OPTIONS, FaultOptionError, type Faults, parseFaults } from '../sample/faults.ts';
+import { FAULT_OPTIONS, type Faults, MISBEHAVIOURS } from '../sample/faults.ts';
 import { SampleUpstream } from '../sample/server.ts';
-import { CliError, EXIT_CODES, integerBetween, makeCommand, print, secretFrom } from './command.ts';
+import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
-interface SampleOptions {
+interface SampleOptions extends Faults {
   readonly host: string;
   readonly port: number;
   readonly evaluations: number;
   readonly latency: number;
   readonly seed: number;
 }
+
+/** By the kind of the fault. */
+const PARSERS = {
+  rate: parser(
+    (text) => (/^[01](?:\.\d+)?$/.test(text) && Number(text) <= 1 ? Number(text) : null),
+    'a number from 0 to 1',
+  ),
+  status: integerBetween(400, 599),
+  seconds: integerBetween(0, 86_400),
+  calls: integerBetween(1, 10_000),
+  way: parser((text) => MISBEHAVIOURS.find((way) => way === text) ?? null, 'one of the ways that --help lists'),
+};
 
 export function sampleUpstreamCommand(): Command {
   const command = makeCommand({
@@ -34,14 +46,16 @@ export function sampleUpstreamCommand(): Command {
     .option('--seed <n>', 'seed of the generated data', integerBetween(0, 4_294_967_295), 1)
     .optionsGroup('Faults:');
   for (const { flag, kind, description } of FAULT_OPTIONS) {
-    command.addOption(new Option(kind === 'switch' ? flag : `${flag} <${kind}>`, description));
+    const option = kind === 'switch' ? new Option(flag, description) : new Option(`${flag} <${kind}>`, description);
+    command.addOption(kind === 'switch' ? option : option.argParser<number | string>(PARSERS[kind]));
   }
-  return command.action(() => run(command));
+  return command.action(run);
 }
 
-async function run(command: Command): Promise<void> {
-  const { host, port, evaluations, latency, seed } = command.opts<SampleOptions>();
-  const faults = faultsFrom(command.opts<Record<string, unknown>>());
+async function run(
+  { host, port, evaluations, latency, seed, ...faults }: SampleOptions,
+  command: Command,
+): Promise<void> {
   const givenToken = secretFrom('UPSTREAM_TOKEN', (written) => written);
   const token = givenToken ?? DEFAULT_TOKEN;
   const data = createSampleData({ seed, evaluations });
@@ -64,12 +78,4 @@ async function run(command: Command): Promise<void> {
   );
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   await store.close();
-}
-
-function faultsFrom(options: Readonly<Record<string, unknown>>): Faults {
-  try {
-    return parseFaults(options);
-  } catch (error) {
-    throw error instanceof FaultOptionError ? new CliError(error.message, EXIT_CODES.usage) : error;
-  }
 }

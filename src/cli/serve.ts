@@ -1,30 +1,29 @@
 /** `evalgate serve`: the gateway; what `npm start` runs. */
 import cluster from 'node:cluster';
 import type { Command } from 'commander';
+import type { SupervisedGateway, Supervisor } from '../cluster/supervisor.ts';
 import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
 import { createLogger, type Logger, terminalFormat } from '../log/logger.ts';
-import type { DemoAnnouncement } from '../store.ts';
 import { CliError, makeCommand, print } from './command.ts';
 
 export function serveCommand(): Command {
-  const command = makeCommand({
+  return makeCommand({
     name: 'serve',
     summary: 'run the gateway',
     details:
-      'In front of the store at UPSTREAM_URL. With --demo and without UPSTREAM_URL it runs in front of the bundled sample\n' +
-      'store and prints keys to try it with; `npm start` is that.\n' +
+      'It runs in front of the store at UPSTREAM_URL. With --demo and without UPSTREAM_URL it runs in front of the bundled ' +
+      'sample store and prints keys to try it with; `npm start` does that.\n' +
       'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
     examples: [
       'evalgate serve --demo',
       'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
       'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
     ],
-  });
-  return command
+  })
     .option('--demo', 'serve the bundled sample store if UPSTREAM_URL is not set')
-    .action(() => serve(command));
+    .action(({ demo = false }: { demo?: boolean }, command: Command) => serve(command, demo));
 }
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
@@ -34,18 +33,10 @@ const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
 /** One gateway in this process, or several in processes of their own. */
-interface Running {
-  readonly publicUrl: string;
-  readonly adminUrl: string;
-  readonly demo: DemoAnnouncement | null;
-  reload(kept: KeptConfig): readonly string[];
-  reloadFailed(): void;
-  /** Accepts requests for `forMs` more, then drains. Resolves with the number of processes that had to be killed. */
-  stop(forMs: number): Promise<number>;
-}
+type Running = SupervisedGateway & Pick<Supervisor, 'reload' | 'reloadFailed' | 'stop'>;
 
 /** Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. */
-async function serve(command: Command): Promise<void> {
+async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (cluster.isWorker) process.exit(await serveAsWorker());
   // Registered first: a signal that comes while the gateway starts must not be lost.
   const isAtTerminal = process.stdin.isTTY || process.stdout.isTTY;
@@ -53,8 +44,13 @@ async function serve(command: Command): Promise<void> {
   const kept = loadAndKeep(process.env);
   const { config } = kept.loaded;
   const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
-  warn(logger, kept.loaded);
-  if (config.upstream.url === null) checkDemo(command, logger);
+  for (const warning of kept.loaded.warnings) logger.warn(warning);
+  if (config.upstream.url === null) {
+    // A gateway that lost its UPSTREAM_URL must not serve made-up records.
+    if (!isDemo) throw new CliError(NO_STORE);
+    const warning = demoWarning(process.env);
+    if (warning !== null) logger.warn(warning);
+  }
   const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
@@ -67,21 +63,13 @@ async function serve(command: Command): Promise<void> {
   if (killed > 0) process.exitCode = 1;
 }
 
-/** Throws unless a demo is meant: a gateway that lost its UPSTREAM_URL must not serve made-up records. */
-function checkDemo(command: Command, logger: Logger): void {
-  const { demo } = command.opts<{ demo?: boolean }>();
-  if (demo !== true) throw new CliError(NO_STORE);
-  const warning = demoWarning(process.env);
-  if (warning !== null) logger.warn(warning);
-}
-
 /** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */
 async function serveAsWorker(): Promise<number> {
   try {
     const { runWorker } = await import('../cluster/worker.ts');
     return await runWorker(process.env);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : 'something failed that is no error'}\n`);
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     return 1;
   }
 }
@@ -147,7 +135,7 @@ function stopSignal(isAtTerminal: boolean): Promise<Signal> {
 function reload(running: Running, logger: Logger): void {
   try {
     const kept = loadAndKeep(process.env);
-    warn(logger, kept.loaded);
+    for (const warning of kept.loaded.warnings) logger.warn(warning);
     const needRestart = running.reload(kept);
     logger.info({ file: kept.loaded.file }, 'configuration reloaded');
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
@@ -156,10 +144,6 @@ function reload(running: Running, logger: Logger): void {
     running.reloadFailed();
     logger.error({ faults: error.faults }, 'the new configuration is invalid; the old one stays in force');
   }
-}
-
-function warn(logger: Logger, { warnings }: LoadedConfig): void {
-  for (const warning of warnings) logger.warn(warning);
 }
 
 function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: LoadedConfig['config']): string {

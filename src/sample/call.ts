@@ -1,7 +1,16 @@
 /** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
 import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
 import { BASE62, Random } from './random.ts';
-import { ACCOUNTS, CARD_TEMPLATES, CURRENCIES, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
+import {
+  ACCOUNTS,
+  CARD_TEMPLATES,
+  CURRENCIES,
+  FALLBACK_CARD,
+  FAMILY_NAMES,
+  GIVEN_NAMES,
+  VENDORS,
+  WORDS,
+} from './vocabulary.ts';
 import type { CardTemplate, Facts, SPECIAL_LINES } from './vocabulary.ts';
 
 export type SampleWorkspace = ReturnType<typeof createWorkspaces>[number];
@@ -73,13 +82,13 @@ export interface TranscriptShape {
 /** Common to all calls of a sample. */
 export interface CallContext {
   readonly seed: number;
-  readonly nowMs: number;
   readonly workspaces: readonly SampleWorkspace[];
   /** The mean time between two calls. */
   readonly gapMs: number;
 }
 
-const HOUR_MS = 3_600_000;
+/** About when the newest call begins. */
+const NEWEST_MS = Date.UTC(2026, 10, 16, 8);
 /** The formats of the first calls, which are examples: whole in every part, so that each endpoint has something to show. */
 const SHOWCASES: readonly TranscriptFormat[] = ['speaker_text', 'webvtt'];
 /** Every so often a call begins in the same millisecond as the one before it, so that the order by id shows. */
@@ -87,7 +96,7 @@ const TIE_EVERY = 61;
 
 /** Makes the call number `index`, from 0, newest first but for some hours of chance. */
 export function createCall(context: CallContext, index: number) {
-  const { seed, nowMs, gapMs } = context;
+  const { seed, gapMs } = context;
   /** Made plain and whole, for the ready-made example requests. */
   const isShowcase = index < SHOWCASES.length;
   const random = new Random(seed, 'call', index);
@@ -107,7 +116,7 @@ export function createCall(context: CallContext, index: number) {
     account,
     transcript,
     isShowcase,
-    createdAtMs: nowMs - HOUR_MS - Math.round(twin * gapMs) - jitterMs,
+    createdAtMs: NEWEST_MS - Math.round(twin * gapMs) - jitterMs,
     state,
     durationSeconds: isShowcase || random.chance(0.95) ? durationSecondsOf(random, transcript.turnCount) : null,
     kind: random.pick(CALL_KINDS),
@@ -131,10 +140,13 @@ function workspaceOf({ seed, workspaces }: CallContext, index: number): SampleWo
   return new Random(seed, 'workspace of', index).weighted(weighted);
 }
 
+/** That of a call that was scored without one. */
+const NO_SCORECARD = { id: null, name: FALLBACK_CARD.name, template: FALLBACK_CARD };
+
 /** A showcase has a scorecard with a rubric and a UUID, by which both public surfaces can filter. */
-function chooseScorecard(random: Random, { scorecards }: SampleWorkspace, isShowcase: boolean): SampleScorecard | null {
+function chooseScorecard(random: Random, { scorecards }: SampleWorkspace, isShowcase: boolean) {
   if (isShowcase) return random.pick(scorecards.filter(({ id, retired }) => !retired && !id.startsWith('sc_')));
-  return random.chance(0.04) ? null : random.pick(scorecards);
+  return random.chance(0.04) ? NO_SCORECARD : random.pick(scorecards);
 }
 
 /** Recorders give whole seconds or fractions of them; people take some eleven seconds a turn. */

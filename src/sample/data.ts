@@ -6,11 +6,6 @@ import { Random } from './random.ts';
 import { compareNewestFirst, isJsonObject, type JsonObject, StoreRecords } from './routes.ts';
 import { createTranscript } from './transcript.ts';
 
-interface SampleOptions {
-  readonly seed: number;
-  /** How many evaluations: 1 to 1,000,000. */
-  readonly evaluations: number;
-}
 export interface SampleData {
   readonly workspaceIds: readonly string[];
   /** All of them, newest first, whole and without internal members: tests compare with these. */
@@ -29,8 +24,6 @@ export interface DemoIds {
   readonly scorecardId: string;
 }
 
-/** The newest evaluation is about an hour older. */
-const NOW_MS = Date.UTC(2026, 10, 16, 9);
 /** 5,000 evaluations span a year and a half; more of them don't reach further back. */
 const SPAN_MS = 540 * 86_400_000;
 const MAX_GAP_MS = SPAN_MS / 5000;
@@ -42,17 +35,12 @@ const MIN_RECORDS_PER_DAMAGE = 20;
 const HUGE_WORKSPACE = 2;
 const HUGE = { written: 'huge', declared: 'speaker_text', crlf: false, flavour: 'plain', turnCount: 400 } as const;
 
-interface Entry {
-  readonly call: Call;
-  readonly record: EvaluationRecord;
-}
-
-/** Makes a sample. No clock and no unseeded randomness goes into it: equal options give equal records. */
-export function createSampleData({ seed, evaluations }: SampleOptions): SampleData {
+/** Makes a sample of 1 to 1,000,000 evaluations. No clock and no unseeded randomness: equal options give equal records. */
+export function createSampleData({ seed, evaluations }: { seed: number; evaluations: number }): SampleData {
   const workspaces = createWorkspaces(seed);
   const gapMs = Math.min(MAX_GAP_MS, SPAN_MS / evaluations);
-  const entries = Array.from({ length: evaluations }, (_, index): Entry => {
-    const call = createCall({ seed, nowMs: NOW_MS, workspaces, gapMs }, index);
+  const entries = Array.from({ length: evaluations }, (_, index) => {
+    const call = createCall({ seed, workspaces, gapMs }, index);
     return { call, record: createEvaluation(call) };
   }).toSorted((a, b) => compareNewestFirst(a.record, b.record));
   const completedIds = (workspace: number): readonly string[] =>
@@ -109,7 +97,7 @@ function isTranscribed({ state, random }: Call): boolean {
   return state === 'SCORING' || state === 'COMPLETED';
 }
 
-function demoOf(entries: readonly Entry[]): DemoIds {
+function demoOf(entries: readonly { readonly call: Call; readonly record: EvaluationRecord }[]): DemoIds {
   const [report, call = report] = entries.filter((entry) => entry.call.isShowcase).map(({ record }) => record);
   const scorecardId = call?.scorecardRef.id;
   if (report === undefined || call === undefined || typeof scorecardId !== 'string') {
@@ -141,7 +129,7 @@ function chooseDamaged(candidates: readonly string[]): ReadonlyMap<string | unde
 
 /** Stands in every internal text, so that a leak can be searched for. */
 const INTERNAL_MARKER = 'internal-only';
-/** Their inside belongs to whoever wrote them and is published as it is, so nothing internal stands in there. */
+/** Their members are free-form and are published as they are, so nothing internal is planted there. */
 const OPEN_MEMBERS: ReadonlySet<string> = new Set(['rubric', 'insights']);
 
 /**

@@ -9,7 +9,7 @@ import {
   type SampleWorkspace,
 } from './call.ts';
 import { BASE62, type Random } from './random.ts';
-import { type CardTemplate, type Criterion, FALLBACK_CARD, fill, type Section } from './vocabulary.ts';
+import { type CardTemplate, type Criterion, fill, type Section } from './vocabulary.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -27,7 +27,7 @@ export function createEvaluation(call: Call): EvaluationRecord {
     state: call.state,
     overallScore: known.length === 0 ? 0 : Math.round((10 * known.reduce((a, b) => a + b, 0)) / known.length) / 10,
     categoryScores: scores.map(({ section, score }) => ({ key: section.key, label: section.name, value: score })),
-    scorecardRef: { id: call.scorecard?.id ?? null, name: call.scorecard?.name ?? FALLBACK_CARD.name },
+    scorecardRef: { id: call.scorecard.id, name: call.scorecard.name },
     createdAtMs: call.createdAtMs,
     durationSeconds: call.durationSeconds,
     source: random.pick(['zoom', 'gong', 'teams', 'upload', null]),
@@ -126,14 +126,10 @@ export function createDealInsights(call: Call): DealInsightsRecord {
 function createSectionScores(call: Call): readonly { readonly section: Section; readonly score: number | null }[] {
   const random = call.random('scores');
   const level = 68 + 13 * random.gaussian();
-  return templateOf(call).sections.map((section) => ({
+  return call.scorecard.template.sections.map((section) => ({
     section,
     score: !call.isShowcase && random.chance(0.04) ? null : clamp(level + 9 * random.gaussian()),
   }));
-}
-
-function templateOf({ scorecard }: Call): CardTemplate {
-  return scorecard?.template ?? FALLBACK_CARD;
 }
 
 /** 0 to 100 with one decimal. */
@@ -166,7 +162,7 @@ export function createScoredCard(call: Call): ScoredCardRecord {
   const random = call.random('scored card');
   const { facts } = createFacts(call);
   const say = (text: string): string => fill(text, facts, random);
-  const { name, sections, scale } = templateOf(call);
+  const { name, sections, scale } = call.scorecard.template;
   const scored = createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
     section.criteria.map((criterion): ScoredCriterion => {
       const score = clamp((sectionScore ?? 50) + 10 * random.gaussian());

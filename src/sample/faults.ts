@@ -228,42 +228,6 @@ function option(
   return { name, flag, description, kind, fault };
 }
 
-/** A fault with a value that is not allowed. The message names the flag, the value and what is allowed. */
-export class FaultOptionError extends Error {
-  override readonly name = 'FaultOptionError';
-}
-
-/**
- * Reads faults by their names from the options of a command line, and ignores all other options.
- * Throws a FaultOptionError.
- */
-export function parseFaults(given: Readonly<Record<string, unknown>>): Faults {
-  const values = FAULT_OPTIONS.flatMap((known) => {
-    const value = given[known.name];
-    return value === undefined ? [] : [[known.name, parseValue(known, value)] as const];
-  });
-  return Object.fromEntries(values);
-}
-
-const RANGES = {
-  rate: { min: 0, max: 1, isInteger: false, allowed: 'a number from 0 to 1' },
-  status: { min: 400, max: 599, isInteger: true, allowed: 'an integer from 400 to 599' },
-  seconds: { min: 0, max: 86_400, isInteger: true, allowed: 'an integer from 0 to 86400' },
-  calls: { min: 1, max: 10_000, isInteger: true, allowed: 'an integer from 1 to 10000' },
-} as const;
-
-function parseValue({ flag, kind }: FaultOption, given: unknown): number | boolean | string {
-  const refuse = (allowed: string): never => {
-    throw new FaultOptionError(`${flag}: ${JSON.stringify(given)} is not allowed, it must be ${allowed}`);
-  };
-  if (kind === 'switch') return typeof given === 'boolean' ? given : refuse('given without a value');
-  if (kind === 'way') return MISBEHAVIOURS.find((way) => way === given) ?? refuse('one of the ways that --help lists');
-  const { min, max, isInteger, allowed } = RANGES[kind];
-  const value = typeof given === 'string' && /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : given;
-  const isRight = typeof value === 'number' && value >= min && value <= max && (!isInteger || Number.isInteger(value));
-  return isRight ? value : refuse(allowed);
-}
-
 /** Decides on one call; null is a good answer. */
 export function chooseFault(faults: Faults, random: Random): Fault | null {
   const isHit = ({ name, kind }: FaultOption): boolean => {

@@ -120,7 +120,8 @@ export class SampleUpstream {
   /** Rejects if the caller left while it was served. */
   async #handle(call: SampleCall): Promise<void> {
     const { request, response } = call;
-    const { token, latency = 0, intercept = () => false, sleep = sleepAbortably } = this.#options;
+    const { token, latency = 0, intercept = () => false } = this.#options;
+    const { sleep = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }) } = this.#options;
     const closed = new AbortController();
     response.once('close', () => closed.abort());
     if (await intercept(call)) return;
@@ -160,7 +161,8 @@ export class SampleUpstream {
   }
 }
 
-const sleepAbortably = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
+/** In `Accept-Encoding` (RFC 9110, 12.5.3), without weights but 0. */
+const ACCEPTS_GZIP = /(?:^|,)\s*(?:gzip|\*)\s*(?:$|,|;(?!\s*q=0(?:\.0*)?\s*(?:$|,)))/i;
 
 /**
  * A 200 carries an ETag; it is weak on a compressed body, whose bytes may change while the record doesn't (RFC 9110,
@@ -170,7 +172,7 @@ async function send({ request, response }: SampleCall, { status, body }: Answer)
   const plain = Buffer.from(JSON.stringify(body));
   const headers: OutgoingHttpHeaders = { 'content-type': 'application/json; charset=utf-8', vary: 'Accept-Encoding' };
   if (status !== 200) return end(response, status, headers, plain);
-  const isZipped = plain.length > GZIP_FROM_BYTES && acceptsGzip(request.headers['accept-encoding']);
+  const isZipped = plain.length > GZIP_FROM_BYTES && ACCEPTS_GZIP.test(String(request.headers['accept-encoding']));
   const tag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   const tagged = { ...headers, etag: isZipped ? `W/${tag}` : tag };
   if (matchesTag(request.headers['if-none-match'], tag)) return void response.writeHead(304, tagged).end();
@@ -180,11 +182,6 @@ async function send({ request, response }: SampleCall, { status, body }: Answer)
 
 function end(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: Buffer): void {
   response.writeHead(status, { ...headers, 'content-length': body.length }).end(body);
-}
-
-/** RFC 9110, 12.5.3, without weights but 0. */
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return /(?:^|,)\s*(?:gzip|\*)\s*(?:$|,|;(?!\s*q=0(?:\.0*)?\s*(?:$|,)))/i.test(String(header ?? ''));
 }
 
 /** RFC 9110, 13.1.2: weak comparison, so a `W/` on either side makes no difference. */

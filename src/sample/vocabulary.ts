@@ -73,35 +73,12 @@ export const CURRENCIES = [
 ] as const;
 
 /** A workspace's own company and what it sells. */
-export interface Vendor {
-  readonly domain: string;
-  readonly product: string;
-  readonly unit: string;
-  readonly unitPrice: number;
-}
-
-export const VENDORS: readonly Vendor[] = [
+export const VENDORS = [
   { domain: 'northbeam.example', product: 'Northbeam', unit: 'seats', unitPrice: 68 },
   { domain: 'heliofreight.example', product: 'Helio Dispatch', unit: 'vehicles', unitPrice: 41 },
   { domain: 'castella.example', product: 'Castella Guard', unit: 'endpoints', unitPrice: 9 },
   { domain: 'meridianpay.example', product: 'Meridian', unit: 'employees', unitPrice: 14 },
-];
-
-/** One thing that a scorecard asks of a call, and what a coach writes about it. */
-export interface Criterion {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string;
-  readonly good: string;
-  readonly poor: string;
-  readonly tip: string;
-}
-export interface Section {
-  readonly key: string;
-  readonly name: string;
-  readonly question: string;
-  readonly criteria: readonly Criterion[];
-}
+] as const;
 
 /** Paragraphs of a script, by their lines. */
 function parseScript(script: string): readonly (readonly string[])[] {
@@ -157,7 +134,11 @@ Open the calendar while they are still on the line.
   return { sectionKey, criterion: { id, name, description, good, poor, tip } };
 });
 
-function section(key: string, name: string, question: string): Section {
+/** One thing that a scorecard asks of a call, and what a coach writes about it. */
+export type Criterion = (typeof CRITERIA)[number]['criterion'];
+export type Section = ReturnType<typeof section>;
+
+function section(key: string, name: string, question: string) {
   const criteria = CRITERIA.filter(({ sectionKey }) => sectionKey === key).map(({ criterion }) => criterion);
   return { key, name, question, criteria };
 }

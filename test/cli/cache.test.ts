@@ -90,7 +90,7 @@ describe('purge', () => {
     await gateway.get('/v2/calls', { key: other });
     const purge = (options: CliOptions, ...more: readonly string[]) =>
       runCli(['cache', 'purge', '--tag', 'evaluation:ev_none', ...more, '--admin', gateway.adminUrl], options);
-    const listsTaken = '\n  0 by their tags\n  + 102 lists of 2 workspaces, because no copy tells whose it is\n';
+    const listsTaken = '\n  0 by their tags\n  + 102 lists of 2 workspaces, because no copy shows its workspace\n';
     const declined = await purge({ typed: 'n\n' });
     expect([declined.status, declined.stdout]).toEqual([1, '']);
     expect(declined.stderr).toContain(listsTaken);
@@ -147,14 +147,14 @@ describe('ttl', () => {
 });
 
 describe('maintenance', () => {
-  const ON = `Maintenance is on until 2026-01-15T12:30:00.000Z, 30m from now: the store is asked nothing.\nSince ${NOW}, set by anonymous.\n`;
+  const ON = `Maintenance is on until 2026-01-15T12:30:00.000Z, 30m from now: nothing is sent to the store. Set by anonymous at ${NOW}.\n`;
 
   test('on for a time, its state, and off', async () => {
     expect(await cache('maintenance', 'on', '--for', '30m')).toEqual({ status: 0, stdout: ON, stderr: '' });
     expect((await gateway.get(LIST, { key })).status).toBe(500);
     expect((await cache('maintenance')).stdout).toBe(ON);
     expect(await cacheJson('maintenance', 'status')).toMatchObject({ active: true, leftMs: 1_800_000 });
-    expect((await cache('maintenance', 'off')).stdout).toBe('Maintenance is off: the store is asked as usual.\n');
+    expect((await cache('maintenance', 'off')).stdout).toBe('Maintenance is off: the store is called as usual.\n');
     expect((await gateway.get(LIST, { key })).status).toBe(200);
   });
 
@@ -170,10 +170,10 @@ describe('stats', () => {
     const { stdout } = await cache('stats');
     const [first, , heading, classes, list] = cellsOf(stdout);
     expect(first?.[0]).toMatch(
-      /^Since 2026-01-15T12:00:00\.000Z, of 1 process\. In the memory of the process that answers: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
+      /^Since 2026-01-15T12:00:00\.000Z, by 1 process\. In the memory of the process that answers: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
     );
     expect([heading, classes]).toEqual([
-      ['Reads by how they were answered'],
+      ['Reads by outcome'],
       'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS CALLS/READ ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
@@ -194,13 +194,13 @@ describe('stats', () => {
 
 describe('top', () => {
   test('shows routes and keys with their calls and their time, or that there was no call', async () => {
-    expect((await cache('top')).stdout).toBe(`Calls to the store. Since ${NOW}, of 1 process. There were none.\n`);
+    expect((await cache('top')).stdout).toBe(`Calls to the store. Since ${NOW}, by 1 process. There were none.\n`);
     await read();
     const document = z
       .looseObject({ keys: z.array(z.looseObject({ key: z.string() })) })
       .parse(await cacheJson('top', '--limit', '5'));
     expect(cellsOf((await cache('top')).stdout)).toEqual([
-      [`Calls to the store. Since ${NOW}, of 1 process.`],
+      [`Calls to the store. Since ${NOW}, by 1 process.`],
       [''],
       ['ROUTE', 'STORE CALLS', 'STORE MS'],
       ['/v1/workspaces/{workspaceId}/reports', '1', expect.stringMatching(/^\d+$/)],
@@ -241,7 +241,7 @@ describe('explain', () => {
       /^memory +stale +found +1m 5s +2026-01-15T12:00:2\S+ +\S+ +\S+ +\d+\.\d kB\nredis +not used\n/m,
     );
     expect(stdout).toMatch(
-      /\n\nThe first read after FRESH UNTIL starts a refresh behind; jitter makes that .* earlier\.\n/,
+      /\n\nThe first read after FRESH UNTIL starts a refresh in the background; jitter makes that .* earlier\.\n/,
     );
     expect(stdout).toMatch(/\nTags: .*class:list.*\n$/);
   });
@@ -251,9 +251,9 @@ describe('explain', () => {
     await cache('purge', '--tag', 'class:list', '--mode', 'soft', '--yes');
     await cache('maintenance', 'on', '--for', '30m');
     const { stdout } = await explain();
-    expect(stdout).toMatch(/^memory +stale, softly purged +found/m);
+    expect(stdout).toMatch(/^memory +stale, soft-purged +found/m);
     expect(stdout).toMatch(
-      /^Maintenance +the store is asked nothing until 2026-01-15T12:30:00\.000Z, set by anonymous$/m,
+      /^Maintenance +nothing is sent to the store until 2026-01-15T12:30:00\.000Z, set by anonymous$/m,
     );
     await cache('maintenance', 'off');
     const gate = gateway.store.gate();

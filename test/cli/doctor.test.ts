@@ -70,9 +70,9 @@ test('C7: a sound store passes, and only reads are sent to it', async () => {
     [
       'ok upstream: the store answers, in N ms, and accepts the token',
       "ok clock: agrees with the store's to within some seconds",
-      'ok contract: lists: its form is right; --workspace UUID looks at records too',
+      'ok contract: lists: the form is right; --workspace UUID checks records too',
       'ok contract: If-None-Match: answered with 304',
-      'ok contract: what does not exist: answered with 404 NOT_FOUND',
+      'ok contract: a missing record: answered with 404 NOT_FOUND',
     ],
   ]);
   expect(store.requests.map(({ method, resource }) => `${method} ${resource}`)).toEqual([
@@ -132,7 +132,7 @@ describe('what is wrong with a store is found, with what to do about it', () => 
       what: 'a page of HTML',
       handler: (_, response) => void response.end('<html>'),
       found: 'fail contract: a list of the store is not {"items": [...], "total": integer}',
-      advice: 'Check that UPSTREAM_URL is the base address of the evaluation store.',
+      advice: 'Check that UPSTREAM_URL is the base address of the store.',
     },
     {
       what: 'lists without ETag',
@@ -143,7 +143,7 @@ describe('what is wrong with a store is found, with what to do about it', () => 
     {
       what: 'If-None-Match that is ignored',
       handler: (_, response) => sendList(response, []),
-      found: 'warn contract: If-None-Match: answered with 200 in place of 304',
+      found: 'warn contract: If-None-Match: answered with 200 instead of 304',
       advice:
         'It works, but every refresh costs the store a whole answer. A busy store may just have changed: try again.',
     },
@@ -157,7 +157,7 @@ describe('what is wrong with a store is found, with what to do about it', () => 
       what: 'records of another workspace',
       handler: (_, response) => sendList(response, [anEvaluation({ workspaceId: WORKSPACE_B }), anEvaluation()]),
       found: 'fail contract: a list of one workspace holds 1 records of another',
-      advice: 'They are never served. Have the store put right.',
+      advice: 'They are never served. Have the store corrected.',
     },
   ];
 
@@ -179,7 +179,7 @@ describe('what is wrong with a store is found, with what to do about it', () => 
     const { ok, lines } = await examine();
     expect([ok, lines.at(-2)]).toEqual([
       false,
-      `fail contract: what does not exist is answered with 404${shown} in place of 404 NOT_FOUND`,
+      `fail contract: a missing record: answered with 404${shown} instead of 404 NOT_FOUND`,
     ]);
   });
 
@@ -210,7 +210,7 @@ describe('the configuration', () => {
     expect([ok, lines.length, checks[0]?.advice]).toEqual([
       false,
       2,
-      'Put right what is listed; docs/configuration.md lists all settings.',
+      'Correct what is listed; docs/configuration.md lists all settings.',
     ]);
     expect(lines[0]).toContain('PORT: given "x"');
   });
@@ -295,6 +295,20 @@ test('a gateway that is named is looked at itself, and not what this shell would
     const { stdout } = await runCli(['doctor', '--admin', gateway.adminUrl], { env });
     expect(stdout).toMatch(/^ok {6}maintenance  off$/m);
     expect(stdout).toMatch(/^ok {6}ready {8}the gateway is ready$/m);
+  } finally {
+    await gateway.close();
+  }
+});
+
+test('maintenance, which somebody switched on, is only a warning', async () => {
+  const gateway = await startTestGateway({ store });
+  try {
+    await runCli(['cache', 'maintenance', 'on', '--for', '30m', '--admin', gateway.adminUrl]);
+    const { ok, checks } = await doctor({}, ['--admin', gateway.adminUrl]);
+    expect([ok, checks.find(({ name }) => name === 'maintenance')]).toMatchObject([
+      true,
+      { status: 'warn', advice: 'To end it: evalgate cache maintenance off.' },
+    ]);
   } finally {
     await gateway.close();
   }

@@ -57,7 +57,7 @@ describe('advice', () => {
   test('without any read says so', async () => {
     expect(await run('cache', 'advice')).toEqual({
       status: 0,
-      stdout: 'Nothing was read yet of: list, evaluation, transcript, scorecard, rubric, dealInsights, notFound.\n',
+      stdout: 'No reads yet: list, evaluation, transcript, scorecard, rubric, dealInsights, notFound.\n',
       stderr: '',
     });
   });
@@ -67,12 +67,9 @@ describe('advice', () => {
     const { reads, measured, curve, current, recommendation } = await adviceOf('evaluation');
     const { status, stdout } = await run('cache', 'advice');
     const [chart = '', idle] = stdout.split('\n\n');
-    expect([status, idle]).toEqual([
-      0,
-      'Nothing was read yet of: list, transcript, scorecard, rubric, dealInsights, notFound.\n',
-    ]);
+    expect([status, idle]).toEqual([0, 'No reads yet: list, transcript, scorecard, rubric, dealInsights, notFound.\n']);
     const lines = chart.split('\n');
-    expect(lines[0]).toBe(`evaluation: ${reads} reads of one process since 2026-01-15T12:00:00.000Z`);
+    expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);
     expect(lines[1]).toMatch(
       new RegExp(
         `^Measured with the times that were in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
@@ -124,7 +121,7 @@ describe('advice', () => {
   test('a measured hit ratio far from the one that is worked out is said to be doubtful', async () => {
     await readOften();
     const before = await run('cache', 'advice');
-    expect(before.stdout).not.toContain('Go by the differences.');
+    expect(before.stdout).not.toContain('Trust the differences');
     // Purges make misses that no time explains.
     for (let sent = 0; sent < 200; sent += 1) {
       await gateway.admin('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'] });
@@ -134,7 +131,7 @@ describe('advice', () => {
     const { current, measured } = await adviceOf('evaluation');
     const after = await run('cache', 'advice');
     expect(after.stdout).toContain(
-      `For the time in force a hit ratio of ${percent(current?.hitRatio ?? -1)} is worked out, and ${percent(measured?.hitRatio ?? -1)} was measured:`,
+      `For the time in force the prediction is a hit ratio of ${percent(current?.hitRatio ?? -1)}, and ${percent(measured?.hitRatio ?? -1)} was measured:`,
     );
   });
 });
@@ -160,8 +157,17 @@ describe('fleet', () => {
     expect([status, cellsOf(stdout)]).toEqual([
       0,
       [
-        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'HEARD', 'ID'],
-        [self?.host, String(process.pid), self?.version, 'ready', '2026-01-15T12:00:00.000Z', 'now', self?.id, 'asked'],
+        ['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID'],
+        [
+          self?.host,
+          String(process.pid),
+          self?.version,
+          'ready',
+          '2026-01-15T12:00:00.000Z',
+          'now',
+          self?.id,
+          'answers this',
+        ],
       ],
     ]);
     expect(document).toEqual((await gateway.admin('GET', '/api/fleet')).json);

@@ -57,7 +57,7 @@ describe('create', () => {
       ['expires', 'never'],
       ['last used', 'never'],
       [''],
-      ['The key itself, shown this once and kept nowhere:'],
+      ['The key itself, shown this once and stored nowhere:'],
       [''],
       ['', token],
     ]);
@@ -136,7 +136,7 @@ test('K3: rotate issues a successor with the same quota; the old key ends after 
   gateway.clock.advance(90 * 60_000);
   expect([await statusOf(first.key), await statusOf(successor.key)]).toEqual([403, 200]);
   const { stdout } = await keys(['rotate', successor.keyId]);
-  expect(stdout).toContain('The key itself, shown this once and kept nowhere:');
+  expect(stdout).toContain('The key itself, shown this once and stored nowhere:');
   expect(await document(['show', successor.keyId])).toMatchObject({ expiresAt: '2026-01-16T13:30:00.000Z' });
 });
 
@@ -290,7 +290,7 @@ describe('the way to the admin listener', () => {
     for (const url of [gateway.publicUrl, `${gateway.publicUrl}/docs#`, gateway.store.url]) {
       const { status, stdout, stderr } = await runCli(['keys', 'list', '--admin', url]);
       expect([status, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/^What answers at .* is not an admin listener of evalgate/);
+      expect(stderr).toMatch(/^The server at .* is not an admin listener of evalgate/);
       expect(stderr.endsWith(advice)).toBe(true);
     }
     gateway.store.override('/api/keys', (_, response) => {
@@ -306,7 +306,7 @@ describe('the way to the admin listener', () => {
     const { status, stderr } = await runCli(['keys', 'list', '--admin', `${gone.url}/`]);
     expect([status, stderr]).toEqual([
       1,
-      `No admin listener answers at ${gone.url} (ECONNREFUSED). Start the gateway with \`npm start\`, or give the address with --admin URL.\n`,
+      `No admin listener answers at ${gone.url} (ECONNREFUSED).\nStart the gateway with \`npm start\`, or give the address with --admin URL.\n`,
     ]);
   });
 

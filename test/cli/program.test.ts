@@ -291,6 +291,16 @@ describe('sample-upstream', () => {
     expect([failed.status, failed.headers.get('retry-after')]).toEqual([503, '9']);
   });
 
+  test.each([
+    [['--error-rate', '1.0'], 500],
+    [['--redirect'], 302],
+    [['--misbehave', 'redirect-loop'], 307],
+  ])('fails as told: %j', async (args, status) => {
+    const { url } = await startSample(['--evaluations', '5', ...args]);
+    const headers = { authorization: 'Bearer sample-token' };
+    expect((await fetch(`${url}/internal/v1/evaluations/x`, { headers, redirect: 'manual' })).status).toBe(status);
+  });
+
   test('without --json says how to put a gateway before it', async () => {
     const args = ['sample-upstream', '--port', '0', '--evaluations', '5'];
     running = await startCliUntil(/npm start\n$/, args, { env: { UPSTREAM_TOKEN: 's3cret' } });
@@ -303,7 +313,17 @@ describe('sample-upstream', () => {
   test.each([
     [['--port', '65536'], 2, 'Allowed: an integer from 0 to 65535.'],
     [['--evaluations', '0'], 2, 'Allowed: an integer from 1 to 1000000.'],
-    [['--error-rate', '2'], 2, '--error-rate: "2" is not allowed, it must be a number from 0 to 1'],
+    [
+      ['--error-rate', '1.01'],
+      2,
+      "option '--error-rate <rate>' argument '1.01' is invalid. Allowed: a number from 0 to 1.",
+    ],
+    [['--hang-rate', 'often'], 2, 'Allowed: a number from 0 to 1.'],
+    [['--status', '200'], 2, 'Allowed: an integer from 400 to 599.'],
+    [['--retry-after', '1.5'], 2, 'Allowed: an integer from 0 to 86400.'],
+    [['--capacity', '0'], 2, 'Allowed: an integer from 1 to 10000.'],
+    [['--misbehave', 'badly'], 2, 'Allowed: one of the ways that --help lists.'],
+    [['--gzip-bomb', 'yes'], 2, 'too many arguments'],
   ])('%j is a wrong call', async (args, expected, message) => {
     const { status, stdout, stderr } = await runCli(['sample-upstream', ...args]);
     expect([status, stdout]).toEqual([expected, '']);

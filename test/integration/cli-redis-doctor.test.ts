@@ -67,7 +67,7 @@ test('a sound Redis passes, and nothing is left in it', async () => {
   expect(lines).toEqual([
     expect.stringMatching(answers('REDIS_URL')),
     'ok redis REDIS_URL: drops nothing (maxmemory-policy noeviction)',
-    'ok redis REDIS_URL: keeps what it has over a restart (appendonly yes)',
+    'ok redis REDIS_URL: keeps its data over a restart (appendonly yes)',
     WORKS,
     AGREES,
   ]);
@@ -211,7 +211,7 @@ test('a memory that is full refuses writes, and that is found', async () => {
   const { ok, found } = await doctor({ REDIS_URL: state.url });
   expect(ok).toBe(false);
   const failure = found.find(({ status }) => status === 'fail');
-  expect(failure?.message).toContain('REDIS_URL: what a gateway does there is refused (OOM ');
+  expect(failure?.message).toContain('REDIS_URL: refuses a command that a gateway needs (OOM ');
   expect(failure?.advice).toBe('Its memory is full: raise maxmemory there.');
   expect(found.find(({ status }) => status === 'warn')?.message).toMatch(/has \d+ % of its maxmemory in use/);
 });
@@ -239,12 +239,12 @@ test('what a user may not ask is said to be unknown', async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
   const hosted = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
   expect(hosted.lines).toContain(
-    "skipped redis REDIS_URL: it refuses CONFIG GET: whether it keeps what it has over a restart can't be told",
+    'skipped redis REDIS_URL: it refuses CONFIG GET: whether it keeps its data over a restart is unknown',
   );
   const blind = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, '-info') });
   expect(blind.lines.slice(0, 2)).toEqual([
     'ok redis REDIS_URL: answers in N ms (median of 11 pings)',
-    "skipped redis REDIS_URL: it refuses INFO: version, eviction and persistence can't be told",
+    'skipped redis REDIS_URL: it refuses INFO: version, eviction and persistence are unknown',
   ]);
 });
 
@@ -268,7 +268,7 @@ test.each([
   expect(failures.map(({ advice }) => advice)).toEqual([
     'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info',
   ]);
-  expect(failures[0]?.message).toContain('REDIS_URL: what a gateway does there is refused (');
+  expect(failures[0]?.message).toContain('REDIS_URL: refuses a command that a gateway needs (');
 });
 
 test('one that cannot be reached, or is of another kind than its address, is wrong and stops no other check', async () => {

@@ -319,7 +319,7 @@ test('what answers in another language is not Redis', async () => {
   server.close();
   expect([status, stderr]).toEqual([
     1,
-    `REDIS_URL: Redis at 127.0.0.1:${port} can't be used (what answers is not Redis). Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.\n`,
+    `REDIS_URL: Redis at 127.0.0.1:${port} can't be used (the server is not Redis). Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.\n`,
   ]);
 });
 

@@ -131,8 +131,23 @@ test('the doctor of a gateway without Redis says which dependency is down, and t
   await become(REDIS_DOWN);
   const { status, stdout } = await runCli(['doctor', '--admin', gateway.adminUrl]);
   expect(status).toBe(1);
-  expect(stdout).toMatch(/^warn {4}redis-state +does not answer/m);
+  expect(stdout).toMatch(/^fail {4}redis-state +does not answer/m);
   expect(stdout).toMatch(/^fail {4}admin +The key registry cannot be asked/m);
+});
+
+test('the doctor of a gateway whose Redis is full fails, although the gateway is ready and its keys can be read', async () => {
+  await start();
+  const argv = ['doctor', '--admin', gateway.adminUrl];
+  expect((await runCli(argv)).status).toBe(0);
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
+  await become({ 'redis-state': 'degraded' });
+  const { status, stdout } = await runCli(argv);
+  expect(status).toBe(1);
+  expect(stdout).toMatch(
+    /^fail {4}redis-state +Redis is full \(maxmemory\); limits are per process; changes fail \(since .*\)\n +What to do: See the runbook/m,
+  );
+  expect(stdout).toMatch(/^ok {6}ready +the gateway is ready$/m);
+  expect(stdout).toMatch(/^ok {6}admin +a gateway runs/m);
 });
 
 test('C8: once no key that Redis confirmed can be good any more, readiness and the log say so', async () => {
@@ -306,7 +321,7 @@ test('a Redis that refuses changes is named by a process that nobody asks for an
   const problem = 'Redis is full (maxmemory); what the other processes have counted since is left out';
   expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject({ scope: 'fleet', processes: 1, problem });
   const cli = await runCli(['cache', 'stats', '--admin', gateway.adminUrl]);
-  expect(cli.stdout).toContain(`, of 1 process: ${problem}. `);
+  expect(cli.stdout).toContain(`, by 1 process: ${problem}. `);
 });
 
 test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {

@@ -90,7 +90,7 @@ describe('the counts of the last hour', () => {
       lastHour: { ...use, problem: null },
     });
     const cli = await runCli(['cache', 'stats', '--admin', b.adminUrl]);
-    expect(cli.stdout).toMatch(/^Since \S+, of 2 processes\. /);
+    expect(cli.stdout).toMatch(/^Since \S+, by 2 processes\. /);
     // A process that begins anew does not make them go back.
     await b.close();
     gateways = [a];
@@ -122,7 +122,7 @@ describe('the counts of the last hour', () => {
       await expectOfAll('/api/audit', { problem: unseen, entries: [] });
       expect(await statsOf(a, 'list')).toMatchObject({ reads: 1 });
       const cli = await runCli(['cache', 'top', '--admin', a.adminUrl]);
-      expect(cli.stdout).toContain(', of ONE PROCESS ONLY: Redis does not answer');
+      expect(cli.stdout).toContain(', by ONE PROCESS ONLY: Redis does not answer');
       await a.get(REPORTS, { key });
     } finally {
       await redis.resume();

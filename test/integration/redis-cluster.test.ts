@@ -111,7 +111,7 @@ test('the doctor looks at every primary, and names the one that is set otherwise
       'ok REDIS_URL: a Cluster of 3 primaries and 3 replicas, all slots served',
       ...cluster.primaries.map(({ url }) =>
         url === first?.url
-          ? `ok REDIS_URL (${address}): keeps what it has over a restart (appendonly yes)`
+          ? `ok REDIS_URL (${address}): keeps its data over a restart (appendonly yes)`
           : `fail REDIS_URL (${url.replace('redis://', '')}): loses all API keys when it restarts: it saves nothing`,
       ),
       'warn REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',

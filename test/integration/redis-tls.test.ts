@@ -104,7 +104,7 @@ describe.skipIf(files === null)('behind TLS', () => {
     );
     const [renamed] = await doctor(`${urlOf(front)}?tlsCaFile=${files?.ca}&tlsServerName=other.internal`);
     expect(renamed?.advice).toBe(
-      'Its certificate is of another name than the host in REDIS_URL: give a host that it is of, or that name as ?tlsServerName=name at the end.',
+      'Its certificate is for another name than the host in REDIS_URL: give the host that it names, or that name as ?tlsServerName=name at the end.',
     );
   });
 

@@ -1,31 +1,33 @@
-/** The result of one check of the doctor, and the comparison of clocks. */
+/** One check of the doctor, and the comparison of clocks. */
 
 export interface Check {
   readonly name: string;
-  /** `warn`: works, with a drawback. `skipped`: could not be looked at, or there is nothing to look at. */
+  /** `warn`: works, with a drawback. `skipped`: could not be checked, or there is nothing to check. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skipped';
   /** The finding. */
   readonly message: string;
-  /** What to do about it; null if there is nothing to do, or the message says it. */
+  /** The remedy; null if there is nothing to do, or the message says it. */
   readonly advice: string | null;
 }
 
 /** Makes checks of that name; each message begins with `subject`. */
 export function checksNamed(name: string, subject: string = '') {
+  const make = (status: Check['status'], message: string, advice: string | null): Check => ({
+    name,
+    status,
+    message: subject + message,
+    advice,
+  });
   return {
-    ok: (message: string): Check => ({ name, status: 'ok', message: subject + message, advice: null }),
-    warn: (message: string, advice: string): Check => ({ name, status: 'warn', message: subject + message, advice }),
-    fail: (message: string, advice: string | null): Check => ({
-      name,
-      status: 'fail',
-      message: subject + message,
-      advice,
-    }),
-    skipped: (message: string): Check => ({ name, status: 'skipped', message: subject + message, advice: null }),
+    ok: (message: string) => make('ok', message, null),
+    skipped: (message: string) => make('skipped', message, null),
+    warn: (message: string, advice: string) => make('warn', message, advice),
+    fail: (message: string, advice: string | null) => make('fail', message, advice),
   };
 }
 
 export type Checks = ReturnType<typeof checksNamed>;
+export const clockChecks = checksNamed('clock');
 
 /** How far this machine's clock is ahead of another one, in milliseconds, and by how much the reading may be wrong. */
 export interface ClockReading {
@@ -38,14 +40,18 @@ export function readClock(theirsMs: number, sentAtMs: number, answeredAtMs: numb
   return { offsetMs: (sentAtMs + answeredAtMs) / 2 - theirsMs, uncertaintyMs: (answeredAtMs - sentAtMs) / 2 };
 }
 
-/** How the clocks differ, for people; null if they agree within the tolerance. `other`: the owner of the other clock. */
-export function clockDifference(
+/** `within`: the tolerance in words. `other`: the clock that was read. `consequence`: of clocks that differ. */
+export function checkClock(
   { offsetMs, uncertaintyMs }: ClockReading,
-  { toleranceMs, decimals, other }: { readonly toleranceMs: number; readonly decimals: number; readonly other: string },
-): string | null {
-  if (Math.abs(offsetMs) <= toleranceMs + uncertaintyMs) return null;
-  const seconds = (Math.abs(offsetMs) / 1000).toFixed(decimals);
-  return `this machine's clock is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${other}`;
+  severity: 'warn' | 'fail',
+  by: { toleranceMs: number; within: string; decimals: number; other: string; consequence: string },
+): Check {
+  const { toleranceMs, within, decimals, other, consequence } = by;
+  if (Math.abs(offsetMs) <= toleranceMs + uncertaintyMs)
+    return clockChecks.ok(`agrees with ${other} to within ${within}`);
+  const difference = `${(Math.abs(offsetMs) / 1000).toFixed(decimals)} s ${offsetMs > 0 ? 'ahead of' : 'behind'}`;
+  return clockChecks[severity](
+    `this machine's clock is ${difference} ${other}`,
+    `Synchronise both with NTP (timedatectl, chronyc tracking). ${consequence}`,
+  );
 }
-
-export const CLOCK_ADVICE = 'Synchronise both with NTP (timedatectl, chronyc tracking).';

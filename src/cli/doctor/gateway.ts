@@ -1,11 +1,10 @@
 /** Checks of a running gateway: whether one listens, its own configuration and readiness, and how this shell differs. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { readinessSchema } from '../../admin/answers.ts';
-import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { type AnswerOf, PROBES, ROUTES } from '../../admin/api.ts';
 import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
-import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin, reasonOf } from '../admin-client.ts';
+import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin } from '../admin-client.ts';
 import { CliError } from '../command.ts';
 import { type Check, checksNamed } from './check.ts';
 
@@ -13,41 +12,24 @@ const admin = checksNamed('admin');
 const config = checksNamed('config');
 const ready = checksNamed('ready');
 
-/** For the two endpoints that need no token. */
-const TIMEOUT_MS = 5000;
-
-const valueSchema = z.object({ value: z.unknown(), origin: z.string(), from: z.string().nullable() });
-type EffectiveValue = z.output<typeof valueSchema>;
+const valueSchema = z.object({ value: z.unknown(), origin: z.string() });
 
 /** Whether a gateway runs and accepts the token. None is no fault: the doctor is also run before the first start. */
 export async function checkAdmin(command: Command): Promise<Check> {
   const { base } = adminAddress(command);
-  if (!(await isListening(base))) return admin.skipped(`no gateway runs: nothing answers at ${base}`);
   try {
     const query = new URLSearchParams({ limit: '1000' });
     const { keys, nextCursor } = await callAdmin(command, ROUTES.listKeys, { query });
-    const more = nextCursor === null ? '' : ' and more';
-    return admin.ok(`a gateway runs at ${base} and knows ${keys.length}${more} keys`);
+    return admin.ok(`a gateway runs at ${base} and knows ${keys.length}${nextCursor === null ? '' : ' and more'} keys`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     if (!(error instanceof AdminCallError)) return admin.fail(error.message, null);
-    return admin.fail(error.finding, error.advice ?? adviceFor(error.status));
-  }
-}
-
-/** The advice if the error has none. The public listener of a gateway answers with 404. */
-function adviceFor(status: number | null): string | null {
-  if (status !== null && status >= 500) return 'See what is degraded above; it is back when that is.';
-  return status === 404 ? ADDRESS_ADVICE : null;
-}
-
-async function isListening(base: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${base}/livez`, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
-    await response.body?.cancel();
-    return true;
-  } catch {
-    return false;
+    const { status, finding, advice } = error;
+    if (status === 'unreachable') return admin.skipped(`no gateway runs: nothing answers at ${base}`);
+    // The public listener of a gateway answers with 404.
+    if (status === 404) return admin.fail(finding, advice ?? ADDRESS_ADVICE);
+    const outage = Number(status) >= 500 ? 'See what is degraded above; it is back when that is.' : null;
+    return admin.fail(finding, advice ?? outage);
   }
 }
 
@@ -57,7 +39,7 @@ async function isListening(base: string): Promise<boolean> {
  */
 export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
   const theirs = await callAdmin(command, ROUTES.config);
-  return [...compareConfigs(theirs, shell), ...(await checkReadiness(adminAddress(command).base))];
+  return [...compareConfigs(theirs, shell), ...(await checkReadiness(command))];
 }
 
 function compareConfigs(
@@ -65,56 +47,52 @@ function compareConfigs(
   shell: LoadedConfig | null,
 ): readonly Check[] {
   const theirs = flattened(settings);
-  const count = (origin: string): number => [...theirs.values()].filter((value) => value.origin === origin).length;
-  const message = `the gateway's own: ${file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
-  const checks = [config.ok(message)];
+  const origins = [...theirs.values()].map(({ origin }) => origin);
+  const checks = [config.ok(`the gateway's own: ${configText(file, origins)}`)];
   if (shell === null) return [...checks, config.skipped("this shell's variables are faulty")];
   const ours = flattened(redactedConfig(shell).settings);
-  const secrets: string[] = [];
-  for (const { setting, origin } of shell.resolved) {
-    const [our, their] = [ours.get(setting.id), theirs.get(setting.id)];
-    if (origin !== 'environment' || setting.env === null || our === undefined) continue;
-    if (setting.secret) {
-      secrets.push(setting.env);
-    } else if (JSON.stringify(our.value) !== JSON.stringify(their?.value)) {
-      const theirValue = their === undefined ? 'no such setting' : JSON.stringify(their.value);
-      checks.push(
-        config.warn(
-          `${setting.env} is ${JSON.stringify(our.value)} in this shell; the gateway runs with ${theirValue}`,
-          'If this shell has it right, restart the gateway with it.',
-        ),
-      );
-    }
+  const given = shell.resolved.filter(({ origin }) => origin === 'environment').map(({ setting }) => setting);
+  for (const { id, env, secret } of given) {
+    const [our, their] = [ours.get(id), theirs.get(id)].map((found) => found && JSON.stringify(found.value));
+    if (secret || our === their) continue;
+    checks.push(
+      config.warn(
+        `${env} is ${our} in this shell; the gateway runs with ${their ?? 'no such setting'}`,
+        'If this shell has it right, restart the gateway with it.',
+      ),
+    );
   }
+  const secrets = given.filter(({ secret }) => secret).map(({ env }) => env);
   if (secrets.length > 0) checks.push(config.skipped(`not compared, since they are secrets: ${secrets.join(', ')}`));
   return checks;
 }
 
+/** `origins`: that of each value. */
+export function configText(file: string, origins: readonly string[]): string {
+  const count = (sought: string): number => origins.filter((origin) => origin === sought).length;
+  return `${file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
+}
+
 /** The values of a tree of sections by setting, such as `upstream.timeout`. */
-function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<string, EffectiveValue> {
+function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<string, z.output<typeof valueSchema>> {
   const parsed = valueSchema.safeParse(tree);
   if (parsed.success) return new Map([[path.join('.'), parsed.data]]);
   const sections = z.record(z.string(), z.unknown()).parse(tree);
   return new Map(Object.entries(sections).flatMap(([name, inner]) => [...flattened(inner, [...path, name])]));
 }
 
-/** Reads `/readyz` without the client, because a gateway that is not ready answers with status 503. */
-async function checkReadiness(base: string): Promise<readonly Check[]> {
-  let text: string;
-  try {
-    const response = await fetch(`${base}/readyz`, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
-    text = await response.text();
-  } catch (error) {
-    return [ready.fail(`/readyz gives no answer: ${reasonOf(error)}`, null)];
-  }
-  const { status, dependencies } = readinessSchema.parse(JSON.parse(text));
+/** A degraded dependency is a fault, since requests or changes suffer; but for maintenance, which somebody switched on. */
+async function checkReadiness(command: Command): Promise<readonly Check[]> {
+  const { status, dependencies } = await callAdmin(command, PROBES.readyz);
   return [
     status === 'ready' ? ready.ok('the gateway is ready') : ready.fail(`the gateway is ${status}`, 'See its log.'),
     ...dependencies.map(({ name, status: found, since, detail }) => {
-      const { ok, skipped, warn } = checksNamed(name);
+      const { ok, skipped, warn, fail } = checksNamed(name);
       if (found === 'ok') return ok(detail);
       if (found === 'unknown') return skipped(detail);
-      return warn(`${detail} (since ${since})`, 'See the runbook for this dependency, docs/runbook.md.');
+      const message = `${detail} (since ${since})`;
+      if (name === 'maintenance') return warn(message, 'To end it: evalgate cache maintenance off.');
+      return fail(message, 'See the runbook for this dependency, docs/runbook.md.');
     }),
   ];
 }

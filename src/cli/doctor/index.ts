@@ -5,43 +5,45 @@ import { ConfigError } from '../../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminAddress, adminCommand } from '../admin-client.ts';
-import { CliError, EXIT_CODES, matching, print } from '../command.ts';
+import { CliError, matching, print } from '../command.ts';
 import { type Check, checksNamed } from './check.ts';
-import { checkAdmin, checkGateway } from './gateway.ts';
+import { checkAdmin, checkGateway, configText } from './gateway.ts';
 import { checkRedis } from './redis.ts';
 import { checkUpstream } from './upstream.ts';
 
 const checks = checksNamed('config');
 
 export function doctorCommand(): Command {
-  const command = adminCommand({
+  return adminCommand({
     name: 'doctor',
     summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
     details:
       'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
       "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
-      'The exit status is 1 if something is wrong.',
+      'The exit status is 1 if any check fails. A dependency that the gateway reports as degraded is a failed check; ' +
+      'maintenance, which somebody has switched on, is only a warning. Warnings do not change the exit status.',
     examples: [
       'evalgate doctor',
       'evalgate doctor --admin http://gateway-1:8081',
       'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
-  }).option('--workspace <uuid>', "look at this workspace's records too", matching(UUID_PATTERN, 'a UUID'));
-  return command.action(async () => {
-    const found = await examine(command);
-    const isWell = found.every(({ status }) => status !== 'fail');
-    print(command, { ok: isWell, checks: found }, checksText(found));
-    process.exitCode = isWell ? EXIT_CODES.ok : EXIT_CODES.failed;
-  });
+  })
+    .option('--workspace <uuid>', 'also check the records of this workspace', matching(UUID_PATTERN, 'a UUID'))
+    .action(async ({ workspace }: { workspace?: string }, command: Command) => {
+      const found = await examine(command, workspace ?? null);
+      const isWell = found.every(({ status }) => status !== 'fail');
+      print(command, { ok: isWell, checks: found }, checksText(found));
+      process.exitCode = isWell ? 0 : 1;
+    });
 }
 
-/** A gateway that `--admin` names and that runs is examined itself, in place of what this shell's variables lead to. */
-async function examine(command: Command): Promise<readonly Check[]> {
+/** If `--admin` names a gateway that runs, that gateway is checked, and not the Redis and store of this shell's variables. */
+async function examine(command: Command, workspace: string | null): Promise<readonly Check[]> {
   const local = checkConfig();
   const gateway = await checkAdmin(command);
   if (adminAddress(command).isGiven && gateway.status !== 'skipped') {
     try {
-      // In an outage its readiness says why its keys cannot be asked for.
+      // In an outage its readiness says why its keys cannot be read.
       return [...(await checkGateway(command, local.loaded)), gateway];
     } catch (error) {
       if (gateway.status === 'ok' || !(error instanceof CliError)) throw error;
@@ -50,7 +52,6 @@ async function examine(command: Command): Promise<readonly Check[]> {
   }
   if (local.loaded === null) return [...local.checks, gateway];
   const { config } = local.loaded;
-  const { workspace = null } = command.opts<{ workspace?: string }>();
   const services = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspace)]);
   return [...local.checks, ...services.flat(), gateway];
 }
@@ -59,16 +60,15 @@ async function examine(command: Command): Promise<readonly Check[]> {
 function checkConfig(): { readonly loaded: LoadedConfig | null; readonly checks: readonly Check[] } {
   try {
     const loaded = loadConfig({ env: process.env });
-    const count = (origin: string): number => loaded.resolved.filter((entry) => entry.origin === origin).length;
-    const message = `${loaded.file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
+    const origins = loaded.resolved.map(({ origin }) => origin);
     // Weak tokens have a check of their own, which also covers a listener that only this machine reaches.
     const warnings = loaded.warnings
       .filter((warning) => !warning.startsWith('ADMIN_TOKEN: '))
       .map((warning) => checks.warn(warning, 'Change it, unless it is meant.'));
-    return { loaded, checks: [checks.ok(message), ...warnings, ...checkTokens(loaded)] };
+    return { loaded, checks: [checks.ok(configText(loaded.file, origins)), ...warnings, ...checkTokens(loaded)] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const advice = 'Put right what is listed; docs/configuration.md lists all settings.';
+    const advice = 'Correct what is listed; docs/configuration.md lists all settings.';
     return { loaded: null, checks: [checks.fail(error.message, advice)] };
   }
 }
@@ -83,9 +83,10 @@ function checkTokens({ config }: LoadedConfig): readonly Check[] {
 function checksText(found: readonly Check[]): string {
   const width = 2 + Math.max(8, ...found.map(({ name }) => name.length));
   const indent = ' '.repeat(8 + width);
-  const lines = found.flatMap(({ name, status, message, advice }) => {
-    const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
-    return [`${status.padEnd(8)}${name.padEnd(width)}${first}`, ...others.map((line) => indent + line)];
-  });
-  return lines.join('\n');
+  return found
+    .flatMap(({ name, status, message, advice }) => {
+      const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
+      return [`${status.padEnd(8)}${name.padEnd(width)}${first}`, ...others.map((line) => indent + line)];
+    })
+    .join('\n');
 }

@@ -5,16 +5,17 @@ import type { Config } from '../../config/config.ts';
 import { evaluationSchema } from '../../domain/records.ts';
 import { reasonOf } from '../admin-client.ts';
 import { parseJson } from '../command.ts';
-import { type Check, checksNamed, CLOCK_ADVICE, clockDifference, readClock } from './check.ts';
+import { type Check, checkClock, checksNamed, clockChecks, readClock } from './check.ts';
 
 const upstream = checksNamed('upstream');
 const contract = checksNamed('contract');
-const clock = checksNamed('clock');
 
 /** A workspace that no store has: its empty list is enough to check the form of a list. */
 const NO_WORKSPACE = '00000000-0000-4000-8000-000000000000';
 const NO_EVALUATION = 'evalgate-doctor-no-such-evaluation';
 const LIST_LENGTH = 100;
+const BASE_ADDRESS = 'Check that UPSTREAM_URL is the base address of the store';
+const COSTLY = 'It works, but every refresh costs the store a whole answer.';
 
 const pageSchema = z.object({ items: z.array(z.unknown()), total: z.int().min(0) });
 const errorSchema = z.object({ code: z.string(), message: z.string() });
@@ -26,110 +27,78 @@ export async function checkUpstream(
 ): Promise<readonly Check[]> {
   const { url } = settings;
   if (url === null) {
-    return [
-      upstream.skipped(
-        'UPSTREAM_URL is not set: only `evalgate serve --demo` starts, in front of the bundled sample store',
-      ),
-    ];
+    const message = 'only `evalgate serve --demo` starts, in front of the bundled sample store';
+    return [upstream.skipped(`UPSTREAM_URL is not set: ${message}`)];
   }
-  const store: ReachableStore = { ...settings, url };
-  const path = `/internal/v1/evaluations?workspaceId=${workspaceId ?? NO_WORKSPACE}&state=COMPLETED&offset=0&limit=${LIST_LENGTH}`;
+  const get: Get = (path, headers = {}) => probe(`${url}/internal/v1${path}`, settings, headers);
+  const path = `/evaluations?workspaceId=${workspaceId ?? NO_WORKSPACE}&state=COMPLETED&offset=0&limit=${LIST_LENGTH}`;
   try {
-    const list = await probe(store, path);
+    const list = await get(path);
     const access = checkAccess(list);
-    if (access.status === 'fail') return [access, checkClock(list)];
-    return [
-      access,
-      checkClock(list),
-      checkList(list, workspaceId),
-      await checkRevalidation(store, path, list),
-      await checkAbsence(store),
-    ];
+    const basics = [access, checkStoreClock(list)];
+    if (access.status === 'fail') return basics;
+    return [...basics, checkList(list, workspaceId), await checkRevalidation(get, path, list), await checkAbsence(get)];
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
-    return [
-      upstream.fail(
-        `the store gives no whole answer: ${error.message}`,
-        'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.',
-      ),
-    ];
+    const advice = 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.';
+    return [upstream.fail(`the store gives no whole answer: ${error.message}`, advice)];
   }
 }
 
-function checkAccess({ status, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
+function checkAccess({ status, sentAtMs, answeredAtMs }: Reply): Check {
   if (status === 200) return upstream.ok(`the store answers, in ${answeredAtMs - sentAtMs} ms, and accepts the token`);
   if (status === 401 || status === 403) {
-    return upstream.fail(
-      `the store refuses the token (status ${status})`,
-      'Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.',
-    );
+    const advice = 'Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.';
+    return upstream.fail(`the store refuses the token (status ${status})`, advice);
   }
   if (status >= 300 && status < 400) {
-    return upstream.fail(
-      `the store redirects (status ${status}), and redirects are never followed`,
-      'Set UPSTREAM_URL to where it redirects to.',
-    );
+    const message = `the store redirects (status ${status}), and redirects are never followed`;
+    return upstream.fail(message, 'Set UPSTREAM_URL to where it redirects to.');
   }
-  return upstream.fail(
-    `the store answers a list with status ${status}`,
-    'Check that UPSTREAM_URL is the base address of the store, and the log of the store.',
-  );
+  return upstream.fail(`the store answers a list with status ${status}`, `${BASE_ADDRESS}, and the log of the store.`);
 }
 
-function checkList({ content, headers }: ProbeAnswer, workspaceId: string | null): Check {
+function checkList({ content, headers }: Reply, workspaceId: string | null): Check {
   const page = pageSchema.safeParse(content);
   if (!page.success) {
-    return contract.fail(
-      'a list of the store is not {"items": [...], "total": integer}',
-      'Check that UPSTREAM_URL is the base address of the evaluation store.',
-    );
+    return contract.fail('a list of the store is not {"items": [...], "total": integer}', `${BASE_ADDRESS}.`);
   }
   const records = page.data.items.map((item) => evaluationSchema.safeParse(item));
   const foreign = records.filter(({ data }) => data !== undefined && data.workspaceId !== workspaceId?.toLowerCase());
   if (foreign.length > 0) {
-    return contract.fail(
-      `a list of one workspace holds ${foreign.length} records of another`,
-      'They are never served. Have the store put right.',
-    );
+    const message = `a list of one workspace holds ${foreign.length} records of another`;
+    return contract.fail(message, 'They are never served. Have the store corrected.');
   }
   const malformed = records.filter(({ success }) => !success).length;
   if (malformed > 0) {
-    return contract.warn(
-      `${malformed} of ${records.length} records are malformed`,
-      'They are left out of lists; the log of the gateway names them and the member that is wrong.',
-    );
+    const advice = 'They are left out of lists; the log of the gateway names them and the member that is wrong.';
+    return contract.warn(`${malformed} of ${records.length} records are malformed`, advice);
   }
-  if (headers.get('etag') === null) {
-    return contract.warn(
-      'a list of the store has no ETag',
-      'It works, but every refresh costs the store a whole answer.',
-    );
-  }
-  const looked =
+  if (!headers.has('etag')) return contract.warn('a list of the store has no ETag', COSTLY);
+  return contract.ok(
     workspaceId === null
-      ? 'its form is right; --workspace UUID looks at records too'
-      : `${records.length} records are whole`;
-  return contract.ok(`lists: ${looked}`);
-}
-
-async function checkRevalidation(store: ReachableStore, path: string, list: ProbeAnswer): Promise<Check> {
-  const etag = list.headers.get('etag');
-  if (etag === null) return contract.skipped('If-None-Match: there is no ETag to send');
-  const { status } = await probe(store, path, { 'if-none-match': etag });
-  if (status === 304) return contract.ok('If-None-Match: answered with 304');
-  return contract.warn(
-    `If-None-Match: answered with ${status} in place of 304`,
-    'It works, but every refresh costs the store a whole answer. A busy store may just have changed: try again.',
+      ? 'lists: the form is right; --workspace UUID checks records too'
+      : `lists: ${records.length} records are whole`,
   );
 }
 
-async function checkAbsence(store: ReachableStore): Promise<Check> {
-  const { status, content } = await probe(store, `/internal/v1/evaluations/${NO_EVALUATION}`);
+async function checkRevalidation(get: Get, path: string, { headers }: Reply): Promise<Check> {
+  const etag = headers.get('etag');
+  if (etag === null) return contract.skipped('If-None-Match: there is no ETag to send');
+  const { status } = await get(path, { 'if-none-match': etag });
+  if (status === 304) return contract.ok('If-None-Match: answered with 304');
+  const advice = `${COSTLY} A busy store may just have changed: try again.`;
+  return contract.warn(`If-None-Match: answered with ${status} instead of 304`, advice);
+}
+
+async function checkAbsence(get: Get): Promise<Check> {
+  const { status, content } = await get(`/evaluations/${NO_EVALUATION}`);
   const code = errorSchema.safeParse(content).data?.code;
-  if (status === 404 && code === 'NOT_FOUND') return contract.ok('what does not exist: answered with 404 NOT_FOUND');
+  if (status === 404 && code === 'NOT_FOUND') return contract.ok('a missing record: answered with 404 NOT_FOUND');
+  const shown = code === undefined ? 'without a code' : JSON.stringify(code);
   return contract.fail(
-    `what does not exist is answered with ${status}${code === undefined ? ' without a code' : ` ${JSON.stringify(code)}`} in place of 404 NOT_FOUND`,
-    'Only that code counts as absence; everything else is served as a failure of the store. Have the store, or a proxy before it, put right.',
+    `a missing record: answered with ${status} ${shown} instead of 404 NOT_FOUND`,
+    'Only that code counts as absence; everything else is served as a failure of the store. Have the store, or a proxy before it, corrected.',
   );
 }
 
@@ -137,16 +106,22 @@ async function checkAbsence(store: ReachableStore): Promise<Check> {
 const DATE_LAG_MS = 500;
 
 /** Key expiry and the ages of answers go by this machine's clock. */
-function checkClock({ headers, sentAtMs, answeredAtMs }: ProbeAnswer): Check {
+function checkStoreClock({ headers, sentAtMs, answeredAtMs }: Reply): Check {
   const theirsMs = Date.parse(headers.get('date') ?? '') + DATE_LAG_MS;
-  if (Number.isNaN(theirsMs)) return clock.skipped('the store sends no Date header to compare with');
-  const reading = readClock(theirsMs, sentAtMs, answeredAtMs);
-  const difference = clockDifference(reading, { toleranceMs: 5000, decimals: 0, other: "the store's" });
-  if (difference === null) return clock.ok("agrees with the store's to within some seconds");
-  return clock.fail(difference, `${CLOCK_ADVICE} A wrong clock ends keys too soon or too late.`);
+  if (Number.isNaN(theirsMs)) return clockChecks.skipped('the store sends no Date header to compare with');
+  return checkClock(readClock(theirsMs, sentAtMs, answeredAtMs), 'fail', {
+    toleranceMs: 5000,
+    within: 'some seconds',
+    decimals: 0,
+    other: "the store's",
+    consequence: 'A wrong clock ends keys too soon or too late.',
+  });
 }
 
-interface ProbeAnswer {
+/** GETs a path of the interface. Rejects with ProbeError. */
+type Get = (path: string, headers?: Readonly<Record<string, string>>) => Promise<Reply>;
+
+interface Reply {
   readonly status: number;
   readonly headers: Headers;
   /** The parsed body; undefined if it is no JSON. */
@@ -156,27 +131,20 @@ interface ProbeAnswer {
   readonly answeredAtMs: number;
 }
 
-interface ReachableStore extends Pick<Config['upstream'], 'timeoutMs' | 'maxResponseBytes' | 'token'> {
-  readonly url: string;
-}
-
 /** The store gave no whole response; the message says why, in a few words. */
-class ProbeError extends Error {
-  override readonly name = 'ProbeError';
-}
+class ProbeError extends Error {}
 
-/** GETs a path of the store as the gateway does. Throws ProbeError if there is no whole response. */
-async function probe(store: ReachableStore, path: string, headers: Record<string, string> = {}): Promise<ProbeAnswer> {
-  const { url, token, timeoutMs, maxResponseBytes } = store;
+/** GETs as the gateway does. Rejects with ProbeError if there is no whole response. */
+async function probe(
+  url: string,
+  { token, timeoutMs, maxResponseBytes }: Config['upstream'],
+  headers: Readonly<Record<string, string>>,
+): Promise<Reply> {
   const sentAtMs = Date.now();
+  const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   try {
-    const response = await fetch(url + path, {
-      headers: {
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        'x-request-id': randomUUID(),
-        accept: 'application/json',
-        ...headers,
-      },
+    const response = await fetch(url, {
+      headers: { 'x-request-id': randomUUID(), accept: 'application/json', ...authorization, ...headers },
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });

@@ -10,24 +10,25 @@ import { countText } from '../format.ts';
 import { type ImportLine, keyCommand, useKeyAdmin } from './key-admin.ts';
 
 export function importKeysCommand(): Command {
-  const command = keyCommand({
+  return keyCommand({
     name: 'import',
-    summary: 'take over hashed keys from a file of JSON lines, all or none',
+    summary: 'import hashed keys from a file of JSON lines, all or none',
     details: [
       'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
       'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
       'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
     ].join(' '),
     examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
-  });
-  return command.argument('<file>', 'the file, or - for standard input').action(async (file: string) => {
-    const lines = parseKeys(await readText(file), Date.now());
-    const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines)).catch((error: unknown) => {
-      throw error instanceof CliError ? withLineNumbers(error, lines) : error;
+  })
+    .argument('<file>', 'the file, or - for standard input')
+    .action(async (file: string, _options, command: Command) => {
+      const lines = parseKeys(await readText(file), Date.now());
+      const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines)).catch((error: unknown) => {
+        throw error instanceof CliError ? withLineNumbers(error, lines) : error;
+      });
+      const { added, replaced, unchanged } = result;
+      print(command, result, `Imported: ${added} new, ${replaced} replaced, ${unchanged} unchanged.`);
     });
-    const { added, replaced, unchanged } = result;
-    print(command, result, `Imported: ${added} new, ${replaced} replaced, ${unchanged} unchanged.`);
-  });
 }
 
 /** A registry names a refused key by its place in the import. */
@@ -56,26 +57,22 @@ const BYTE_ORDER_MARK = /^\u{FEFF}/u;
 function parseKeys(text: string, nowMs: number): readonly ImportLine[] {
   const schema = importedKeyBody(nowMs);
   const lineOf = new Map<string, number>();
-  const faults: string[] = [];
-  const refused = new Set<number>();
+  const refused: string[][] = [];
   const keys: ImportLine[] = [];
-  let lines = 0;
   for (const [index, line] of text.replace(BYTE_ORDER_MARK, '').split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const number = index + 1;
-    lines += 1;
     const written = parseJson(line);
     const checked =
-      written === undefined ? { faults: ['not JSON; allowed: one JSON object a line'] } : check(schema, written);
-    if (checked.faults === null) keys.push({ number, written, key: checked.value });
-    const found = checked.faults ?? repeats(checked.value, number, lineOf);
-    if (found.length > 0) refused.add(number);
-    faults.push(...found.map((fault) => `  line ${number}: ${fault}`));
+      written === undefined ? { faults: ['not JSON; allowed: one JSON object per line'] } : check(schema, written);
+    const faults = [...(checked.faults ?? repeats(checked.value, number, lineOf))];
+    if (faults.length > 0) refused.push(faults.map((fault) => `  line ${number}: ${fault}`));
+    else if (checked.faults === null) keys.push({ number, written, key: checked.value });
   }
-  if (faults.length > 0)
-    throw new CliError(
-      [`Nothing was imported: ${refused.size} of ${countText(lines, 'key')} refused:`, ...faults].join('\n'),
-    );
+  if (refused.length > 0) {
+    const count = `${refused.length} of ${countText(keys.length + refused.length, 'key')}`;
+    throw new CliError([`Nothing was imported: ${count} refused:`, ...refused.flat()].join('\n'));
+  }
   if (keys.length === 0) throw new CliError('Nothing was imported: the file holds no keys, only blank lines.');
   return keys;
 }

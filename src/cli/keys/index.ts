@@ -16,113 +16,129 @@ import {
 } from '../command.ts';
 import { columns, printable } from '../format.ts';
 import { importKeysCommand } from './import.ts';
-import { type KeyAdmin, keyCommand, type ShownKey, useKeyAdmin } from './key-admin.ts';
+import { type KeyAdmin, keyCommand, useKeyAdmin } from './key-admin.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Verbs that act on one key and print it. */
-const ONE_KEY: readonly (CommandTexts & {
-  readonly act: (admin: KeyAdmin, id: string) => Promise<KeyView>;
-})[] = [
-  {
-    name: 'deprecate',
-    summary: 'end the use of a key: its holder gets 403',
-    details: '`activate` makes it active again; `revoke` is for good.',
-    examples: ['evalgate keys deprecate k_7Hq2'],
-    act: (admin, id) => admin.edit(id, { status: 'deprecated' }),
-  },
-  {
-    name: 'activate',
-    summary: 'make a deprecated key active again',
-    examples: ['evalgate keys activate k_7Hq2'],
-    act: (admin, id) => admin.edit(id, { status: 'active' }),
-  },
-  {
-    name: 'revoke',
-    summary: 'end a key for good: its holder gets 403, its record stays',
-    examples: ['evalgate keys revoke k_7Hq2'],
-    act: (admin, id) => admin.revoke(id),
-  },
-];
-
 export function keysCommand(): Command {
-  const group = makeGroup({
+  return makeGroup({
     name: 'keys',
     summary: 'create, list and end API keys',
     details:
       'With REDIS_URL the commands act on Redis directly: no gateway needs to run, and running ones notice at once.\n' +
       'Without, or with --admin, they go through the admin listener of a running gateway.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
-  });
-  group.addCommand(createCommand()).addCommand(listCommand()).addCommand(showCommand());
-  for (const { act, ...texts } of ONE_KEY) {
-    const command = withKeyId(keyCommand(texts));
-    command.action(async (id: string) => {
-      const key = await useKeyAdmin(command, (admin) => act(admin, id));
-      print(command, key, keyDetails(key));
-    });
-    group.addCommand(command);
-  }
-  return group
+  })
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(
+      statusCommand((admin, id) => admin.edit(id, { status: 'deprecated' }), {
+        name: 'deprecate',
+        summary: 'end the use of a key: its holder gets 403',
+        details: '`activate` makes it active again; `revoke` is for good.',
+        examples: ['evalgate keys deprecate k_7Hq2'],
+      }),
+    )
+    .addCommand(
+      statusCommand((admin, id) => admin.edit(id, { status: 'active' }), {
+        name: 'activate',
+        summary: 'make a deprecated key active again',
+        examples: ['evalgate keys activate k_7Hq2'],
+      }),
+    )
+    .addCommand(
+      statusCommand((admin, id) => admin.revoke(id), {
+        name: 'revoke',
+        summary: 'end a key for good: its holder gets 403, its record stays',
+        examples: ['evalgate keys revoke k_7Hq2'],
+      }),
+    )
     .addCommand(editCommand())
     .addCommand(rotateCommand())
     .addCommand(exportCommand())
     .addCommand(importKeysCommand());
 }
 
-function withKeyId(command: Command): Command {
-  return command.argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+/** A command on one key. */
+function oneKeyCommand(texts: CommandTexts): Command {
+  return keyCommand(texts).argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+}
+
+function statusCommand(act: (admin: KeyAdmin, id: string) => Promise<KeyView>, texts: CommandTexts): Command {
+  return oneKeyCommand(texts).action(async (id: string, _options, command: Command) => {
+    const key = await useKeyAdmin(command, (admin) => act(admin, id));
+    print(command, key, keyDetails(key));
+  });
 }
 
 function showCommand(): Command {
   const summary = 'show one key, and its requests of the last hour';
-  const command = withKeyId(keyCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] }));
-  return command.action(async (id: string) => {
-    const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
-    print(command, { ...key, lastHour }, `${keyDetails(key)}\n${useText(lastHour)}`);
-  });
-}
-
-function useText({ requests, refused, problem }: ShownKey['lastHour']): string {
-  const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
-  return printable(`requests    ${requests} in the last hour, ${refused} of them refused with 429${doubt}`);
+  return oneKeyCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] }).action(
+    async (id: string, _options, command: Command) => {
+      const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
+      const { requests, refused, problem } = lastHour;
+      const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
+      const use = `${requests} in the last hour, ${refused} of them refused with 429${doubt}`;
+      const text = columns([...keyRows(key), ['requests', use]]);
+      print(command, { ...key, lastHour: { requests, refused, problem } }, text);
+    },
+  );
 }
 
 function listCommand(): Command {
   const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
-  const command = keyCommand({ name: 'list', summary: 'list all keys, whatever their status', examples });
-  return command.action(async () => {
-    const keys = await useKeyAdmin(command, (admin) => admin.list());
-    print(command, { keys }, keyTable(keys));
-  });
+  return keyCommand({ name: 'list', summary: 'list all keys, whatever their status', examples }).action(
+    async (_options, command: Command) => {
+      const keys = await useKeyAdmin(command, (admin) => admin.list());
+      print(command, { keys }, keyTable(keys));
+    },
+  );
 }
 
-const parseName = matching(/\S/, 'a text that is not blank');
-const parseLimit = integerBetween(1, 1_000_000_000);
-const parseLifetime = durationBetween(1, 36_500 * DAY_MS);
+interface KeyOptions {
+  readonly name?: string;
+  readonly workspace?: readonly string[];
+  readonly scope?: readonly Scope[];
+  readonly perMinute?: number | 'default';
+  readonly perHour?: number | 'default';
+  readonly expires?: number | 'never';
+}
 
-function workspaceOption(): Option {
-  return new Option(
+/** Options for the members of a key, the first three of which a new key must have. */
+function withMembers(command: Command, isNew: boolean): Command {
+  const name = new Option('--name <text>', 'what the key is for');
+  const workspace = new Option(
     '--workspace <uuid...>',
     'a workspace that the key may see; repeat it for more, up to 50',
-  ).argParser(repeated(matching(UUID_PATTERN, 'a UUID')));
+  );
+  const scope = new Option('--scope <scope...>', 'what the key may read; repeat it for more');
+  const limit = orWord('default', integerBetween(1, 1_000_000_000));
+  const lifetime = orWord('never', durationBetween(1, 36_500 * DAY_MS));
+  return command
+    .addOption(name.argParser(matching(/\S/, 'a text that is not blank')).makeOptionMandatory(isNew))
+    .addOption(workspace.argParser(repeated(matching(UUID_PATTERN, 'a UUID'))).makeOptionMandatory(isNew))
+    .addOption(scope.choices(SCOPES).makeOptionMandatory(isNew))
+    .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
+    .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', lifetime);
 }
 
-function scopeOption(): Option {
-  return new Option('--scope <scope...>', 'what the key may read; repeat it for more').choices(SCOPES);
+/** A parser that also takes a word. */
+function orWord(word: string, parse: (text: string) => number): (text: string) => number | string {
+  return (text) => (text === word ? word : parse(text));
 }
 
-function expiryAfter(lifetimeMs: number): string {
-  return new Date(Date.now() + lifetimeMs).toISOString();
-}
-
-interface CreateOptions {
-  readonly workspace: readonly string[];
-  readonly scope: readonly Scope[];
-  readonly name: string;
-  readonly perMinute?: number;
-  readonly perHour?: number;
-  readonly expires?: number;
+/** As the admin listener takes them; those that were not given are undefined. */
+function membersOf({ name, workspace, scope, perMinute, perHour, expires }: KeyOptions) {
+  return {
+    name,
+    workspaceIds: workspace,
+    scopes: scope,
+    perMinute: perMinute === 'default' ? null : perMinute,
+    perHour: perHour === 'default' ? null : perHour,
+    expiresAt: typeof expires === 'number' ? new Date(Date.now() + expires).toISOString() : expires && null,
+  };
 }
 
 function createCommand(): Command {
@@ -135,38 +151,15 @@ function createCommand(): Command {
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
     ],
   });
-  return command
-    .requiredOption('--name <text>', 'what the key is for', parseName)
-    .addOption(workspaceOption().makeOptionMandatory())
-    .addOption(scopeOption().makeOptionMandatory())
-    .option('--per-minute <n>', "requests in any 60 s, in place of the gateway's limit", parseLimit)
-    .option('--per-hour <n>', "requests in any 3600 s, in place of the gateway's limit", parseLimit)
-    .option('--expires <duration>', 'when it ends, from now, such as 90d; never by default', parseLifetime)
-    .action(async () => {
-      const { workspace, scope, name, perMinute = null, perHour = null, expires } = command.opts<CreateOptions>();
-      const wanted = {
-        name,
-        workspaceIds: workspace,
-        scopes: scope,
-        perMinute,
-        perHour,
-        expiresAt: expires === undefined ? null : expiryAfter(expires),
-      };
-      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
-    });
-}
-
-interface EditOptions {
-  readonly name?: string;
-  readonly workspace?: readonly string[];
-  readonly scope?: readonly Scope[];
-  readonly perMinute?: number | 'default';
-  readonly perHour?: number | 'default';
-  readonly expires?: number | 'never';
+  return withMembers(command, true).action(async (options: KeyOptions) => {
+    const { name = '', workspaceIds = [], scopes = [], ...rest } = membersOf(options);
+    const wanted = { name, workspaceIds, scopes, ...rest };
+    printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
+  });
 }
 
 function editCommand(): Command {
-  const command = keyCommand({
+  const command = oneKeyCommand({
     name: 'edit',
     summary: 'change the name, workspaces, scopes, limits or expiry of a key',
     details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
@@ -175,65 +168,40 @@ function editCommand(): Command {
       'evalgate keys edit k_7Hq2 --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
     ],
   });
-  const limit = orWord('default', parseLimit);
-  return withKeyId(command)
-    .option('--name <text>', 'what the key is for', parseName)
-    .addOption(workspaceOption())
-    .addOption(scopeOption())
-    .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
-    .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
-    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', orWord('never', parseLifetime))
-    .action(async (id: string) => {
-      const { name, workspace, scope, perMinute, perHour, expires } = command.opts<EditOptions>();
-      const edit = {
-        ...(name === undefined ? {} : { name }),
-        ...(workspace === undefined ? {} : { workspaceIds: workspace }),
-        ...(scope === undefined ? {} : { scopes: scope }),
-        ...(perMinute === undefined ? {} : { perMinute: perMinute === 'default' ? null : perMinute }),
-        ...(perHour === undefined ? {} : { perHour: perHour === 'default' ? null : perHour }),
-        ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : expiryAfter(expires) }),
-      };
-      if (Object.keys(edit).length === 0) {
-        throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
-      }
-      const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
-      print(command, key, keyDetails(key));
-    });
-}
-
-/** A parser that also takes a word. */
-function orWord<W extends string>(word: W, parse: (text: string) => number): (text: string) => number | W {
-  return (text) => (text === word ? word : parse(text));
+  return withMembers(command, false).action(async (id: string, options: KeyOptions) => {
+    const edit = membersOf(options);
+    if (Object.values(edit).every((value) => value === undefined)) {
+      throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
+    }
+    const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
+    print(command, key, keyDetails(key));
+  });
 }
 
 function rotateCommand(): Command {
-  const command = keyCommand({
+  const parseOverlap = durationBetween(0, 365 * DAY_MS);
+  const overlap = new Option('--overlap <duration>', 'how long both keys are good').argParser(parseOverlap);
+  return oneKeyCommand({
     name: 'rotate',
     summary: 'issue a successor of a key and print it, once',
     details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
     examples: ['evalgate keys rotate k_7Hq2', 'evalgate keys rotate k_7Hq2 --overlap 7d --json'],
-  });
-  const overlapOption = new Option('--overlap <duration>', 'how long both keys are good')
-    .argParser(durationBetween(0, 365 * DAY_MS))
-    .default(DAY_MS, '24h');
-  return withKeyId(command)
-    .addOption(overlapOption)
-    .action(async (id: string) => {
-      const { overlap } = command.opts<{ overlap: number }>();
-      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.rotate(id, overlap)));
+  })
+    .addOption(overlap.default(DAY_MS, '24h'))
+    .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
+      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.rotate(id, overlapMs)));
     });
 }
 
 function exportCommand(): Command {
-  const command = keyCommand({
+  return keyCommand({
     name: 'export',
-    summary: 'print all keys as JSON lines of hashed keys, as `import` takes them',
+    summary: 'print all keys, hashed, as the JSON lines that `import` takes',
     details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
     examples: ['evalgate keys export > keys.jsonl'],
-  });
-  return command.action(async () => {
+  }).action(async ({ json }: { json?: boolean }, command: Command) => {
     const keys = await useKeyAdmin(command, (admin) => admin.exportKeys());
-    if (command.opts<{ json?: boolean }>().json === true) return print(command, { keys }, '');
+    if (json === true) return print(command, { keys }, '');
     for (const key of keys) process.stdout.write(`${JSON.stringify(key)}\n`);
   });
 }
@@ -245,23 +213,17 @@ function keyTable(keys: readonly KeyView[]): string {
     ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'],
     ...keys.map((key) => {
       const [first = '', ...more] = key.workspaceIds;
-      return [
-        key.keyId,
-        key.name,
-        statusText(key),
-        key.scopes.join(','),
-        more.length === 0 ? first : `${first} +${more.length}`,
-        limitsText(key),
-        key.expiresAt ?? 'never',
-        key.lastUsedAt ?? 'never',
-      ];
+      const workspaces = more.length === 0 ? first : `${first} +${more.length}`;
+      const { keyId, name, scopes, expiresAt, lastUsedAt } = key;
+      const times = [expiresAt ?? 'never', lastUsedAt ?? 'never'];
+      return [keyId, name, statusText(key), scopes.join(','), workspaces, limitsText(key), ...times];
     }),
   ]);
 }
 
-/** One line per property. */
-function keyDetails(key: KeyView): string {
-  return columns([
+/** One row per property. */
+function keyRows(key: KeyView): readonly (readonly string[])[] {
+  return [
     ['id', key.keyId],
     ['name', key.name],
     ['status', statusText(key)],
@@ -272,13 +234,17 @@ function keyDetails(key: KeyView): string {
     ['created', key.createdAt],
     ['expires', key.expiresAt ?? 'never'],
     ['last used', key.lastUsedAt ?? 'never'],
-  ]);
+  ];
+}
+
+function keyDetails(key: KeyView): string {
+  return columns(keyRows(key));
 }
 
 /** Prints a new key with its token, which is shown only this once. In the document `key` is the token. */
 function printIssuedKey(command: Command, { key, token }: IssuedKeyView): void {
   const { keyId, ...rest } = key;
-  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and kept nowhere:\n\n  ${printable(token)}`;
+  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${printable(token)}`;
   print(command, { keyId, key: token, ...rest }, text);
 }
 

@@ -10,16 +10,7 @@ import type { ImportedCounts, ImportedKey } from '../../keys/key.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { CliError, type CommandTexts } from '../command.ts';
 
-/** A new key, as the admin listener takes it. */
-export type NewKeyInput = ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>;
-/** Properties that are left out stay as they are. */
-export type KeyEditInput = ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>;
-
-/** A key with its requests of the last hour. */
-export interface ShownKey {
-  readonly key: KeyView;
-  readonly lastHour: Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
-}
+type LastHour = Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
 
 /** A checked line of an import: as it was written, and parsed. */
 export interface ImportLine {
@@ -31,10 +22,11 @@ export interface ImportLine {
 
 /** Every method rejects with CliError, in the same words for Redis and the listener. */
 export interface KeyAdmin {
-  create(wanted: NewKeyInput): Promise<IssuedKeyView>;
+  create(wanted: ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<ShownKey>;
-  edit(keyId: string, edit: KeyEditInput): Promise<KeyView>;
+  show(keyId: string): Promise<{ readonly key: KeyView; readonly lastHour: LastHour }>;
+  /** Properties that are left out stay as they are. */
+  edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
   /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
@@ -48,13 +40,16 @@ export interface KeyAdmin {
 export function keyCommand(texts: CommandTexts): Command {
   return adminCommand(texts).addHelpText(
     'after',
-    'With REDIS_URL (or redis.url in the configuration file) it acts on Redis directly, unless --admin is given.',
+    'With REDIS_URL (or redis.url in the configuration file) the command acts on Redis directly, unless --admin is given.',
   );
 }
 
 /** Rejects with CliError, and with ConfigError if the configuration cannot be read. */
 export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
-  const admin = await openKeyAdmin(command);
+  const url = adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
+  // A command that goes through a gateway needs no Redis client, and starts faster without.
+  const admin =
+    url === null ? listenerKeyAdmin(command) : await (await import('./redis-key-admin.ts')).openRedisKeyAdmin(url);
   try {
     return await act(admin);
   } finally {
@@ -62,21 +57,7 @@ export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) =>
   }
 }
 
-async function openKeyAdmin(command: Command): Promise<KeyAdmin> {
-  const url = adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
-  if (url === null) return httpKeyAdmin(command);
-  // A command that goes through a gateway needs no Redis client, and starts faster without.
-  const { openRedisKeyAdmin } = await import('./redis-key-admin.ts');
-  return openRedisKeyAdmin(url);
-}
-
-function httpKeyAdmin(command: Command): KeyAdmin {
-  const oneKey = async (
-    route: typeof ROUTES.editKey | typeof ROUTES.revokeKey,
-    keyId: string,
-    body?: KeyEditInput,
-  ): Promise<KeyView> =>
-    (await inOurWords(callAdmin(command, route, { params: { keyId }, ...(body && { body }) }))).key;
+function listenerKeyAdmin(command: Command): KeyAdmin {
   return {
     create: (wanted) => callAdmin(command, ROUTES.createKey, { body: wanted }),
     list: async () => {
@@ -89,13 +70,10 @@ function httpKeyAdmin(command: Command): KeyAdmin {
         query.set('cursor', page.nextCursor);
       }
     },
-    show: async (keyId) => {
-      const { key, lastHour } = await inOurWords(callAdmin(command, ROUTES.showKey, { params: { keyId } }));
-      const { requests, refused, problem } = lastHour;
-      return { key, lastHour: { requests, refused, problem } };
-    },
-    edit: (keyId, edit) => oneKey(ROUTES.editKey, keyId, edit),
-    revoke: (keyId) => oneKey(ROUTES.revokeKey, keyId),
+    show: (keyId) => inOurWords(callAdmin(command, ROUTES.showKey, { params: { keyId } })),
+    edit: async (keyId, body) =>
+      (await inOurWords(callAdmin(command, ROUTES.editKey, { params: { keyId }, body }))).key,
+    revoke: async (keyId) => (await inOurWords(callAdmin(command, ROUTES.revokeKey, { params: { keyId } }))).key,
     rotate: (keyId, overlapMs) => {
       const body = { overlap: formatDuration(overlapMs) };
       return inOurWords(callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body }));

@@ -1,7 +1,7 @@
 /** The faults of the sample store, as somebody sees them who tries a gateway or a client against it. */
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { FaultOptionError, type Faults, parseFaults } from '../../../src/sample/faults.ts';
+import type { Faults } from '../../../src/sample/faults.ts';
 import { type RunningSample, startSample } from '../../support/sample-store.ts';
 
 const recordSchema = z.object({ _id: z.string(), workspaceId: z.string() });
@@ -160,33 +160,4 @@ test('a caller who leaves while it waits harms nobody', async () => {
   await expect(call).rejects.toThrow('aborted');
   sample.setFaults({ capacity: 1 });
   expect((await fetch(sample.url)).status).toBe(401);
-});
-
-test.each([
-  [
-    { errorRate: '0.25', hangRate: 1 },
-    { errorRate: 0.25, hangRate: 1 },
-  ],
-  [
-    { status: '503', retryAfter: '0', endless: true },
-    { status: 503, retryAfter: 0, endless: true },
-  ],
-  [
-    { misbehave: 'gzip-bomb', capacity: '50' },
-    { misbehave: 'gzip-bomb', capacity: 50 },
-  ],
-])('%o can be asked for', (given, expected) => {
-  expect(parseFaults({ ...given, port: 9090 })).toMatchObject(expected);
-});
-
-test.each([
-  [{ errorRate: '1.01' }, '--error-rate: "1.01" is not allowed, it must be a number from 0 to 1'],
-  [{ hangRate: 'often' }, '--hang-rate: "often" is not allowed, it must be a number from 0 to 1'],
-  [{ status: '200' }, '--status: "200" is not allowed, it must be an integer from 400 to 599'],
-  [{ retryAfter: '1.5' }, '--retry-after: "1.5" is not allowed, it must be an integer from 0 to 86400'],
-  [{ capacity: '0' }, '--capacity: "0" is not allowed, it must be an integer from 1 to 10000'],
-  [{ gzipBomb: 'yes' }, '--gzip-bomb: "yes" is not allowed, it must be given without a value'],
-  [{ misbehave: 'badly' }, '--misbehave: "badly" is not allowed, it must be one of the ways that --help lists'],
-])('%o is refused with what is allowed', (given, message) => {
-  expect(() => parseFaults(given)).toThrow(new FaultOptionError(message));
 });
