@@ -46,11 +46,11 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   app.use(errorHandler(options.log, options.addressOf));
   app.use(hostGuard(options.allowedHosts));
   app.use(originGuard());
-  app.use(jsonGuard());
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
   app.use(adminRouter([...probes, ...dashboard]).routes());
   // Before a body is read, so that a stranger cannot make the gateway read any.
   app.use(authenticate(options));
+  app.use(jsonGuard());
   app.use(adminRouter(endpoints).routes());
   app.use(notFound());
   return app.callback();

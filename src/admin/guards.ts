@@ -10,6 +10,7 @@ import { addressKey } from '../keys/client-address.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { AdminContext, AdminMiddleware } from './endpoint.ts';
 import { AdminError } from './errors.ts';
+import { quoted } from './input.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
@@ -99,10 +100,8 @@ export function originGuard(): AdminMiddleware {
 export function jsonGuard(): AdminMiddleware {
   return (ctx, next) => {
     if (!METHODS_WITH_BODY.has(ctx.method)) return next();
-    const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
-    const charset = parameters.map((parameter) => parameter.trim()).find((text) => text.startsWith('charset='));
-    const isUtf8 = charset === undefined || charset === 'charset=utf-8' || charset === 'charset="utf-8"';
-    if (type?.trim() !== 'application/json' || !isUtf8) {
+    const { type, charset } = ctx.request;
+    if (type.trim().toLowerCase() !== 'application/json' || !/^(?:utf-8)?$/i.test(charset)) {
       throw new AdminError(
         415,
         `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
@@ -119,11 +118,6 @@ export function jsonGuard(): AdminMiddleware {
     }
     return next();
   };
-}
-
-/** A header's value as shown to the caller: never longer than a line. */
-function quoted(value: string | undefined): string {
-  return value === undefined ? '(none)' : JSON.stringify(value.slice(0, 100));
 }
 
 /** A token, and the name of its holder in the audit. */
