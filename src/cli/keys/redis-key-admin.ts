@@ -5,7 +5,7 @@
 import { userInfo } from 'node:os';
 import type { KeyView } from '../../admin/answers.ts';
 import { isoOrNull } from '../../admin/api.ts';
-import { type Audit, type AuditedChange, RedisAudit } from '../../admin/audit.ts';
+import { Audit, type AuditedChange } from '../../admin/audit.ts';
 import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
@@ -32,7 +32,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
   const registry = new KeyDirectory(table, systemClock);
-  const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
+  const audit = new Audit({ link, clock: systemClock, sink: () => {} });
   return { ...keyAdminOf(registry, audit, () => readKeyUse(link)), close: () => link.close() };
 }
 
