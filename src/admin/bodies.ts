@@ -232,9 +232,7 @@ export const ALLOWED_MAINTENANCE = {
 
 /** `PUT /api/cache/maintenance`: exactly one of the two, which the endpoint checks against its clock. */
 export const maintenanceBody = () =>
-  z
-    .strictObject({
-      for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
-      until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
-    })
-    .transform((given) => ({ forMs: given.for ?? null, untilMs: given.until ?? null }));
+  z.strictObject({
+    for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
+    until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
+  });

@@ -46,18 +46,11 @@ export function bucketOf(value: number): number {
   return Math.round(Math.log1p(Math.max(0, value)) / GROWTH);
 }
 
-/** Half, nine tenths and all but a hundredth of the values don't exceed these, give or take 7 %. */
-export interface Percentiles {
-  readonly p50: number;
-  readonly p90: number;
-  readonly p99: number;
-}
-
-/** `buckets`: how many values each bucket has. `unit`: what one of the shown units is in the recorded ones. Null if there are none. */
-export function percentiles(
-  buckets: readonly (readonly [bucket: string, count: number])[],
-  unit: number,
-): Percentiles | null {
+/**
+ * Half, nine tenths and all but a hundredth of the values don't exceed these, give or take 7 %; null if there are none.
+ * `buckets`: how many values each bucket has. `unit`: one of the shown units in the recorded ones.
+ */
+export function percentiles(buckets: readonly (readonly [bucket: string, count: number])[], unit: number) {
   const ascending = buckets.map(([bucket, count]) => [Number(bucket), count] as const).toSorted(([a], [b]) => a - b);
   const total = ascending.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return null;

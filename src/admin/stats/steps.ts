@@ -104,16 +104,10 @@ export class Steps<C, W> {
    * rejects.
    */
   async read(): Promise<{ readonly whose: Whose; readonly steps: readonly Step<W>[] }> {
-    const { name, stepMs, schema } = this.#options;
-    const times = stepTimes(stepMs, this.#clock.nowMs());
-    const own = times.map((atMs) => {
-      const counts = this.#own.get(atMs);
-      return counts === undefined ? [] : parseCounts(schema, JSON.stringify(counts));
-    });
-    const others =
-      this.#sharing?.link.isUp() === true
-        ? await readSteps(this.#sharing.link, { name, times, schema, except: this.#sharing.self }).catch(() => null)
-        : null;
+    const times = stepTimes(this.#options.stepMs, this.#clock.nowMs());
+    const own = times.map((atMs) => this.#ownCounts(atMs));
+    const sharing = this.#sharing?.link.isUp() === true ? this.#sharing : null;
+    const others = sharing && (await readSteps(sharing.link, this.#options, times, sharing.self).catch(() => null));
     const steps = times.map((atMs, index) => ({
       atMs,
       counts: [...(own[index] ?? []), ...(others?.[index] ?? [])],
@@ -122,6 +116,11 @@ export class Steps<C, W> {
     const first = steps.findIndex(({ counts }) => counts.length > 0);
     const whose = others !== null ? 'fleet' : this.#sharing === null ? 'process' : 'cut-off';
     return { whose, steps: steps.slice(first) };
+  }
+
+  #ownCounts(atMs: number): readonly W[] {
+    const counts = this.#own.get(atMs);
+    return counts === undefined ? [] : parseCounts(this.#options.schema, JSON.stringify(counts));
   }
 
   /** Resolves once what other processes are to know is in Redis, or cannot be written. */
@@ -163,22 +162,14 @@ export function stepTimes(stepMs: number, nowMs: number): readonly number[] {
 }
 
 /**
- * What all processes have counted in each step, also those that are gone. `except`: a process that is left out. Rejects
- * if Redis does not answer.
+ * What all processes have counted in each step, also those that are gone, without the one named `except`. Rejects if
+ * Redis does not answer.
  */
 export async function readSteps<W>(
   link: Pick<RedisLink, 'run'>,
-  {
-    name,
-    times,
-    schema,
-    except = '',
-  }: {
-    readonly name: string;
-    readonly times: readonly number[];
-    readonly schema: z.ZodType<W>;
-    readonly except?: string;
-  },
+  { name, schema }: Pick<StepsOptions<unknown, W>, 'name' | 'schema'>,
+  times: readonly number[],
+  except: string = '',
 ): Promise<readonly (readonly W[])[]> {
   const keys = times.map((atMs) => stepKey(name, atMs));
   const reply = replySchema.parse(await runScript(link, READ, { keys, args: [] }));

@@ -39,7 +39,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
 /** The use of keys in the last hour, as all gateway processes have counted it. */
 async function readKeyUse(link: RedisLink): Promise<(keyId: string) => ShownKey['lastHour']> {
   const times = stepTimes(KEY_USE.stepMs, systemClock.nowMs());
-  const steps = await readSteps(link, { ...KEY_USE, times });
+  const steps = await readSteps(link, KEY_USE, times);
   const uses = keyUseOf(steps.flat());
   return (sought) => {
     const { requests, refused } = uses.find(({ keyId }) => keyId === sought) ?? { requests: 0, refused: 0 };
