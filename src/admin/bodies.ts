@@ -48,35 +48,28 @@ const scopes = keyMembers.scopes.describe(`an array of at least one of ${SCOPES.
 const workspaceIds = keyMembers.workspaceIds.describe('an array of 1 to 50 UUIDs');
 const limit = keyMembers.limit.describe("an integer from 1 to 10^9, or null for the gateway's own");
 
+const keyBody = (nowMs: number | null) =>
+  z.strictObject({
+    name,
+    workspaceIds,
+    scopes,
+    perMinute: limit.optional(),
+    perHour: limit.optional(),
+    expiresAt: future(nowMs).optional(),
+  });
+
 /** `POST /api/keys` */
 export const newKeyBody = (nowMs: number | null) =>
-  z
-    .strictObject({
-      name,
-      workspaceIds,
-      scopes,
-      perMinute: limit.optional(),
-      perHour: limit.optional(),
-      expiresAt: future(nowMs).optional(),
-    })
-    .transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
-      ...rest,
-      limits: { perMinute, perHour },
-      expiresAtMs: expiresAt,
-    }));
+  keyBody(nowMs).transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
+    ...rest,
+    limits: { perMinute, perHour },
+    expiresAtMs: expiresAt,
+  }));
 
 /** `PATCH /api/keys/{keyId}`: members that are left out stay as they are. */
 export const keyEditBody = (nowMs: number | null) =>
-  z
-    .strictObject({
-      name,
-      workspaceIds,
-      scopes,
-      perMinute: limit,
-      perHour: limit,
-      expiresAt: future(nowMs),
-      status: z.enum(['active', 'deprecated']).describe('active or deprecated (to revoke a key, DELETE it)'),
-    })
+  keyBody(nowMs)
+    .extend({ status: z.enum(['active', 'deprecated']).describe('active or deprecated (to revoke a key, DELETE it)') })
     .partial()
     .refine((edit) => Object.keys(edit).length > 0)
     .transform(({ expiresAt, ...rest }): KeyEdit => ({ ...rest, expiresAtMs: expiresAt }))
