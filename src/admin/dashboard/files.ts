@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../api.ts';
 import type { Endpoint, EndpointContext } from '../endpoint.ts';
 
@@ -33,6 +34,14 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const ENDPOINTS = Object.entries<AdminRoute>({ ...PROBES, ...ROUTES });
+
+/** A module that tells the page how to call this gateway. */
+const DECLARED = [
+  `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
+  `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path }]) => [id, { method, path }])))};`,
+].join('\n');
+
 const TYPES = {
   html: 'text/html; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -44,14 +53,15 @@ export function dashboardEndpoints(): readonly Endpoint[] {
   const folder = new URL('page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
   const files = [
-    ...own.map((name) => ({ name, url: new URL(name, folder) })),
-    ...Object.values(LIBRARIES).map(({ name, file }) => ({ name, url: new URL(file) })),
+    { name: 'declared.js', bytes: Buffer.from(DECLARED) },
+    ...own.map((name) => ({ name, bytes: readFileSync(new URL(name, folder)) })),
+    ...Object.values(LIBRARIES).map(({ name, file }) => ({ name, bytes: readFileSync(new URL(file)) })),
   ];
   const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
   return [
     endpointOf('/', TYPES.html, Buffer.from(renderPage(modules))),
-    ...files.map(({ name, url }) =>
-      endpointOf(`/dashboard/${name}`, name.endsWith('.css') ? TYPES.css : TYPES.js, readFileSync(url)),
+    ...files.map(({ name, bytes }) =>
+      endpointOf(`/dashboard/${name}`, name.endsWith('.css') ? TYPES.css : TYPES.js, bytes),
     ),
   ];
 }
