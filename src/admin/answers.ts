@@ -1,4 +1,4 @@
-/** What the endpoints of the admin listener answer. Times are ISO 8601 in UTC, with milliseconds. */
+/** The answers of the admin listener. Times are ISO 8601 in UTC, with milliseconds. */
 import { z } from 'zod';
 import { KEY_STATUSES } from '../keys/key.ts';
 
@@ -70,7 +70,7 @@ const counted = {
 const countedSince = z.object({ ...counted, since: text });
 export type Counted = View<typeof countedSince>;
 
-/** What became of the requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
+/** Requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
 const keyUse = { requests: number, refused: number };
 export const shownKeySchema = z.object({ key: keySchema, lastHour: countedSince.extend(keyUse) });
 export type ShownKeyView = View<typeof shownKeySchema>;

@@ -1,5 +1,5 @@
 /**
- * What the endpoints of the admin listener take as bodies. The description of a member says what it may hold: refusals
+ * The bodies that the endpoints of the admin listener take. The description of a member says what it may hold: refusals
  * quote it, and so does the reference. `writeOnly` members are never repeated, since a secret may be put there by mistake.
  * `nowMs` is when the request came, in Unix milliseconds; null for the reference.
  */

@@ -9,7 +9,6 @@ import { limitOf, queryOf } from './input.ts';
 import { HISTORY_STEP_MS } from './stats/stats.ts';
 import type { Whose } from './stats/steps.ts';
 
-/** What the cache has done and holds, what recent traffic advises, and the processes that serve it. */
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { stats, members, memory, maxBytes, whatIf, ttl, outdatedLimits, clock } = options;
   return [

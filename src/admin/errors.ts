@@ -79,13 +79,13 @@ export async function makeChange<T>(audit: Audit, { asked, make, note, ...about 
     // An error that does not say that the change was not sent leaves the outcome unknown.
     if (cause instanceof NotSentError) {
       throw failure(
-        'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
+        'Redis cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
         `not made: ${reason}`,
       );
     }
     await audit.record({ ...about, from: null, to: { outcome: 'unknown', asked } });
     throw failure(
-      'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
+      'Redis gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
       `outcome unknown: ${reason}`,
     );
   });

@@ -26,7 +26,6 @@ import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointCont
 import { AdminError, makeChange } from './errors.ts';
 import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
 import {
-  askedEdit,
   askedImport,
   askedKey,
   editAction,
@@ -47,7 +46,7 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       who,
       action: editAction(wanted),
       target: keyId,
-      asked: askedEdit(wanted),
+      asked: askedKey(wanted),
       make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
       // DELETE and PATCH may be repeated: without a change nothing is noted.
       note: (edited) => keyEdited(who, wanted, edited),

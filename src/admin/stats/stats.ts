@@ -1,4 +1,4 @@
-/** What operators are shown of the last hour: reads and calls to the store by class, the costliest keys, the use of API keys. */
+/** The last hour, for operators: reads and calls to the store by class, the costliest keys, the use of API keys. */
 import { LastMisses } from '../../cache/last-misses.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';

@@ -16,7 +16,7 @@ export const writtenLoadsSchema = z.object({
 });
 type WrittenLoads = z.output<typeof writtenLoadsSchema>;
 
-/** What one process has asked the store for in one step. */
+/** The calls of one process to the store in one step. */
 export class TopLoads {
   readonly #keys = new HeavyHitters<string, CacheClass>(MOST_KEYS);
   readonly #routes = new HeavyHitters<string | null, null>(MOST_ROUTES);

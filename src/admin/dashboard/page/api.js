@@ -5,7 +5,7 @@ import { Store } from './store.js';
 /** @typedef {typeof ROUTES} Declared */
 /** @typedef {keyof Declared} Route */
 /**
- * What an endpoint answers, as the gateway declares it.
+ * The answer of an endpoint, as the gateway declares it.
  * @template {Route} R
  * @typedef {import('../../api.ts').AnswerOf<Declared[R]>} Answer
  */

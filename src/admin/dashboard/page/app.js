@@ -88,7 +88,7 @@ function SignIn() {
 const MAINTENANCE = 'maintenance';
 
 /**
- * What an operator should know first.
+ * The state of the gateway, in a word and a sentence.
  * @param {import('./api.js').Answer<'readyz'>} readiness
  * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
  */

@@ -40,7 +40,7 @@ const MOST_MEMBERS = 8;
 const LONGEST_VALUE = 80;
 
 /**
- * What differs, member by member: `fresh 30s → 45s`.
+ * The difference, member by member: `fresh 30s → 45s`.
  * @param {unknown} from
  * @param {unknown} to
  */

@@ -1,4 +1,4 @@
-/** What the cache would do with the next read of a path, and what it holds for it. */
+/** Explains what the cache would do with the next read of a path, and what it holds for it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { call } from './api.js';

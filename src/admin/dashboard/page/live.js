@@ -1,4 +1,4 @@
-/** What the page shows of the gateway, fetched again and again while it is on the screen. */
+/** The answers that the page shows, fetched again and again while it is on the screen. */
 import { call, messageOf, session } from './api.js';
 import { Store } from './store.js';
 

@@ -72,7 +72,7 @@ function Confirm({ purge, result: expected, done, close }) {
 }
 
 /**
- * What has to be typed before a purge: `all`, or the name of the first class; nothing for single ids.
+ * The word to be typed before a purge: `all`, or the name of the first class; nothing for single ids.
  * @param {readonly string[]} tags
  */
 function wordToType(tags) {

@@ -1,4 +1,4 @@
-/** What another TTL would bring, predicted from live reads, beside what is in force; and setting it. */
+/** The effect of another TTL, predicted from live reads, beside what is in force; and setting it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { LineChart, roundTop } from './chart.js';
@@ -107,7 +107,7 @@ function Charts({ advice: { curve, current, recommendation }, place, choose }) {
 }
 
 /**
- * What was observed, and what lies beyond as a broken line; they meet in the last point that was observed.
+ * The observed part, and the rest as a broken line; they meet in the last point that was observed.
  * @param {readonly CurvePoint[]} curve
  * @param {string} id
  * @param {(point: CurvePoint) => number | null} valueOf
