@@ -127,17 +127,16 @@ export const importedKeyBody = (nowMs: number) =>
         .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
         .nullish()
         .describe('an object of perMinute and perHour'),
-      quotaId: keyMembers.id.optional().describe(ID),
+      quotaId: keyMembers.id.exactOptional().describe(ID),
       ownExpiresAt: time
         .nullish()
         .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
     })
-    .transform(({ expiresAt = null, createdAt = nowMs, limits, quotaId, ownExpiresAt, ...rest }): ImportedKey => ({
+    .transform(({ expiresAt = null, createdAt = nowMs, limits, ownExpiresAt, ...rest }): ImportedKey => ({
       ...rest,
       expiresAtMs: expiresAt,
       createdAtMs: createdAt,
       limits: { perMinute: limits?.perMinute ?? null, perHour: limits?.perHour ?? null },
-      ...(quotaId === undefined ? {} : { quotaId }),
       ...(ownExpiresAt === undefined ? {} : { ownExpiresAtMs: ownExpiresAt }),
     }));
 

@@ -1,6 +1,7 @@
 /** The dashboard: its document and files, read once at start. They hold no data, so they are served without a token. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
@@ -9,17 +10,16 @@ import type { Endpoint, EndpointContext } from '../endpoint.ts';
 
 const compress = promisify(gzip);
 
-/** By the name under which modules import it: the library's file, and its name below `/dashboard/`. */
-const LIBRARIES = {
-  preact: { file: import.meta.resolve('preact'), name: 'preact.mjs' },
-  'preact/hooks': { file: import.meta.resolve('preact/hooks'), name: 'preact-hooks.mjs' },
-  htm: { file: import.meta.resolve('htm'), name: 'htm.mjs' },
-  'htm/preact': { file: import.meta.resolve('htm/preact'), name: 'htm-preact.mjs' },
-};
+/** The modules of libraries, with their names below `/dashboard/`. */
+const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => ({
+  module,
+  name: `${module.replace('/', '-')}.mjs`,
+  bytes: readFileSync(new URL(import.meta.resolve(module))),
+}));
 
 /** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
 const IMPORT_MAP = JSON.stringify({
-  imports: Object.fromEntries(Object.entries(LIBRARIES).map(([module, { name }]) => [module, `./dashboard/${name}`])),
+  imports: Object.fromEntries(LIBRARIES.map(({ module, name }) => [module, `./dashboard/${name}`])),
 });
 
 /** Only this server is called, and the page itself holds no script but the import map, and no style. */
@@ -42,12 +42,6 @@ const DECLARED = [
   `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path }]) => [id, { method, path }])))};`,
 ].join('\n');
 
-const TYPES = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-} as const;
-
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
 export function dashboardEndpoints(): readonly Endpoint[] {
   const folder = new URL('page/', import.meta.url);
@@ -55,14 +49,12 @@ export function dashboardEndpoints(): readonly Endpoint[] {
   const files = [
     { name: 'declared.js', bytes: Buffer.from(DECLARED) },
     ...own.map((name) => ({ name, bytes: readFileSync(new URL(name, folder)) })),
-    ...Object.values(LIBRARIES).map(({ name, file }) => ({ name, bytes: readFileSync(new URL(file)) })),
+    ...LIBRARIES,
   ];
   const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
   return [
-    endpointOf('/', TYPES.html, Buffer.from(renderPage(modules))),
-    ...files.map(({ name, bytes }) =>
-      endpointOf(`/dashboard/${name}`, name.endsWith('.css') ? TYPES.css : TYPES.js, bytes),
-    ),
+    endpointOf('/', '.html', Buffer.from(renderPage(modules))),
+    ...files.map(({ name, bytes }) => endpointOf(`/dashboard/${name}`, extname(name), bytes)),
   ];
 }
 

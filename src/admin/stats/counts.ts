@@ -7,32 +7,26 @@ export const writtenCountsSchema = z.record(z.string(), z.int().min(0));
 export class Counts {
   readonly #counts = new Map<string, number>();
 
-  add(name: string): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  /** The sums of those that several processes have counted, or in several steps. */
+  constructor(all: readonly Readonly<Record<string, number>>[] = []) {
+    for (const counts of all) for (const [name, count] of Object.entries(counts)) this.add(name, count);
+  }
+
+  add(name: string, count: number = 1): void {
+    this.#counts.set(name, this.of(name) + count);
+  }
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
   }
 
   toJSON(): Record<string, number> {
     return Object.fromEntries(this.#counts);
   }
-}
-
-/** The sums of what several processes or steps have counted. */
-export class Sums {
-  readonly #sums = new Map<string, number>();
-
-  constructor(all: readonly Readonly<Record<string, number>>[]) {
-    for (const counts of all) {
-      for (const [name, count] of Object.entries(counts)) this.#sums.set(name, this.of(name) + count);
-    }
-  }
-
-  of(name: string): number {
-    return this.#sums.get(name) ?? 0;
-  }
 
   /** The counters whose names begin so, without that beginning. */
   under(prefix: string): readonly (readonly [name: string, count: number])[] {
-    return [...this.#sums]
+    return [...this.#counts]
       .filter(([name]) => name.startsWith(prefix))
       .map(([name, count]) => [name.slice(prefix.length), count]);
   }

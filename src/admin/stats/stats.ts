@@ -4,7 +4,7 @@ import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';
 import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
-import { bucketOf, Counts, percentiles, Sums, writtenCountsSchema } from './counts.ts';
+import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
 import { type Step, Steps, type StepsSharing, type Whose } from './steps.ts';
 import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
 
@@ -77,7 +77,7 @@ export class Stats {
   /** One row per class, in the order of the classes. Never rejects; the other views neither. */
   async classes(): Promise<Counted<readonly ClassCounts[]>> {
     return counted(await this.#classes.read(), (all) => {
-      const sums = new Sums(all);
+      const sums = new Counts(all);
       return CACHE_CLASSES.map((cacheClass) => classCounts(sums, cacheClass));
     });
   }
@@ -134,7 +134,7 @@ function counted<W, T>(
   return { whose, since: iso(steps[0]?.atMs ?? 0), value: sum(steps.flatMap(({ counts }) => counts)) };
 }
 
-function classCounts(sums: Sums, cacheClass: CacheClass): ClassCounts {
+function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
   const of = (name: string): number => sums.of(`${cacheClass} ${name}`);
   const outcomes = {
     hit: of('outcome hit'),
@@ -161,7 +161,7 @@ function classCounts(sums: Sums, cacheClass: CacheClass): ClassCounts {
 }
 
 function historyPoint({ atMs, counts }: Step<Record<string, number>>): HistoryPoint {
-  const sums = new Sums(counts);
+  const sums = new Counts(counts);
   return {
     at: iso(atMs),
     p99Ms: percentiles(sums.under('latency '), 1000)?.p99 ?? null,
@@ -178,7 +178,7 @@ function historyPoint({ atMs, counts }: Step<Record<string, number>>): HistoryPo
 
 /** The keys that all processes have counted requests of. */
 export function keyUseOf(all: readonly Record<string, number>[]): readonly KeyUse[] {
-  const sums = new Sums(all);
+  const sums = new Counts(all);
   return sums
     .under('requests ')
     .map(([keyId, requests]) => ({ keyId, requests, refused: sums.of(`refused ${keyId}`) }));
