@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AdminOptions } from './admin/app.ts';
+import { startAdminServer } from './admin/app.ts';
+import type { AdminOptions } from './admin/endpoint.ts';
 import type { Readiness } from './admin/readiness.ts';
-import { startAdminServer } from './admin/server.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';

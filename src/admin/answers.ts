@@ -1,4 +1,4 @@
-/** What the endpoints of the admin listener answer. Times are ISO 8601 in UTC, with milliseconds. */
+/** The answers of the admin listener. Times are ISO 8601 in UTC, with milliseconds. */
 import { z } from 'zod';
 import { KEY_STATUSES } from '../keys/key.ts';
 
@@ -20,10 +20,24 @@ export const errorSchema = z.object({ error: z.object({ message: text }) }).meta
 const dependencySchema = z.object({ name: text, status: text, since: text, detail: text });
 export const readinessSchema = z.object({ status: text, dependencies: z.array(dependencySchema) });
 
+/** One change that was made. Never holds a token or a key's hash. */
+export const auditEntrySchema = z.object({
+  at: text,
+  /** The name of the token that made the change; `anonymous` if the listener has no tokens. */
+  who: text,
+  /** The kind of change: `key.create`, `key.revoke`, ... */
+  action: text,
+  /** The subject of the change: the id of a key, for instance. */
+  target: text,
+  /** The changed members as they were; null if there was nothing before. */
+  from: z.unknown(),
+  /** The changed members as they are now; null if nothing is left. */
+  to: z.unknown(),
+});
 export const auditSchema = z.object({
   /** Why entries are left out; null if none is. */
   problem: textOrNull,
-  entries: z.array(z.object({ at: text, who: text, action: text, target: text, from: z.unknown(), to: z.unknown() })),
+  entries: z.array(auditEntrySchema),
 });
 
 /** A key with everything but its hash. A newer gateway may know more scopes. */
@@ -56,7 +70,7 @@ const counted = {
 const countedSince = z.object({ ...counted, since: text });
 export type Counted = View<typeof countedSince>;
 
-/** What became of the requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
+/** Requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
 const keyUse = { requests: number, refused: number };
 export const shownKeySchema = z.object({ key: keySchema, lastHour: countedSince.extend(keyUse) });
 export type ShownKeyView = View<typeof shownKeySchema>;

@@ -47,7 +47,7 @@ export interface AdminRoute {
   readonly answer: z.ZodType | null;
 }
 
-/** What the endpoint answers. */
+/** The answer of an endpoint. */
 export type AnswerOf<R extends AdminRoute> = ReadonlyDeep<z.output<NonNullable<R['answer']>>>;
 
 const text = z.string();
@@ -61,7 +61,7 @@ export function isoOrNull(timeMs: number | null): string | null {
 }
 
 /** How two refusals of `explain` begin: clients without query parameters say in their own words what to do. */
-export const VIEWER_NEEDED = 'What this path shows depends on who asks.';
+export const VIEWER_NEEDED = 'The answer of this path depends on who asks.';
 export const UNKNOWN_KEY = 'The registry has no key with that keyId.';
 
 const TTL_PATH = '/api/cache/ttl';

@@ -1,77 +1,74 @@
-/** The admin listener's application: what a request passes through, from top to bottom. */
+/** The admin listener: what a request passes through, from top to bottom, and the HTTP server of its own. */
 import Koa from 'koa';
-import type { RequestHandler } from '../server.ts';
-import type { MetricsSource } from '../telemetry/metrics.ts';
-import { type AnswerOf, PROBES, ROUTES } from './api.ts';
-import { type CacheViewOptions, cacheViewEndpoints } from './cache.ts';
-import { type CacheControlOptions, cacheControlEndpoints } from './cache-control.ts';
+import { isLoopback } from '../config/formats.ts';
+import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server.ts';
+import { PROBES, ROUTES } from './api.ts';
+import { cacheViewEndpoints } from './cache.ts';
+import { cacheControlEndpoints } from './cache-control.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
 import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
-import type { AdminLog, AdminMiddleware, AdminState, Endpoint } from './endpoint.ts';
-import { explainEndpoint, type ExplainOptions } from './explain.ts';
-import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders } from './guards.ts';
-import type { AuthenticateOptions } from './guards.ts';
-import { type KeyEndpointOptions, keyEndpoints } from './keys.ts';
-import { type Readiness, readinessStatus, renderReadiness } from './readiness.ts';
-
-export type AdminOptions = AuthenticateOptions &
-  KeyEndpointOptions &
-  CacheViewOptions &
-  CacheControlOptions &
-  ExplainOptions & {
-    /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
-    readonly allowedHosts: readonly string[];
-    readonly isReady: () => Readiness;
-    /** The effective configuration, without secrets. */
-    readonly config: () => AnswerOf<typeof ROUTES.config>;
-    readonly metrics: MetricsSource;
-    readonly log: AdminLog;
-  };
-
-export function createAdminApp(options: AdminOptions): RequestHandler {
-  const probes = probeEndpoints(options);
-  const endpoints = [
-    ...operationEndpoints(options),
-    ...keyEndpoints(options),
-    ...cacheViewEndpoints(options),
-    explainEndpoint(options),
-    ...cacheControlEndpoints(options),
-  ];
-  const dashboard = dashboardEndpoints([...Object.values(PROBES), ...Object.values(ROUTES)]);
-  const app = new Koa<AdminState>();
-  app.on('error', logBroken(options.log));
-
-  app.use(requestState());
-  app.use(securityHeaders());
-  app.use(errorHandler(options.log, options.addressOf));
-  app.use(hostGuard(options.allowedHosts));
-  app.use(originGuard());
-  app.use(jsonGuard());
-  // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
-  app.use(adminRouter([...probes, ...dashboard]).routes());
-  // Before a body is read, so that a stranger cannot make the gateway read any.
-  app.use(authenticate(options));
-  app.use(adminRouter(endpoints).routes());
-  app.use(notFound());
-  return app.callback();
-}
-
-function requestState(): AdminMiddleware {
-  return (ctx, next) => {
-    ctx.state = { who: null, route: null };
-    return next();
-  };
-}
+import type { AdminOptions, AdminState, Endpoint } from './endpoint.ts';
+import { explainEndpoint } from './explain.ts';
+import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders, withoutBrackets } from './guards.ts';
+import { keyEndpoints } from './keys.ts';
+import { renderReadiness } from './readiness.ts';
 
 /**
- * Failures are rendered and logged by the error handler; what is left for Koa is a broken connection. Node's parse errors
- * carry the bytes that were sent, perhaps with a token, so only the message is logged.
+ * Starts the listener apart from the public one: it answers even if that is busy or draining. Rejects with a StartError
+ * if the address cannot be used, or if it is not loopback and no token is set.
  */
-function logBroken(log: AdminLog): (error: unknown) => void {
-  return (error) => {
-    const reason = error instanceof Error ? error.message : 'unknown';
-    log.warn({ reason }, 'admin connection broke');
-  };
+export async function startAdminServer(
+  options: AdminOptions,
+  { host, port, maxConnectionsPerAddress }: Address & Required<Pick<ListenerOptions, 'maxConnectionsPerAddress'>>,
+): Promise<Listener> {
+  if (!isLoopback(withoutBrackets(host)) && options.tokens.length === 0) {
+    throw new StartError(
+      `The admin listener would be open to anyone who reaches ${host === '' ? 'this machine' : host}: that is no loopback address and ADMIN_TOKEN is not set. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.`,
+    );
+  }
+  return listen(
+    createAdminApp(options),
+    { host: withoutBrackets(host), port },
+    {
+      portSetting: 'ADMIN_PORT',
+      // Probes must be answered while somebody sends headers slowly.
+      headersTimeoutMs: 5000,
+      requestTimeoutMs: 30_000,
+      keepAliveTimeoutMs: 5000,
+      maxConnections: 512,
+      maxConnectionsPerAddress,
+      errorBody: (message) => ({ error: { message } }),
+    },
+  );
+}
+
+function createAdminApp(options: AdminOptions) {
+  const app = new Koa<AdminState>();
+  // Failures are rendered and logged by the error handler; what is left for Koa is a broken connection. Node's parse
+  // errors carry the bytes that were sent, perhaps with a token, so only the message is logged.
+  app.on('error', (error: unknown) => {
+    options.log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'admin connection broke');
+  });
+  app.use(securityHeaders());
+  app.use(errorHandler(options));
+  app.use(hostGuard(options.allowedHosts));
+  app.use(originGuard());
+  // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
+  app.use(adminRouter([...probeEndpoints(options), ...dashboardEndpoints()]).routes());
+  // Before a body is read, so that a stranger cannot make the gateway read any.
+  app.use(authenticate(options));
+  app.use(jsonGuard());
+  app.use(
+    adminRouter([
+      ...operationEndpoints(options),
+      ...keyEndpoints(options),
+      ...cacheViewEndpoints(options),
+      explainEndpoint(options),
+      ...cacheControlEndpoints(options),
+    ]).routes(),
+  );
+  app.use(notFound);
+  return app.callback();
 }
 
 function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
@@ -81,7 +78,9 @@ function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
       route: PROBES.readyz,
       handle: async (ctx) => {
         const readiness = isReady();
-        ctx.status = readinessStatus(readiness);
+        // 503 only when requests should go elsewhere. A dependency that is down takes no process out of service: it would
+        // take out all of them at once, and each can still serve from its cache.
+        ctx.status = readiness.status === 'ready' ? 200 : 503;
         ctx.type = 'application/json; charset=utf-8';
         ctx.body = renderReadiness(readiness);
       },

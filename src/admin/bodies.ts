@@ -1,5 +1,5 @@
 /**
- * What the endpoints of the admin listener take as bodies. The description of a member says what it may hold: refusals
+ * The bodies that the endpoints of the admin listener take. The description of a member says what it may hold: refusals
  * quote it, and so does the reference. `writeOnly` members are never repeated, since a secret may be put there by mistake.
  * `nowMs` is when the request came, in Unix milliseconds; null for the reference.
  */
@@ -48,35 +48,28 @@ const scopes = keyMembers.scopes.describe(`an array of at least one of ${SCOPES.
 const workspaceIds = keyMembers.workspaceIds.describe('an array of 1 to 50 UUIDs');
 const limit = keyMembers.limit.describe("an integer from 1 to 10^9, or null for the gateway's own");
 
+const keyBody = (nowMs: number | null) =>
+  z.strictObject({
+    name,
+    workspaceIds,
+    scopes,
+    perMinute: limit.optional(),
+    perHour: limit.optional(),
+    expiresAt: future(nowMs).optional(),
+  });
+
 /** `POST /api/keys` */
 export const newKeyBody = (nowMs: number | null) =>
-  z
-    .strictObject({
-      name,
-      workspaceIds,
-      scopes,
-      perMinute: limit.optional(),
-      perHour: limit.optional(),
-      expiresAt: future(nowMs).optional(),
-    })
-    .transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
-      ...rest,
-      limits: { perMinute, perHour },
-      expiresAtMs: expiresAt,
-    }));
+  keyBody(nowMs).transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
+    ...rest,
+    limits: { perMinute, perHour },
+    expiresAtMs: expiresAt,
+  }));
 
 /** `PATCH /api/keys/{keyId}`: members that are left out stay as they are. */
 export const keyEditBody = (nowMs: number | null) =>
-  z
-    .strictObject({
-      name,
-      workspaceIds,
-      scopes,
-      perMinute: limit,
-      perHour: limit,
-      expiresAt: future(nowMs),
-      status: z.enum(['active', 'deprecated']).describe('active or deprecated (to revoke a key, DELETE it)'),
-    })
+  keyBody(nowMs)
+    .extend({ status: z.enum(['active', 'deprecated']).describe('active or deprecated (to revoke a key, DELETE it)') })
     .partial()
     .refine((edit) => Object.keys(edit).length > 0)
     .transform(({ expiresAt, ...rest }): KeyEdit => ({ ...rest, expiresAtMs: expiresAt }))
@@ -134,17 +127,16 @@ export const importedKeyBody = (nowMs: number) =>
         .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
         .nullish()
         .describe('an object of perMinute and perHour'),
-      quotaId: keyMembers.id.optional().describe(ID),
+      quotaId: keyMembers.id.exactOptional().describe(ID),
       ownExpiresAt: time
         .nullish()
         .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
     })
-    .transform(({ expiresAt = null, createdAt = nowMs, limits, quotaId, ownExpiresAt, ...rest }): ImportedKey => ({
+    .transform(({ expiresAt = null, createdAt = nowMs, limits, ownExpiresAt, ...rest }): ImportedKey => ({
       ...rest,
       expiresAtMs: expiresAt,
       createdAtMs: createdAt,
       limits: { perMinute: limits?.perMinute ?? null, perHour: limits?.perHour ?? null },
-      ...(quotaId === undefined ? {} : { quotaId }),
       ...(ownExpiresAt === undefined ? {} : { ownExpiresAtMs: ownExpiresAt }),
     }));
 
@@ -232,9 +224,7 @@ export const ALLOWED_MAINTENANCE = {
 
 /** `PUT /api/cache/maintenance`: exactly one of the two, which the endpoint checks against its clock. */
 export const maintenanceBody = () =>
-  z
-    .strictObject({
-      for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
-      until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
-    })
-    .transform((given) => ({ forMs: given.for ?? null, untilMs: given.until ?? null }));
+  z.strictObject({
+    for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
+    until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
+  });

@@ -1,22 +1,14 @@
 /** /api/cache/ttl, /purge and /maintenance: changing what the cache does. Every change goes into the audit. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Maintenance, MaintenanceControl } from '../cache/maintenance.ts';
-import { purge, type PurgeDependencies } from '../cache/purge.ts';
+import type { Maintenance, MaintenanceChange } from '../cache/maintenance.ts';
+import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
-import {
-  CACHE_CLASSES,
-  type CacheClass,
-  type CacheTtl,
-  type TtlControl,
-  type TtlEnd,
-  type TtlPolicy,
-  type TtlState,
-} from '../cache/ttl-policy.ts';
+import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlEnd, type TtlState } from '../cache/ttl-policy.ts';
 import type { Clock } from '../clock.ts';
 import { formatDuration } from '../duration.ts';
 import type { MaintenanceView, PurgeView, TtlView } from './answers.ts';
-import { iso, ROUTES } from './api.ts';
-import type { Audit, AuditedChange, AuditEntry } from './audit.ts';
+import { iso, isoOrNull, ROUTES } from './api.ts';
+import type { AuditedChange, AuditEntry } from './audit.ts';
 import {
   ALLOWED_MAINTENANCE,
   ALLOWED_TTL,
@@ -24,34 +16,17 @@ import {
   maintenanceBody,
   purgeBody,
   ttlBody,
+  type WantedTtl,
 } from './bodies.ts';
-import type { WantedTtl } from './bodies.ts';
-import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, attempt, type AttemptedChange } from './errors.ts';
+import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
+import { AdminError, type Change, makeChange } from './errors.ts';
 import { faulty, readBody } from './input.ts';
 
-const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
-
 /** The three TTLs of a class, as the interface calls them. */
+const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 type TtlName = (typeof TTL_NAMES)[number];
 
-/** The view of a TTL is made from these. */
-export interface TtlSources {
-  /** This process's. */
-  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
-  /** The source of a configured value. */
-  readonly configuredBy: (cacheClass: CacheClass, name: TtlName) => 'default' | 'file' | 'environment';
-}
-
-export interface CacheControlOptions extends TtlSources, PurgeDependencies {
-  /** Changes TTLs in every process. */
-  readonly ttlControl: TtlControl;
-  readonly maintenance: MaintenanceControl;
-  readonly audit: Audit;
-  readonly clock: Clock;
-}
-
-export function cacheControlEndpoints(options: CacheControlOptions): readonly Endpoint[] {
+export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { ttlControl, maintenance, audit, clock } = options;
   return [
     endpoint(ROUTES.listTtls, async () => {
@@ -66,23 +41,23 @@ export function cacheControlEndpoints(options: CacheControlOptions): readonly En
         throw faulty([`the body: sets no time; allowed: ${members}`]);
       }
       const untilMs = wanted.forMs === null ? null : clock.nowMs() + wanted.forMs;
-      const run = () => ttlControl.set(cacheClass, wanted.ttl, untilMs);
-      return changeTtl(ctx, { cacheClass, action: TTL_SET, wanted, run }, options);
+      const make = () => ttlControl.set(cacheClass, wanted.ttl, untilMs);
+      return changeTtl(ctx, options, { cacheClass, action: TTL_SET, wanted, make });
     }),
     endpoint(ROUTES.resetTtl, (ctx) => {
       const cacheClass = classOf(ctx);
-      const run = () => ttlControl.reset(cacheClass);
-      return changeTtl(ctx, { cacheClass, action: 'cache.ttl.reset', wanted: null, run }, options);
+      const make = () => ttlControl.reset(cacheClass);
+      return changeTtl(ctx, options, { cacheClass, action: 'cache.ttl.reset', wanted: null, make });
     }),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
     endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),
     endpoint(ROUTES.beginMaintenance, async (ctx) => {
       const untilMs = await readMaintenanceEnd(ctx, clock);
-      const change = { action: 'cache.maintenance.on', asked: { until: iso(untilMs) } };
-      return changeMaintenance(ctx, change, options, () => maintenance.begin(untilMs, callerOf(ctx)));
+      const make = () => maintenance.begin(untilMs, callerOf(ctx));
+      return changeMaintenance(ctx, options, { action: 'cache.maintenance.on', asked: { until: iso(untilMs) }, make });
     }),
     endpoint(ROUTES.endMaintenance, (ctx) =>
-      changeMaintenance(ctx, { action: 'cache.maintenance.off', asked: null }, options, () => maintenance.end()),
+      changeMaintenance(ctx, options, { action: 'cache.maintenance.off', asked: null, make: () => maintenance.end() }),
     ),
   ];
 }
@@ -98,43 +73,43 @@ function classOf({ params }: EndpointContext): CacheClass {
   });
 }
 
-interface TtlEdit {
+interface TtlChange extends Pick<Change<{ readonly from: TtlState; readonly to: TtlState }>, 'action' | 'make'> {
   readonly cacheClass: CacheClass;
-  readonly action: string;
   /** Null for a reset. */
   readonly wanted: WantedTtl | null;
-  readonly run: () => ReturnType<TtlControl['set']>;
 }
 
 /** Makes the change and answers with the class as it is then. If nothing changes, nothing is audited. */
 async function changeTtl(
   ctx: EndpointContext,
-  { cacheClass, action, wanted, run }: TtlEdit,
-  options: CacheControlOptions,
+  options: AdminOptions,
+  { cacheClass, action, wanted, make }: TtlChange,
 ): Promise<TtlView> {
   const { audit } = options;
   const about = { who: callerOf(ctx), action, target: cacheClass };
   const forMs = wanted?.forMs ?? null;
   const spell = forMs === null ? {} : { for: formatDuration(forMs) };
-  const asked = wanted === null ? null : { ...ttlTexts(wanted.ttl), ...spell };
-  const { from, to } = await attempt(audit, { ...about, asked }, run);
-  const [before, after] = [auditedTtl(from), auditedTtl(to)];
-  if (!isDeepStrictEqual(before, after)) {
-    await audit.record({ ...about, from: before, to: { ...after, ...spell } });
-  }
+  const asked = wanted && { ...ttlTexts(wanted.ttl), ...spell };
+  const note = (change: { readonly from: TtlState; readonly to: TtlState }): AuditedChange | null => {
+    const [from, to] = [auditedTtl(change.from), auditedTtl(change.to)];
+    return isDeepStrictEqual(from, to) ? null : { ...about, from, to: { ...to, ...spell } };
+  };
+  await makeChange(audit, { ...about, asked, make, note });
   return ttlView(cacheClass, await audit.entries(), options);
 }
 
 /** The TTLs in force, the names of those that are set, and the ends of those that have one. */
 function auditedTtl({ ttl, set }: TtlState): object {
-  const ends = TTL_NAMES.flatMap((name) => {
-    const untilMs = set[`${name}Ms`] ?? null;
-    return untilMs === null ? [] : [[name, iso(untilMs)] as const];
-  });
+  const ends = Object.fromEntries(
+    TTL_NAMES.flatMap((name) => {
+      const end = isoOrNull(set[`${name}Ms`] ?? null);
+      return end === null ? [] : [[name, end]];
+    }),
+  );
   return {
     ...ttlTexts(ttl),
     set: TTL_NAMES.filter((name) => set[`${name}Ms`] !== undefined),
-    ...(ends.length === 0 ? {} : { ends: Object.fromEntries(ends) }),
+    ...(Object.keys(ends).length === 0 ? {} : { ends }),
   };
 }
 
@@ -154,13 +129,13 @@ export function ttlEndEntry({ cacheClass, from, to }: TtlEnd): AuditedChange {
 }
 
 /**
- * A class as the interface shows it: each TTL as text, in milliseconds, where it comes from, until when it is in force
- * and which one is in force then. `entries` are the audit's, newest first.
+ * A class as the interface shows it: each TTL as text, in milliseconds, its source, until when it is in force and which
+ * one is in force then. `entries` are the audit's, newest first.
  */
 export function ttlView(
   cacheClass: CacheClass,
   entries: readonly AuditEntry[],
-  { ttl: policy, configuredBy }: TtlSources,
+  { ttl: policy, configuredBy }: AdminOptions,
 ): TtlView {
   const { ttl, set, afterwards } = policy.stateOf(cacheClass);
   const each = <T>(view: (name: TtlName, untilMs: number | null | undefined) => T): Record<TtlName, T> => ({
@@ -174,7 +149,7 @@ export function ttlView(
     ...each((name) => formatDuration(ttl[`${name}Ms`])),
     ...ttl,
     source: each((name, untilMs) => (untilMs === undefined ? configuredBy(cacheClass, name) : 'set')),
-    until: each((_, untilMs) => (typeof untilMs === 'number' ? iso(untilMs) : null)),
+    until: each((_, untilMs) => isoOrNull(untilMs ?? null)),
     afterwards: each((name, untilMs) => (typeof untilMs === 'number' ? formatDuration(afterwards[`${name}Ms`]) : null)),
     setBy: last?.who ?? null,
     setAt: last?.at ?? null,
@@ -201,21 +176,24 @@ function isForAWhile(to: unknown): boolean {
 /** A purge may name a thousand tags; the audit is bounded. */
 const MOST_AUDITED_TAGS = 100;
 
-async function handlePurge(ctx: EndpointContext, options: CacheControlOptions): Promise<PurgeView> {
-  const { audit } = options;
+async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise<PurgeView> {
   const request = await readBody(ctx, purgeBody());
   const { mode, isExact, isDryRun } = request;
   const about = { who: callerOf(ctx), action: 'cache.purge', target: 'cache' };
-  const exactly = isExact ? { exact: true } : {};
-  const asked = { mode, ...exactly, ...auditedTags(request.tags) };
-  const run = () => purge(request, options);
+  const kind = { mode, ...(isExact ? { exact: true } : {}) };
+  const make = () => purge(request, options);
   const { entries, bytes, isComplete, lists, tags } = await (isDryRun
-    ? run()
-    : attempt(audit, { ...about, asked }, run));
-  if (!isDryRun) {
-    const counted = { entries, bytes, ...(isComplete ? {} : { complete: false }) };
-    await audit.record({ ...about, from: null, to: { mode, ...exactly, ...counted, ...auditedTags(tags) } });
-  }
+    ? make()
+    : makeChange(options.audit, {
+        ...about,
+        asked: { ...kind, ...auditedTags(request.tags) },
+        make,
+        note: (made) => {
+          const complete = made.isComplete ? {} : { complete: false };
+          const counts = { entries: made.entries, bytes: made.bytes, ...complete };
+          return { ...about, from: null, to: { ...kind, ...counts, ...auditedTags(made.tags) } };
+        },
+      }));
   return { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
 }
 
@@ -226,33 +204,35 @@ function auditedTags(tags: readonly Tag[]): object {
 /** Makes the change and answers with the state after it. Ending may be repeated: if it is off, nothing is audited. */
 async function changeMaintenance(
   ctx: EndpointContext,
-  { action, asked }: Pick<AttemptedChange, 'action' | 'asked'>,
-  { audit, clock }: CacheControlOptions,
-  run: () => ReturnType<MaintenanceControl['end']>,
+  { audit, clock }: AdminOptions,
+  change: Pick<Change<MaintenanceChange>, 'action' | 'asked' | 'make'>,
 ): Promise<MaintenanceView> {
-  const about = { who: callerOf(ctx), action, target: 'store' };
-  const { from, to } = await attempt(audit, { ...about, asked }, run);
-  if (from !== null || to !== null) {
-    // If it was on already, only its end has moved.
-    const isMoved = from !== null && to !== null;
-    const done = isMoved ? 'cache.maintenance.move' : action;
-    await audit.record({ ...about, action: done, from: auditedMaintenance(from), to: auditedMaintenance(to) });
-  }
+  const about = { who: callerOf(ctx), target: 'store' };
+  const { to } = await makeChange(audit, {
+    ...about,
+    ...change,
+    note: ({ from, to: then }) => {
+      if (from === null && then === null) return null;
+      // If it was on already, only its end has moved.
+      const action = from !== null && then !== null ? 'cache.maintenance.move' : change.action;
+      return { ...about, action, from: auditedMaintenance(from), to: auditedMaintenance(then) };
+    },
+  });
   return maintenanceView(to, clock);
 }
 
 function auditedMaintenance(maintenance: Maintenance | null): object | null {
-  return maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by };
+  return maintenance && { until: iso(maintenance.untilMs), by: maintenance.by };
 }
 
 /** The end that a body asks for, in Unix milliseconds. Throws AdminError 400. */
 async function readMaintenanceEnd(ctx: EndpointContext, clock: Clock): Promise<number> {
-  const { forMs, untilMs } = await readBody(ctx, maintenanceBody());
+  const { for: forMs, until: untilMs } = await readBody(ctx, maintenanceBody());
   const allowed = ALLOWED_MAINTENANCE;
   const nowMs = clock.nowMs();
-  if (forMs !== null && untilMs === null) return nowMs + forMs;
-  if (forMs !== null || untilMs === null) {
-    const given = forMs === null ? 'neither for nor until' : 'both for and until';
+  if (forMs !== undefined && untilMs === undefined) return nowMs + forMs;
+  if (forMs !== undefined || untilMs === undefined) {
+    const given = forMs === undefined ? 'neither for nor until' : 'both for and until';
     throw faulty([`the body: holds ${given}; allowed: one of them: for: ${allowed.for}; until: ${allowed.until}`]);
   }
   if (untilMs > nowMs && untilMs - nowMs <= LONGEST_MAINTENANCE_MS) return untilMs;

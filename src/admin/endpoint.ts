@@ -1,16 +1,88 @@
 /** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
+import type { ExplainParts } from '../cache/explain.ts';
+import type { MaintenanceControl } from '../cache/maintenance.ts';
+import type { MemoryTier } from '../cache/memory-tier.ts';
+import type { PurgeLog } from '../cache/purge-log.ts';
+import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
+import type { CacheClass, TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
+import type { WhatIf } from '../cache/what-if/what-if.ts';
+import type { Clock } from '../clock.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
-import type { AdminRoute, AnswerOf } from './api.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
+import type { RequestLimiter } from '../keys/request-limiter.ts';
+import type { Instances } from '../redis/instances.ts';
+import type { MetricsSource } from '../telemetry/metrics.ts';
+import type { AdminRoute, AnswerOf, ROUTES } from './api.ts';
+import type { Audit } from './audit.ts';
 import { AdminError, asAdminError } from './errors.ts';
+import type { Resolution } from './explain.ts';
+import type { Readiness } from './readiness.ts';
+import type { Stats } from './stats/stats.ts';
+
+/** A token, and the name of its holder in the audit. */
+export interface AdminToken {
+  readonly name: string;
+  readonly token: string;
+}
+
+/** The parts of the gateway that operators see and change. */
+export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissOf'> {
+  /** Without any, everybody who reaches the listener may do everything. */
+  readonly tokens: readonly AdminToken[];
+  /** Requests per address without a valid token. */
+  readonly wrongTokens: RequestLimiter;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: AdminContext) => string;
+  /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
+  readonly allowedHosts: readonly string[];
+  readonly isReady: () => Readiness;
+  /** The effective configuration, without secrets. */
+  readonly config: () => AnswerOf<typeof ROUTES.config>;
+  readonly metrics: MetricsSource;
+  readonly registry: KeyDirectory;
+  readonly stats: Stats;
+  readonly memory: MemoryTier;
+  /** The most that the memory tier may hold. */
+  readonly maxBytes: number;
+  /** Null for a gateway without Redis. */
+  readonly shared: SharedCacheAdmin | null;
+  readonly purges: PurgeLog;
+  readonly whatIf: Pick<WhatIf, 'reports'>;
+  /** This process's. */
+  readonly ttl: TtlPolicy;
+  /** The source of a configured TTL. */
+  readonly configuredBy: (
+    cacheClass: CacheClass,
+    name: 'fresh' | 'stale' | 'error',
+  ) => 'default' | 'file' | 'environment';
+  /** Changes TTLs in every process. */
+  readonly ttlControl: TtlControl;
+  /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
+  readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
+  readonly maintenance: MaintenanceControl;
+  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
+  readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
+  /** The processes that serve together. */
+  readonly members: Instances;
+  readonly audit: Audit;
+  readonly clock: Clock;
+  readonly log: AdminLog;
+}
+
+/** Logs refusals and failures; a pino logger is one. */
+interface AdminLog {
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
 
 /** `ctx.state` as the middlewares of an admin request fill it. */
 export interface AdminState {
-  /** The name of the caller's token; `anonymous` if the listener has no tokens, null before authentication. */
-  who: string | null;
-  /** The path template of the matched endpoint; null if none matched. */
-  route: string | null;
+  /** The name of the caller's token; `anonymous` if the listener has no tokens. Missing before authentication. */
+  who?: string;
+  /** The path template of the matched endpoint. Missing if none matched. */
+  route?: string;
 }
 
 export type AdminContext = Koa.ParameterizedContext<AdminState>;
@@ -36,12 +108,6 @@ export function endpoint<R extends AdminRoute>(
       ctx.body = body;
     },
   };
-}
-
-/** Logs refusals and failures; a pino logger is one. */
-export interface AdminLog {
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
 }
 
 const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
@@ -77,39 +143,38 @@ function inRoute(path: string): AdminMiddleware {
 }
 
 /** Refuses a path that no endpoint has. */
-export function notFound(): AdminMiddleware {
-  return () => {
-    throw new AdminError(404, 'There is no such endpoint. GET / lists those that there are.', {
-      privateMessage: 'no such endpoint',
-    });
-  };
+export function notFound(): never {
+  throw new AdminError(404, 'There is no such endpoint. GET / lists those that there are.', {
+    privateMessage: 'no such endpoint',
+  });
 }
 
 /** Who makes the change, for the audit. Throws if a route has no authentication in front of it. */
-export function callerOf(ctx: { readonly state: AdminState }): string {
-  if (ctx.state.who === null) throw new Error('A route reads the caller without authentication in front of it.');
-  return ctx.state.who;
+export function callerOf({ state: { who } }: { readonly state: AdminState }): string {
+  if (who === undefined) throw new Error('A route reads the caller without authentication in front of it.');
+  return who;
 }
 
 /** Renders whatever was thrown further in: the only place that sets a failure's status. */
-export function errorHandler(log: AdminLog, addressOf: (ctx: AdminContext) => string): AdminMiddleware {
+export function errorHandler({ log, addressOf }: AdminOptions): AdminMiddleware {
   return async (ctx, next) => {
     try {
       await next();
     } catch (thrown) {
       const error = asAdminError(thrown);
       const { method, state } = ctx;
-      ctx.status = error.status;
+      const { status, message: reason } = error;
+      ctx.status = status;
       ctx.set({ ...error.headers });
       ctx.body = { error: { message: error.publicMessage } };
       const isRead = method === 'GET' || method === 'HEAD';
       // Never the path, which may hold anything: a token pasted in the wrong place, for instance.
-      const { status, message: reason } = error;
-      const fields = { method, route: state.route, status, who: state.who, address: addressOf(ctx), reason };
+      const { route = null, who = null } = state;
+      const fields = { method, route, status, who, address: addressOf(ctx), reason };
       // The log has the outage once, when it begins, and not a line each time that an open page asks again.
       if (isRead && thrown instanceof RegistryUnavailableError) return;
-      if (error.status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
-      else if (!isRead || error.status === 401 || error.status === 403) log.warn(fields, 'admin request refused');
+      if (status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
+      else if (!isRead || status === 401 || status === 403) log.warn(fields, 'admin request refused');
     }
   };
 }

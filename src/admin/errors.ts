@@ -49,47 +49,47 @@ export function asAdminError(error: unknown): AdminError {
 /** Refused before anything was done; not for lack of an answer. */
 const REFUSALS = [AdminError, KeyStateError, InvalidKeyError, RangeError] as const;
 
-export interface AttemptedChange extends Pick<AuditedChange, 'who' | 'action' | 'target'> {
+export interface Change<T> extends Pick<AuditedChange, 'who' | 'action' | 'target'> {
   /** The request as it was understood, for the audit of an unknown outcome. No secret; null if `action` says it all. */
   readonly asked: object | null;
+  readonly make: () => Promise<T>;
+  /** For the audit, once it is made; null if nothing is different from before. */
+  readonly note: (made: T) => AuditedChange | null | Promise<AuditedChange>;
 }
 
 /**
- * Makes the change. If no answer comes, the audit notes what was asked and that its outcome is unknown, and an AdminError
- * 503 says so too. If the change could not be sent, or Redis is full, it was not made, and the AdminError 503 says that.
+ * Makes the change, and audits it. If no answer comes, the audit notes what was asked and that its outcome is unknown, and
+ * an AdminError 503 says so too. If the change could not be sent, or Redis is full, it was not made, and the AdminError 503
+ * says that.
  */
-export async function attempt<T>(
-  audit: Audit,
-  { asked, ...change }: AttemptedChange,
-  run: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
+export async function makeChange<T>(audit: Audit, { asked, make, note, ...about }: Change<T>): Promise<T> {
+  const failure = (publicMessage: string, reason: string): AdminError =>
+    new AdminError(503, publicMessage, { privateMessage: `${about.action}: ${reason}` });
+  const made = await make().catch(async (error: unknown) => {
     if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
     const reason = error instanceof Error ? error.message : 'no reason was given';
     // The registry reports what Redis did as the cause.
     const cause = error instanceof RegistryUnavailableError ? error.cause : error;
     if (replyCode(cause) === 'OOM') {
-      throw new AdminError(
-        503,
+      throw failure(
         'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
-        { privateMessage: `${change.action}: not made: Redis is out of memory` },
+        'not made: Redis is out of memory',
       );
     }
     // An error that does not say that the change was not sent leaves the outcome unknown.
     if (cause instanceof NotSentError) {
-      throw new AdminError(
-        503,
-        'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
-        { privateMessage: `${change.action}: not made: ${reason}` },
+      throw failure(
+        'Redis cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
+        `not made: ${reason}`,
       );
     }
-    await audit.record({ ...change, from: null, to: { outcome: 'unknown', asked } });
-    throw new AdminError(
-      503,
-      'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
-      { privateMessage: `${change.action}: outcome unknown: ${reason}` },
+    await audit.record({ ...about, from: null, to: { outcome: 'unknown', asked } });
+    throw failure(
+      'Redis gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
+      `outcome unknown: ${reason}`,
     );
-  }
+  });
+  const noted = await note(made);
+  if (noted !== null) await audit.record(noted);
+  return made;
 }

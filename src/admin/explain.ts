@@ -1,13 +1,11 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
-import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
+import { type Copy, explain, type Explanation } from '../cache/explain.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import type { KeyDirectory } from '../keys/registry.ts';
-import type { CopyView, ExplanationView, TtlView } from './answers.ts';
+import type { CopyView, ExplanationView } from './answers.ts';
 import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
-import type { Audit } from './audit.ts';
-import { type TtlSources, ttlView } from './cache-control.ts';
-import { endpoint, type Endpoint } from './endpoint.ts';
+import { ttlView } from './cache-control.ts';
+import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { badParameter, badQuery, queryOf, quoted } from './input.ts';
 
@@ -18,21 +16,15 @@ interface Target {
   readonly workspaceIds: readonly string[] | null;
 }
 
-type Resolution = Target | { readonly kind: 'refused'; readonly message: string } | { readonly kind: 'viewer-needed' };
-
-export interface ExplainOptions extends Omit<ExplainParts, 'ttl'> {
-  readonly ttl: ExplainParts['ttl'] & TtlSources['ttl'];
-  readonly configuredBy: TtlSources['configuredBy'];
-  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
-  readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
-  readonly registry: Pick<KeyDirectory, 'get'>;
-  readonly audit: Pick<Audit, 'entries'>;
-}
+export type Resolution =
+  | Target
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'viewer-needed' };
 
 const MOST_WORKSPACES = 50;
 const { path: PATH, workspace: WORKSPACE } = ROUTES.explain.query;
 
-export function explainEndpoint(options: ExplainOptions): Endpoint {
+export function explainEndpoint(options: AdminOptions): Endpoint {
   return endpoint(ROUTES.explain, async (ctx) => {
     const query = queryOf(ctx, ROUTES.explain);
     const [path = ''] = query('path');
@@ -41,7 +33,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
     const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
-    return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
+    return { path, route, workspaces: workspaceIds, times, ...viewOf(explanation) };
   });
 }
 
@@ -49,7 +41,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
 async function viewerOf(
   keyId: string | undefined,
   workspaces: readonly string[],
-  registry: ExplainOptions['registry'],
+  registry: AdminOptions['registry'],
 ): Promise<readonly string[] | null> {
   if (keyId === undefined && workspaces.length === 0) return null;
   if (keyId !== undefined && workspaces.length > 0) throw badQuery('Give keyId or workspace, not both.');
@@ -81,26 +73,25 @@ function targetOf(path: string, resolution: Resolution): Target {
   throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
 }
 
-/** `times` are those of the explanation's class. */
-function viewOf(explanation: Explanation, times: TtlView): Omit<ExplanationView, 'path' | 'route' | 'workspaces'> {
+function viewOf(explanation: Explanation): Omit<ExplanationView, 'path' | 'route' | 'workspaces' | 'times'> {
   const { atMs, key, memory, shared, flight, lastMiss, maintenance, next } = explanation;
+  const leased = shared.state === 'asked' ? shared : { leaseLeftMs: null, hasJustFailed: false };
   return {
     at: iso(atMs),
     key,
     class: explanation.class,
-    next: { text: next.text, from: next.from, store: next.store, miss: next.miss },
-    memory: memory === null ? null : viewOfCopy(memory),
+    next,
+    memory: memory && viewOfCopy(memory),
     redis: viewOfShared(shared),
     knownForeign: explanation.isKnownForeign,
     flight: {
       since: isoOrNull(flight.sinceMs),
-      leaseLeftMs: shared.state === 'asked' ? shared.leaseLeftMs : null,
-      justFailed: flight.hasJustFailed || (shared.state === 'asked' && shared.hasJustFailed),
+      leaseLeftMs: leased.leaseLeftMs,
+      justFailed: flight.hasJustFailed || leased.hasJustFailed,
     },
-    lastMiss: lastMiss === null ? null : { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
+    lastMiss: lastMiss && { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
     evicted: explanation.wasEvicted,
-    times,
-    maintenance: maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by },
+    maintenance: maintenance && { until: iso(maintenance.untilMs), by: maintenance.by },
   };
 }
 
@@ -112,24 +103,24 @@ function viewOfShared(shared: Explanation['shared']): ExplanationView['redis'] {
 }
 
 function viewOfCopy(copy: Copy): CopyView {
-  const { state, isOutdated } = copy;
+  const { state, isOutdated, ageMs, ttlMs, jitterMs, tags, bytes } = copy;
   const isPurged = state === 'purged';
   return {
     // The public word for a copy that is not served any more.
     state: state === 'unusable' ? 'expired' : state,
     answer: copy.isFound ? 'found' : 'absent',
     visible: copy.isVisible,
-    ageMs: copy.ageMs,
-    ttlMs: copy.ttlMs,
+    ageMs,
+    ttlMs,
     filledAt: iso(copy.requestedAtMs),
     fetchedAt: iso(copy.receivedAtMs),
     // The first read after that starts a refresh. After a soft purge the next read does.
     freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
     staleUntil: isPurged ? null : iso(copy.staleUntilMs),
     errorUntil: isPurged ? null : iso(copy.errorUntilMs),
-    jitterMs: copy.jitterMs,
+    jitterMs,
     softPurged: isOutdated,
-    tags: copy.tags,
-    bytes: copy.bytes,
+    tags,
+    bytes,
   };
 }

@@ -3,13 +3,13 @@
  * browser on the same machine, so web pages must be kept out: those under a name that resolves to this machine (DNS
  * rebinding), and those that send requests across origins (CSRF). Then the tokens.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
-import type { RequestLimiter } from '../keys/request-limiter.ts';
-import type { AdminContext, AdminMiddleware } from './endpoint.ts';
+import type { AdminMiddleware, AdminOptions, AdminToken } from './endpoint.ts';
 import { AdminError } from './errors.ts';
+import { quoted } from './input.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
@@ -42,20 +42,16 @@ export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
   const allowed = new Set(allowedHosts.map(withoutBrackets));
   return (ctx, next) => {
     const header = ctx.req.headers.host;
-    const match = HOST_HEADER.exec(header ?? '');
-    const hostname = (match?.[1] ?? match?.[2])?.toLowerCase();
-    const passes =
-      hostname !== undefined &&
-      (isLoopback(hostname) || allowed.has(hostname) || (PROBES.has(ctx.path) && isIP(hostname) !== 0));
-    if (!passes) {
-      const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
-      throw new AdminError(
-        403,
-        `The Host header ${quoted(header)} is not one of this listener's. Allowed are ${names}, with any port. Use one of them, or configure the name under which the admin listener is reached.`,
-        { privateMessage: 'foreign Host' },
-      );
-    }
-    return next();
+    const [, address, name] = HOST_HEADER.exec(header ?? '') ?? [];
+    const hostname = (address ?? name ?? '').toLowerCase();
+    if (isLoopback(hostname) || allowed.has(hostname)) return next();
+    if (PROBES.has(ctx.path) && isIP(hostname) !== 0) return next();
+    const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
+    throw new AdminError(
+      403,
+      `The Host header ${quoted(header)} is not one of this listener's. Allowed are ${names}, with any port. Use one of them, or configure the name under which the admin listener is reached.`,
+      { privateMessage: 'foreign Host' },
+    );
   };
 }
 
@@ -99,10 +95,8 @@ export function originGuard(): AdminMiddleware {
 export function jsonGuard(): AdminMiddleware {
   return (ctx, next) => {
     if (!METHODS_WITH_BODY.has(ctx.method)) return next();
-    const [type, ...parameters] = ctx.get('Content-Type').toLowerCase().split(';');
-    const charset = parameters.map((parameter) => parameter.trim()).find((text) => text.startsWith('charset='));
-    const isUtf8 = charset === undefined || charset === 'charset=utf-8' || charset === 'charset="utf-8"';
-    if (type?.trim() !== 'application/json' || !isUtf8) {
+    const { type, charset } = ctx.request;
+    if (type.trim().toLowerCase() !== 'application/json' || !/^(?:utf-8)?$/i.test(charset)) {
       throw new AdminError(
         415,
         `The Content-Type is ${quoted(ctx.req.headers['content-type'])}; ${ctx.method} takes application/json in UTF-8 only. Send the header "Content-Type: application/json".`,
@@ -121,26 +115,6 @@ export function jsonGuard(): AdminMiddleware {
   };
 }
 
-/** A header's value as shown to the caller: never longer than a line. */
-function quoted(value: string | undefined): string {
-  return value === undefined ? '(none)' : JSON.stringify(value.slice(0, 100));
-}
-
-/** A token, and the name of its holder in the audit. */
-export interface AdminToken {
-  readonly name: string;
-  readonly token: string;
-}
-
-export interface AuthenticateOptions {
-  /** Without any, everybody who reaches the listener may do everything. */
-  readonly tokens: readonly AdminToken[];
-  /** Requests per address without a valid token. */
-  readonly wrongTokens: RequestLimiter;
-  /** The client's address, with trusted proxies taken into account. */
-  readonly addressOf: (ctx: AdminContext) => string;
-}
-
 /** The name in the audit if the listener has no tokens. */
 const ANONYMOUS = 'anonymous';
 /** The scheme in any case (RFC 9110, 11.1). The token may be any text without spaces: an operator chose it. */
@@ -151,7 +125,7 @@ const CHALLENGE = 'Bearer realm="evalgate admin"';
  * Lets nobody pass without a token, if there are any. Wrong tokens are counted per address; a right one is never refused
  * for its address, so that a stranger behind the same proxy cannot lock the operators out.
  */
-export function authenticate({ tokens, wrongTokens, addressOf }: AuthenticateOptions): AdminMiddleware {
+export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): AdminMiddleware {
   const holderOf = tokenCheck(tokens);
   return async (ctx, next) => {
     const credentials = ctx.get('Authorization');
@@ -172,20 +146,12 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AuthenticateOpt
  * after one was equal, so that neither time nor length reveals anything about a token.
  */
 function tokenCheck(tokens: readonly AdminToken[]): (presented: string) => string | null {
-  const known = tokens.map(({ name, token }) => ({ name, digest: digest(token, 'utf8') }));
+  const known = tokens.map(({ name, token }) => ({ name, digest: hash('sha256', token, 'buffer') }));
   return (presented) => {
     // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
-    const candidate = digest(presented, 'latin1');
-    let holder: string | null = null;
-    for (const { name, digest: expected } of known) {
-      if (timingSafeEqual(candidate, expected)) holder ??= name;
-    }
-    return holder;
+    const candidate = hash('sha256', Buffer.from(presented, 'latin1'), 'buffer');
+    return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.name ?? null;
   };
-}
-
-function digest(text: string, encoding: 'utf8' | 'latin1'): Buffer {
-  return createHash('sha256').update(text, encoding).digest();
 }
 
 function unauthenticated(credentials: string): AdminError {

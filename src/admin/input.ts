@@ -159,8 +159,9 @@ function shown(value: unknown): string {
   return String(value);
 }
 
-/** In quotes, and never longer than a line. */
-export function quoted(text: string, most: number = LONGEST_PARAMETER_SHOWN): string {
+/** In quotes, and never longer than a line; `(none)` for nothing. */
+export function quoted(text: string | undefined, most: number = LONGEST_PARAMETER_SHOWN): string {
+  if (text === undefined) return '(none)';
   return JSON.stringify(text.length > most ? `${text.slice(0, most)}...` : text);
 }
 

@@ -77,15 +77,12 @@ export function keysImported(
   return { who, action: 'key.import', target: 'keys', from: null, to: { added, replaced, keyIds: keyIdsOf(keys) } };
 }
 
-/** An edit as it was asked for, if it is not known whether it was made; `askedKey` and `askedImport` alike. */
-export function askedEdit({ expiresAtMs, ...edit }: KeyEdit): object {
-  return { ...edit, ...(expiresAtMs === undefined ? {} : { expiresAt: isoOrNull(expiresAtMs) }) };
+/** A key or an edit as it was asked for, if it is not known whether it was made. */
+export function askedKey({ expiresAtMs, ...members }: NewKey | KeyEdit): object {
+  return { ...members, ...(expiresAtMs === undefined ? {} : { expiresAt: isoOrNull(expiresAtMs) }) };
 }
 
-export function askedKey({ name, workspaceIds, scopes, limits, expiresAtMs }: NewKey): object {
-  return { name, workspaceIds, scopes, limits, expiresAt: isoOrNull(expiresAtMs) };
-}
-
+/** The same for an import. */
 export function askedImport(keys: readonly Pick<ImportedKey, 'keyId'>[]): object {
   return { keys: keys.length, keyIds: keyIdsOf(keys) };
 }

@@ -1,21 +1,17 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
-import type { Clock } from '../clock.ts';
 import { ID_PATTERN } from '../domain/records.ts';
 import { formatDuration } from '../duration.ts';
 import {
   type ApiKey,
   byCreation,
   type ImportedKey,
-  type ImportedCounts,
   type IssuedKey,
   type KeyEdit,
   type PlaceInList,
 } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import type { Instances } from '../redis/instances.ts';
-import { type AnswerOf, iso, ROUTES } from './api.ts';
+import { type AnswerOf, ROUTES } from './api.ts';
 import type { IssuedKeyView, KeyView } from './answers.ts';
-import type { Audit } from './audit.ts';
 import {
   IMPORT_LIMIT_BYTES,
   importBody,
@@ -26,11 +22,10 @@ import {
   rotateBody,
 } from './bodies.ts';
 import { countedOf } from './cache.ts';
-import { callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, attempt } from './errors.ts';
+import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
+import { AdminError, makeChange } from './errors.ts';
 import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
 import {
-  askedEdit,
   askedImport,
   askedKey,
   editAction,
@@ -40,34 +35,53 @@ import {
   keysImported,
   keyView,
 } from './key-changes.ts';
-import type { Stats } from './stats/stats.ts';
 
-export interface KeyEndpointOptions {
-  readonly registry: KeyDirectory;
-  readonly stats: Pick<Stats, 'keyUse'>;
-  readonly members: Instances;
-  readonly audit: Audit;
-  readonly clock: Clock;
-}
-
-export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
+export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
 
   async function edit(ctx: EndpointContext, wanted: KeyEdit): Promise<{ readonly key: KeyView }> {
     const { keyId } = await existing(ctx, registry);
     const who = callerOf(ctx);
-    const change = { who, action: editAction(wanted), target: keyId, asked: askedEdit(wanted) };
-    const edited = (await attempt(audit, change, () => registry.edit(keyId, wanted))) ?? noKey(keyId);
-    // DELETE and PATCH may be repeated: without a change nothing is noted.
-    const noted = keyEdited(who, wanted, edited);
-    if (noted !== null) await audit.record(noted);
-    return { key: keyView(edited.after) };
+    const { after } = await makeChange(audit, {
+      who,
+      action: editAction(wanted),
+      target: keyId,
+      asked: askedKey(wanted),
+      make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
+      // DELETE and PATCH may be repeated: without a change nothing is noted.
+      note: (edited) => keyEdited(who, wanted, edited),
+    });
+    return { key: keyView(after) };
   }
 
   return [
     endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),
-    endpoint(ROUTES.createKey, (ctx) => create(ctx, options)),
-    endpoint(ROUTES.importKeys, (ctx) => importKeys(ctx, options)),
+    endpoint(ROUTES.createKey, async (ctx) => {
+      const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
+      const who = callerOf(ctx);
+      const issued = await makeChange(audit, {
+        who,
+        action: 'key.create',
+        target: wanted.name,
+        asked: askedKey(wanted),
+        make: () => registry.create(wanted),
+        note: ({ key }) => keyCreated(who, key),
+      });
+      return issuedView(ctx, issued);
+    }),
+    endpoint(ROUTES.importKeys, async (ctx) => {
+      const nowMs = clock.nowMs();
+      const keys = importedKeys((await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES)).keys, nowMs);
+      const who = callerOf(ctx);
+      return makeChange(audit, {
+        who,
+        action: 'key.import',
+        target: 'keys',
+        asked: askedImport(keys),
+        make: () => registry.importKeys(keys),
+        note: (counts) => keysImported(who, keys, counts),
+      });
+    }),
     endpoint(ROUTES.showKey, async (ctx) => {
       const key = keyView(await existing(ctx, registry));
       const { keys, ...counted } = await keyUse(options);
@@ -81,9 +95,9 @@ export function keyEndpoints(options: KeyEndpointOptions): readonly Endpoint[] {
   ];
 }
 
-async function keyUse({ stats, members }: KeyEndpointOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
-  const { whose, sinceMs, value } = await stats.keyUse();
-  return { ...countedOf(whose, members), since: iso(sinceMs), keys: value };
+async function keyUse({ stats, members }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+  const { whose, since, value } = await stats.keyUse();
+  return { ...countedOf(whose, members), since, keys: value };
 }
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
@@ -105,44 +119,29 @@ function placeOf(cursor: string | undefined): PlaceInList | null {
   return { createdAtMs: Number(createdAtMs), keyId };
 }
 
-async function create(ctx: EndpointContext, { registry, audit, clock }: KeyEndpointOptions): Promise<IssuedKeyView> {
-  const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
-  const who = callerOf(ctx);
-  const change = { who, action: 'key.create', target: wanted.name, asked: askedKey(wanted) };
-  const issued = await attempt(audit, change, () => registry.create(wanted));
-  await audit.record(keyCreated(who, issued.key));
-  return issuedView(ctx, issued);
-}
-
-async function rotate(ctx: EndpointContext, { registry, audit }: KeyEndpointOptions): Promise<IssuedKeyView> {
+async function rotate(ctx: EndpointContext, { registry, audit }: AdminOptions): Promise<IssuedKeyView> {
   const { overlapMs } = await readBody(ctx, rotateBody());
   const before = await existing(ctx, registry);
   const { keyId } = before;
   const who = callerOf(ctx);
-  const change = { who, action: 'key.rotate', target: keyId, asked: { overlap: formatDuration(overlapMs) } };
-  const issued = (await attempt(audit, change, () => registry.rotate(keyId, overlapMs))) ?? noKey(keyId);
-  const after = (await registry.get(keyId)) ?? before;
-  await audit.record(keyRotated(who, { before, after, successor: issued.key }));
+  const issued = await makeChange(audit, {
+    who,
+    action: 'key.rotate',
+    target: keyId,
+    asked: { overlap: formatDuration(overlapMs) },
+    make: async () => (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId),
+    note: async ({ key: successor }) => {
+      // The successor is shown even if this fails.
+      const after = await registry.get(keyId).catch(() => null);
+      return keyRotated(who, { before, after: after ?? before, successor });
+    },
+  });
   return issuedView(ctx, issued);
 }
 
 function issuedView(ctx: EndpointContext, { key, token }: IssuedKey): IssuedKeyView {
   ctx.set('Location', `/api/keys/${key.keyId}`);
   return { key: keyView(key), token };
-}
-
-async function importKeys(
-  ctx: EndpointContext,
-  { registry, audit, clock }: KeyEndpointOptions,
-): Promise<ImportedCounts> {
-  const nowMs = clock.nowMs();
-  const body = await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES);
-  const keys = importedKeys(body.keys, nowMs);
-  const who = callerOf(ctx);
-  const change = { who, action: 'key.import', target: 'keys', asked: askedImport(keys) };
-  const counts = await attempt(audit, change, () => registry.importKeys(keys));
-  await audit.record(keysImported(who, keys, counts));
-  return counts;
 }
 
 /** All of them, or AdminError 400 with the faults of all. */

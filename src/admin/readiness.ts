@@ -15,20 +15,9 @@ export interface Readiness {
   readonly dependencies: readonly Dependency[];
 }
 
-/**
- * 503 only where requests should go elsewhere. A dependency that is down takes no process out of service: it would take
- * out all of them at once, and each can still serve from its cache.
- */
-export function readinessStatus({ status }: Readiness): 200 | 503 {
-  return status === 'ready' ? 200 : 503;
-}
-
-/** JSON with a line a dependency, to be read by eye, by grep and by machines. */
+/** JSON with one line per dependency, to be read by eye, by grep and by machines. */
 export function renderReadiness({ status, dependencies }: Readiness): string {
-  const lines = dependencies.map(
-    (dependency) =>
-      `\n    ${JSON.stringify({ name: dependency.name, status: dependency.status, since: dependency.since, detail: dependency.detail })}`,
-  );
+  const lines = dependencies.map((dependency) => `\n    ${JSON.stringify(dependency)}`);
   const list = lines.length === 0 ? '[]' : `[${lines.join(',')}\n  ]`;
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }

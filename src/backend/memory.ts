@@ -1,5 +1,5 @@
 /** The backend of a gateway without Redis: everything is in the memory of this process, and ends with it. */
-import { MemoryAudit } from '../admin/audit.ts';
+import { Audit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../admin/stats/stats.ts';
 import { MemoryMaintenance } from '../cache/maintenance.ts';
@@ -15,7 +15,7 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export function memoryBackend(options: BackendOptions): Backend {
   const { clock, timers, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
-  const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
+  const audit = new Audit({ clock, sink: auditLog(logger), link: null });
   const whatIf = new WhatIf({ clock, ttl });
   return {
     keys: registry,

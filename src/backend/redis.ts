@@ -1,5 +1,5 @@
 /** The backend of processes over one Redis, or over two: one for state, one for the response cache. */
-import { type Audit, RedisAudit } from '../admin/audit.ts';
+import { Audit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../admin/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
@@ -30,7 +30,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
-  const audit = new RedisAudit({ link: state, clock, sink: auditLog(logger) });
+  const audit = new Audit({ link: state, clock, sink: auditLog(logger) });
   const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit });
   const registry = new RedisRegistry({
     link: state,

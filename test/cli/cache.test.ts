@@ -280,7 +280,7 @@ describe('explain', () => {
   test.each([
     [
       [CALLS],
-      'What this path shows depends on who asks. Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).\n',
+      'The answer of this path depends on who asks. Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).\n',
     ],
     [
       [CALLS, '--key-id', 'key_none'],

@@ -11,9 +11,9 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 const WITHIN = { timeout: 15_000, interval: 25 };
 const REDIS_WELL = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok', keys: 'ok' };
 const UNKNOWN =
-  'What the gateways share gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.';
+  'Redis gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.';
 const NOT_MADE =
-  'What the gateways share cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.';
+  'Redis cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.';
 
 const OUTCOME_UNKNOWN: unknown = expect.stringMatching(/^[a-z.]+: outcome unknown: /);
 

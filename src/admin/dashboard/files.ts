@@ -1,25 +1,25 @@
-/** The dashboard's files, read once at start. They hold no data, so they are served without a token. */
+/** The dashboard: its document and files, read once at start. They hold no data, so they are served without a token. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { AdminRoute } from '../api.ts';
+import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
+import { type AdminRoute, PROBES, ROUTES } from '../api.ts';
 import type { Endpoint, EndpointContext } from '../endpoint.ts';
-import { renderPage } from './page.ts';
 
 const compress = promisify(gzip);
 
-/** By the name under which modules import it: the library's file, and its name below `/dashboard/`. */
-const LIBRARIES = {
-  preact: { file: import.meta.resolve('preact'), name: 'preact.mjs' },
-  'preact/hooks': { file: import.meta.resolve('preact/hooks'), name: 'preact-hooks.mjs' },
-  htm: { file: import.meta.resolve('htm'), name: 'htm.mjs' },
-  'htm/preact': { file: import.meta.resolve('htm/preact'), name: 'htm-preact.mjs' },
-};
+/** The modules of libraries, with their names below `/dashboard/`. */
+const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => ({
+  module,
+  name: `${module.replace('/', '-')}.mjs`,
+  bytes: readFileSync(new URL(import.meta.resolve(module))),
+}));
 
 /** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
 const IMPORT_MAP = JSON.stringify({
-  imports: Object.fromEntries(Object.entries(LIBRARIES).map(([module, { name }]) => [module, `./dashboard/${name}`])),
+  imports: Object.fromEntries(LIBRARIES.map(({ module, name }) => [module, `./dashboard/${name}`])),
 });
 
 /** Only this server is called, and the page itself holds no script but the import map, and no style. */
@@ -34,38 +34,32 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const TYPES = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-} as const;
+const ENDPOINTS = Object.entries<AdminRoute>({ ...PROBES, ...ROUTES });
 
-interface File {
-  readonly name: string;
-  readonly type: string;
-  readonly bytes: Buffer;
-}
+/** A module that tells the page how to call this gateway. */
+const DECLARED = [
+  `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
+  `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path }]) => [id, { method, path }])))};`,
+].join('\n');
 
-/** `/`, and the files below `/dashboard/` that it loads. The page lists `listed` at its end. Throws if a file is missing. */
-export function dashboardEndpoints(listed: readonly AdminRoute[]): readonly Endpoint[] {
+/** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
+export function dashboardEndpoints(): readonly Endpoint[] {
   const folder = new URL('page/', import.meta.url);
-  const own = readdirSync(folder).filter((name) => name.endsWith('.js') || name.endsWith('.css'));
+  const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
   const files = [
-    ...own.map((name) => fileAt(name, new URL(name, folder))),
-    ...Object.values(LIBRARIES).map(({ name, file }) => fileAt(name, new URL(file))),
+    { name: 'declared.js', bytes: Buffer.from(DECLARED) },
+    ...own.map((name) => ({ name, bytes: readFileSync(new URL(name, folder)) })),
+    ...LIBRARIES,
   ];
   const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
-  const html = renderPage({ modules, importMap: IMPORT_MAP, endpoints: listed });
-  const page = endpointOf('/', { name: 'the dashboard', type: TYPES.html, bytes: Buffer.from(html) });
-  return [page, ...files.map((file) => endpointOf(`/dashboard/${file.name}`, file))];
-}
-
-function fileAt(name: string, url: URL): File {
-  return { name, type: name.endsWith('.css') ? TYPES.css : TYPES.js, bytes: readFileSync(url) };
+  return [
+    endpointOf('/', '.html', Buffer.from(renderPage(modules))),
+    ...files.map(({ name, bytes }) => endpointOf(`/dashboard/${name}`, extname(name), bytes)),
+  ];
 }
 
 /** Browsers keep the files but ask for each at every load, so that nobody sees half of an old page after an update. */
-function endpointOf(path: string, { name, type, bytes }: File): Endpoint {
+function endpointOf(path: string, type: string, bytes: Buffer): Endpoint {
   const etag = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
   let compressed: Promise<Buffer> | undefined;
   const handle = async (ctx: EndpointContext): Promise<void> => {
@@ -88,5 +82,56 @@ function endpointOf(path: string, { name, type, bytes }: File): Endpoint {
       ctx.body = bytes;
     }
   };
-  return { route: { method: 'GET', path, summary: name, answer: null }, handle };
+  return { route: { method: 'GET', path, summary: 'a file of the dashboard', answer: null }, handle };
+}
+
+const ICON =
+  'data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Crect width=%2216%22 height=%2216%22 rx=%223%22 fill=%22%231c2733%22/%3E%3Cpath d=%22M3 11.500V8m3.300 3.500V4.500m3.400 7V6.500m3.300 5v-3%22 stroke=%22%2347a3f7%22 stroke-width=%222%22 stroke-linecap=%22round%22/%3E%3C/svg%3E';
+
+/**
+ * The document: the files that it loads, and the list of endpoints. Scripts make everything else. `modules` are loaded ahead, not one
+ * import after the other. All addresses are relative, so that the page works behind a prefix.
+ */
+function renderPage(modules: readonly string[]): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>evalgate</title>
+<link rel="icon" href="${ICON}">
+<script src="dashboard/theme-boot.js"></script>
+<link rel="stylesheet" href="dashboard/style.css">
+<script type="importmap">${IMPORT_MAP}</script>
+${modules.map((name) => `<link rel="modulepreload" href="dashboard/${name}">`).join('\n')}
+<script type="module" src="dashboard/app.js"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript><p>The dashboard needs JavaScript. The command line does the same (evalgate cache, evalgate keys), and so do the endpoints below.</p></noscript>
+<details id="endpoints" class="endpoints">
+<summary>Endpoints of this listener</summary>
+<p>Bodies are JSON. If ADMIN_TOKEN is set, all but /, /dashboard/, /livez and /readyz need the header <code>Authorization: Bearer &lt;token&gt;</code>.</p>
+<table>
+<thead><tr><th scope="col">Method</th><th scope="col">Path</th><th scope="col">What it does</th></tr></thead>
+<tbody>
+${Object.values<AdminRoute>({ ...PROBES, ...ROUTES })
+  .map(row)
+  .join('\n')}
+</tbody>
+</table>
+</details>
+<div id="announcements" class="hidden" role="status" aria-live="polite"></div>
+</body>
+</html>
+`;
+}
+
+function row({ method, path, summary }: AdminRoute): string {
+  return `<tr><td>${method}</td><td><code>${escaped(path)}</code></td><td>${escaped(summary)}</td></tr>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

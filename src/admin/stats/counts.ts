@@ -7,32 +7,26 @@ export const writtenCountsSchema = z.record(z.string(), z.int().min(0));
 export class Counts {
   readonly #counts = new Map<string, number>();
 
-  add(name: string): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  /** The sums of those that several processes have counted, or in several steps. */
+  constructor(all: readonly Readonly<Record<string, number>>[] = []) {
+    for (const counts of all) for (const [name, count] of Object.entries(counts)) this.add(name, count);
+  }
+
+  add(name: string, count: number = 1): void {
+    this.#counts.set(name, this.of(name) + count);
+  }
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
   }
 
   toJSON(): Record<string, number> {
     return Object.fromEntries(this.#counts);
   }
-}
-
-/** The sums of what several processes or steps have counted. */
-export class Sums {
-  readonly #sums = new Map<string, number>();
-
-  constructor(all: readonly Readonly<Record<string, number>>[]) {
-    for (const counts of all) {
-      for (const [name, count] of Object.entries(counts)) this.#sums.set(name, this.of(name) + count);
-    }
-  }
-
-  of(name: string): number {
-    return this.#sums.get(name) ?? 0;
-  }
 
   /** The counters whose names begin so, without that beginning. */
   under(prefix: string): readonly (readonly [name: string, count: number])[] {
-    return [...this.#sums]
+    return [...this.#counts]
       .filter(([name]) => name.startsWith(prefix))
       .map(([name, count]) => [name.slice(prefix.length), count]);
   }
@@ -46,18 +40,11 @@ export function bucketOf(value: number): number {
   return Math.round(Math.log1p(Math.max(0, value)) / GROWTH);
 }
 
-/** Half, nine tenths and all but a hundredth of the values don't exceed these, give or take 7 %. */
-export interface Percentiles {
-  readonly p50: number;
-  readonly p90: number;
-  readonly p99: number;
-}
-
-/** `buckets`: how many values each bucket has. `unit`: what one of the shown units is in the recorded ones. Null if there are none. */
-export function percentiles(
-  buckets: readonly (readonly [bucket: string, count: number])[],
-  unit: number,
-): Percentiles | null {
+/**
+ * Half, nine tenths and all but a hundredth of the values don't exceed these, give or take 7 %; null if there are none.
+ * `buckets`: how many values each bucket has. `unit`: one of the shown units in the recorded ones.
+ */
+export function percentiles(buckets: readonly (readonly [bucket: string, count: number])[], unit: number) {
   const ascending = buckets.map(([bucket, count]) => [Number(bucket), count] as const).toSorted(([a], [b]) => a - b);
   const total = ascending.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return null;

@@ -1,76 +1,33 @@
-/** What operators are shown of the last hour: reads and calls to the store by class, the costliest keys, the use of API keys. */
+/** The last hour, for operators: reads and calls to the store by class, the costliest keys, the use of API keys. */
 import { LastMisses } from '../../cache/last-misses.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';
 import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
-import { bucketOf, Counts, type Percentiles, percentiles, Sums, writtenCountsSchema } from './counts.ts';
-import { type Step, Steps, type StepsOptions, type StepsSharing, type Whose } from './steps.ts';
-import { TopLoads, topOf, type TopView, writtenLoadsSchema } from './top-loads.ts';
+import { type AnswerOf, iso, type ROUTES } from '../api.ts';
+import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
+import { type Step, Steps, type StepsSharing, type Whose } from './steps.ts';
+import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
 
-/** The names are those of the metrics' labels. */
-export interface ClassCounts {
+interface ClassCounts extends Omit<AnswerOf<typeof ROUTES.cacheStats>['classes'][number], 'memory'> {
   readonly class: CacheClass;
-  readonly reads: number;
-  /** Reads by how they were answered; together they are all reads. `failed`: there was nothing to serve. */
-  readonly outcomes: Readonly<Record<ReadReport['outcome'], number>>;
-  /** Those of them that were served from a copy, by where it was found. */
-  readonly tiers: Readonly<Record<NonNullable<ReadReport['tier']>, number>>;
-  /** Those of them that the cache could not answer at once, by why. */
-  readonly misses: Readonly<Record<MissReason, number>>;
-  /** Calls to the store, whatever came of them. */
-  readonly storeCalls: number;
-  /** How old the served answers were; null if none was served. */
-  readonly ageMs: Percentiles | null;
-  /** How long reads took in the cache, waiting for the store included; null if there were none. */
-  readonly latencyMs: Percentiles | null;
 }
-
-/** What became of the requests of one API key. */
-export interface KeyUse {
-  readonly keyId: string;
-  readonly requests: number;
-  /** Those of them that were answered 429. */
-  readonly refused: number;
-}
+type HistoryPoint = AnswerOf<typeof ROUTES.history>['points'][number];
+type KeyUse = AnswerOf<typeof ROUTES.keyUse>['keys'][number];
 
 /** Counts of at most an hour, and of whom they are. */
 export interface Counted<T> {
   readonly whose: Whose;
-  /** When the first step with counts began, Unix milliseconds. */
-  readonly sinceMs: number;
+  /** When the first step with counts began. */
+  readonly since: string;
   readonly value: T;
-}
-
-/** A step of the history, over all classes and by class. */
-export interface HistoryPoint {
-  readonly atMs: number;
-  /** 99 of 100 reads were answered within this time, give or take 7 %; null without reads. */
-  readonly p99Ms: number | null;
-  /** Copies that were served because the store failed. */
-  readonly staleOnError: number;
-  /** Requests to the public API by the status of the answer. */
-  readonly statuses: Readonly<Record<string, number>>;
-  /** All classes, also those without activity. */
-  readonly classes: Readonly<Record<string, Activity>>;
-}
-
-/** The activity of one class. */
-interface Activity {
-  readonly reads: number;
-  /** Served at once from a copy, without waiting for the store. */
-  readonly hits: number;
-  /** Calls to the store, whatever came of them. */
-  readonly storeCalls: number;
-  /** Reads for which there was nothing to serve; they are among the reads. */
-  readonly failed: number;
 }
 
 export const HISTORY_STEP_MS = 30_000;
 const STEP_MS = 300_000;
+/** In the order in which they are shown. */
+const MISS_REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] as const satisfies MissReason[];
 
-type CountsByStep = StepsOptions<Counts, Record<string, number>>;
-
-function counting(name: string, stepMs: number): CountsByStep {
+function counting(name: string, stepMs: number) {
   return { name, stepMs, begin: () => new Counts(), schema: writtenCountsSchema };
 }
 
@@ -85,7 +42,10 @@ export interface StatsSharing extends StepsSharing {
 export class Stats {
   readonly lastMisses = new LastMisses();
   /** Never throws and never waits. */
-  readonly listener: Listener;
+  readonly listener: Listener = {
+    onRead: (read) => this.#countRead(read),
+    onStoreCall: (call) => this.#countStoreCall(call),
+  };
   readonly #clock: Clock;
   readonly #history;
   readonly #classes;
@@ -95,31 +55,17 @@ export class Stats {
   /** `sharing` is null for a gateway without Redis. */
   constructor(clock: Clock, sharing: StatsSharing | null) {
     const store = sharing?.store ?? '';
+    const loads = { name: `${store}-loads`, stepMs: STEP_MS, begin: () => new TopLoads(), schema: writtenLoadsSchema };
     this.#clock = clock;
     this.#history = new Steps(counting(`${store}-history`, HISTORY_STEP_MS), clock, sharing);
     this.#classes = new Steps(counting(`${store}-classes`, STEP_MS), clock, sharing);
-    this.#loads = new Steps(
-      { name: `${store}-loads`, stepMs: STEP_MS, begin: () => new TopLoads(), schema: writtenLoadsSchema },
-      clock,
-      sharing,
-    );
+    this.#loads = new Steps(loads, clock, sharing);
     this.#keyUse = new Steps(KEY_USE, clock, sharing);
-    this.listener = {
-      onRead: (read) => this.#countRead(read),
-      onStoreCall: (call) => this.#countStoreCall(call),
-    };
   }
 
   /** Counts a request to the public API; those for its documents are left out. */
-  countRequest({
-    keyId,
-    status,
-    surface,
-  }: {
-    readonly keyId: string | null;
-    readonly status: number;
-    readonly surface: string;
-  }): void {
+  countRequest(request: { readonly keyId: string | null; readonly status: number; readonly surface: string }): void {
+    const { keyId, status, surface } = request;
     if (surface === 'other') return;
     this.#history.now().add(`status ${status}`);
     if (keyId === null) return;
@@ -131,12 +77,12 @@ export class Stats {
   /** One row per class, in the order of the classes. Never rejects; the other views neither. */
   async classes(): Promise<Counted<readonly ClassCounts[]>> {
     return counted(await this.#classes.read(), (all) => {
-      const sums = new Sums(all);
+      const sums = new Counts(all);
       return CACHE_CLASSES.map((cacheClass) => classCounts(sums, cacheClass));
     });
   }
 
-  async top(limit: number): Promise<Counted<TopView>> {
+  async top(limit: number) {
     return counted(await this.#loads.read(), (all) => topOf(all, limit));
   }
 
@@ -185,10 +131,10 @@ function counted<W, T>(
   { whose, steps }: { readonly whose: Whose; readonly steps: readonly Step<W>[] },
   sum: (all: readonly W[]) => T,
 ): Counted<T> {
-  return { whose, sinceMs: steps[0]?.atMs ?? 0, value: sum(steps.flatMap(({ counts }) => counts)) };
+  return { whose, since: iso(steps[0]?.atMs ?? 0), value: sum(steps.flatMap(({ counts }) => counts)) };
 }
 
-function classCounts(sums: Sums, cacheClass: CacheClass): ClassCounts {
+function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
   const of = (name: string): number => sums.of(`${cacheClass} ${name}`);
   const outcomes = {
     hit: of('outcome hit'),
@@ -198,47 +144,41 @@ function classCounts(sums: Sums, cacheClass: CacheClass): ClassCounts {
     miss: of('outcome miss'),
     failed: of('outcome failed'),
   };
+  const reads = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+  const perRead = (count: number): number | null => (reads === 0 ? null : count / reads);
   return {
     class: cacheClass,
-    reads: Object.values(outcomes).reduce((sum, count) => sum + count, 0),
+    reads,
     outcomes,
     tiers: { memory: of('tier memory'), redis: of('tier redis') },
-    misses: {
-      'never-seen': of('miss never-seen'),
-      expired: of('miss expired'),
-      evicted: of('miss evicted'),
-      purged: of('miss purged'),
-      'not-cacheable': of('miss not-cacheable'),
-    },
+    misses: Object.fromEntries(MISS_REASONS.map((reason) => [reason, of(`miss ${reason}`)])),
+    hitRatio: perRead(outcomes.hit + outcomes['stale-while-revalidate']),
     storeCalls: of('calls'),
+    storeCallsPerRead: perRead(of('calls')),
     ageMs: percentiles(sums.under(`${cacheClass} age `), 1),
     latencyMs: percentiles(sums.under(`${cacheClass} latency `), 1000),
   };
 }
 
 function historyPoint({ atMs, counts }: Step<Record<string, number>>): HistoryPoint {
-  const sums = new Sums(counts);
+  const sums = new Counts(counts);
   return {
-    atMs,
+    at: iso(atMs),
     p99Ms: percentiles(sums.under('latency '), 1000)?.p99 ?? null,
     staleOnError: sums.of('stale on error'),
     statuses: Object.fromEntries(sums.under('status ')),
-    classes: Object.fromEntries(CACHE_CLASSES.map((cacheClass) => [cacheClass, activity(sums, cacheClass)])),
-  };
-}
-
-function activity(sums: Sums, cacheClass: CacheClass): Activity {
-  return {
-    reads: sums.of(`${cacheClass} reads`),
-    hits: sums.of(`${cacheClass} hits`),
-    storeCalls: sums.of(`${cacheClass} calls`),
-    failed: sums.of(`${cacheClass} failed`),
+    classes: Object.fromEntries(
+      CACHE_CLASSES.map((cacheClass) => {
+        const of = (name: string): number => sums.of(`${cacheClass} ${name}`);
+        return [cacheClass, { reads: of('reads'), hits: of('hits'), storeCalls: of('calls'), failed: of('failed') }];
+      }),
+    ),
   };
 }
 
 /** The keys that all processes have counted requests of. */
 export function keyUseOf(all: readonly Record<string, number>[]): readonly KeyUse[] {
-  const sums = new Sums(all);
+  const sums = new Counts(all);
   return sums
     .under('requests ')
     .map(([keyId, requests]) => ({ keyId, requests, refused: sums.of(`refused ${keyId}`) }));

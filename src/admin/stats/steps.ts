@@ -1,9 +1,9 @@
 /**
- * What all gateway processes count, in steps of time over the last hour. Each process writes to Redis what it has counted
+ * The counts of all gateway processes, in steps of time over the last hour. Each process writes to Redis what it has counted
  * in a step, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
  * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import { stepKey } from '../../redis/names.ts';
@@ -25,7 +25,7 @@ export type Whose = 'fleet' | 'process' | 'cut-off';
 export interface Step<W> {
   /** When it began, Unix milliseconds. */
   readonly atMs: number;
-  /** What each process has counted in it; none if nothing was counted. */
+  /** Those of each process; none if nothing was counted. */
   readonly counts: readonly W[];
 }
 
@@ -55,23 +55,11 @@ end
 `,
 );
 
-/** KEYS: steps. Returns for each of them the processes and what each has counted, in turn. */
-const READ = defineScript(
-  'readSteps',
-  `
-local counted = {}
-for index, step in ipairs(KEYS) do counted[index] = redis.call('HGETALL', step) end
-return counted
-`,
-);
-
-const replySchema = z.array(z.array(z.string()));
-
 export class Steps<C, W> {
   readonly #options: StepsOptions<C, W>;
   readonly #clock: Clock;
   readonly #sharing: StepsSharing | null;
-  /** What this process has counted by step, keyed by when the step began, oldest first. */
+  /** The counts of this process, keyed by when the step began, oldest first. */
   readonly #own = new Map<number, C>();
   /** Steps that are not yet in Redis as they are here. */
   #changed = new Set<number>();
@@ -104,16 +92,10 @@ export class Steps<C, W> {
    * rejects.
    */
   async read(): Promise<{ readonly whose: Whose; readonly steps: readonly Step<W>[] }> {
-    const { name, stepMs, schema } = this.#options;
-    const times = stepTimes(stepMs, this.#clock.nowMs());
-    const own = times.map((atMs) => {
-      const counts = this.#own.get(atMs);
-      return counts === undefined ? [] : parseCounts(schema, JSON.stringify(counts));
-    });
-    const others =
-      this.#sharing?.link.isUp() === true
-        ? await readSteps(this.#sharing.link, { name, times, schema, except: this.#sharing.self }).catch(() => null)
-        : null;
+    const times = stepTimes(this.#options.stepMs, this.#clock.nowMs());
+    const own = times.map((atMs) => this.#ownCounts(atMs));
+    const sharing = this.#sharing?.link.isUp() === true ? this.#sharing : null;
+    const others = sharing && (await readSteps(sharing.link, this.#options, times, sharing.self).catch(() => null));
     const steps = times.map((atMs, index) => ({
       atMs,
       counts: [...(own[index] ?? []), ...(others?.[index] ?? [])],
@@ -122,6 +104,11 @@ export class Steps<C, W> {
     const first = steps.findIndex(({ counts }) => counts.length > 0);
     const whose = others !== null ? 'fleet' : this.#sharing === null ? 'process' : 'cut-off';
     return { whose, steps: steps.slice(first) };
+  }
+
+  #ownCounts(atMs: number): readonly W[] {
+    const counts = this.#own.get(atMs);
+    return counts === undefined ? [] : parseCounts(this.#options.schema, JSON.stringify(counts));
   }
 
   /** Resolves once what other processes are to know is in Redis, or cannot be written. */
@@ -163,28 +150,18 @@ export function stepTimes(stepMs: number, nowMs: number): readonly number[] {
 }
 
 /**
- * What all processes have counted in each step, also those that are gone. `except`: a process that is left out. Rejects
- * if Redis does not answer.
+ * The counts of all processes in each step, also of those that are gone, without the one named `except`. Rejects if
+ * Redis does not answer.
  */
 export async function readSteps<W>(
   link: Pick<RedisLink, 'run'>,
-  {
-    name,
-    times,
-    schema,
-    except = '',
-  }: {
-    readonly name: string;
-    readonly times: readonly number[];
-    readonly schema: z.ZodType<W>;
-    readonly except?: string;
-  },
+  { name, schema }: Pick<StepsOptions<unknown, W>, 'name' | 'schema'>,
+  times: readonly number[],
+  except: string = '',
 ): Promise<readonly (readonly W[])[]> {
-  const keys = times.map((atMs) => stepKey(name, atMs));
-  const reply = replySchema.parse(await runScript(link, READ, { keys, args: [] }));
-  return reply.map((items) =>
-    // A process and what it has counted, in turn.
-    items.flatMap((item, at) => (at % 2 === 0 || items[at - 1] === except ? [] : parseCounts(schema, item))),
+  const steps = await link.run((redis) => Promise.all(times.map((atMs) => redis.hgetall(stepKey(name, atMs)))));
+  return steps.map((step) =>
+    Object.entries(step).flatMap(([self, counts]) => (self === except ? [] : parseCounts(schema, counts))),
   );
 }
 

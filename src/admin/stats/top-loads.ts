@@ -3,19 +3,6 @@ import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { StoreCallReport } from '../../telemetry/events.ts';
 
-export interface Load {
-  readonly storeCalls: number;
-  /** How long the store was at it, all calls together. */
-  readonly storeMs: number;
-}
-
-export interface TopView {
-  /** The costliest first. */
-  readonly keys: readonly (Load & { readonly key: string; readonly class: CacheClass })[];
-  /** By the path's template; null for calls that no request is known for. */
-  readonly routes: readonly (Load & { readonly route: string | null })[];
-}
-
 const MOST_KEYS = 512;
 const MOST_ROUTES = 64;
 /** So many of each are written for other processes: more would be much to send, and are no load to speak of. */
@@ -29,7 +16,7 @@ export const writtenLoadsSchema = z.object({
 });
 type WrittenLoads = z.output<typeof writtenLoadsSchema>;
 
-/** What one process has asked the store for in one step. */
+/** The calls of one process to the store in one step. */
 export class TopLoads {
   readonly #keys = new HeavyHitters<string, CacheClass>(MOST_KEYS);
   readonly #routes = new HeavyHitters<string | null, null>(MOST_ROUTES);
@@ -44,35 +31,47 @@ export class TopLoads {
   }
 }
 
-/** At most so many keys, and as many routes. The counts of a key that has become heavy only lately may lack calls. */
-export function topOf(all: readonly WrittenLoads[], limit: number): TopView {
+/**
+ * The costliest keys and routes first, at most so many of each; a route is null for calls that no request is known for.
+ * The counts of a key that has become heavy only lately may lack calls. Times are whole milliseconds.
+ */
+export function topOf(all: readonly WrittenLoads[], limit: number) {
   const keys = costliest(all.flatMap((one) => one.keys)).slice(0, limit);
   const routes = costliest(all.flatMap((one) => one.routes)).slice(0, limit);
   return {
-    keys: keys.map(({ name, about, ...load }) => ({ key: name, class: about, ...load })),
-    routes: routes.map(({ name, storeCalls, storeMs }) => ({ route: name, storeCalls, storeMs })),
+    keys: keys.map(({ name, about, load }) => ({ key: name, class: about, ...rounded(load) })),
+    routes: routes.map(({ name, load }) => ({ route: name, ...rounded(load) })),
   };
+}
+
+interface Load {
+  storeCalls: number;
+  storeMs: number;
+}
+
+function rounded({ storeCalls, storeMs }: Load): Load {
+  return { storeCalls, storeMs: Math.round(storeMs) };
 }
 
 type Hitter<N, A> = [name: N, about: A, storeCalls: number, storeMs: number];
 
 /** Adds up what several processes and steps have counted. */
-function costliest<N, A>(
-  hitters: readonly Hitter<N, A>[],
-): readonly (Load & { readonly name: N; readonly about: A })[] {
-  const sums = new Map<N, Load & { readonly name: N; readonly about: A }>();
+function costliest<N, A>(hitters: readonly Hitter<N, A>[]) {
+  const sums = new Map<N, { name: N; about: A; load: Load }>();
   for (const [name, about, storeCalls, storeMs] of hitters) {
-    const sum = sums.get(name) ?? { storeCalls: 0, storeMs: 0 };
-    sums.set(name, { name, about, storeCalls: sum.storeCalls + storeCalls, storeMs: sum.storeMs + storeMs });
+    const sum = sums.get(name) ?? { name, about, load: { storeCalls: 0, storeMs: 0 } };
+    sum.load.storeCalls += storeCalls;
+    sum.load.storeMs += storeMs;
+    sums.set(name, sum);
   }
-  return [...sums.values()].toSorted((a, b) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls);
+  return [...sums.values()].toSorted(
+    ({ load: a }, { load: b }) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls,
+  );
 }
 
 /** A name's calls since it has its place, never more than its own, and the weight of the place. */
-interface Counter<A> {
+interface Counter<A> extends Load {
   readonly about: A;
-  storeCalls: number;
-  storeMs: number;
   /** The load of the name, and of those that had the place before. */
   weight: number;
 }

@@ -4,7 +4,7 @@
  */
 import { userInfo } from 'node:os';
 import { isoOrNull } from '../../admin/api.ts';
-import { RedisAudit } from '../../admin/audit.ts';
+import { Audit } from '../../admin/audit.ts';
 import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
 import { AdminError } from '../../admin/errors.ts';
 import { mustBe } from '../../admin/input.ts';
@@ -29,7 +29,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
   });
   const registry = new KeyDirectory(table, systemClock);
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
-  const audit = new RedisAudit({ link, clock: systemClock, sink: () => {} });
+  const audit = new Audit({ link, clock: systemClock, sink: () => {} });
   const who = caller();
   const existing = async (keyId: string): Promise<ApiKey> => (await registry.get(keyId)) ?? noKey(keyId);
   const edit = async (keyId: string, wanted: KeyEdit) => {
@@ -50,7 +50,7 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
       reading(async () => {
         const key = keyView(await existing(keyId));
         const times = stepTimes(KEY_USE.stepMs, systemClock.nowMs());
-        const uses = keyUseOf((await readSteps(link, { ...KEY_USE, times })).flat());
+        const uses = keyUseOf((await readSteps(link, KEY_USE, times)).flat());
         const { requests = 0, refused = 0 } = uses.find((use) => use.keyId === keyId) ?? {};
         return { key, lastHour: { requests, refused, problem: null } };
       }),

@@ -167,7 +167,7 @@ describe('the entry behind a path', () => {
 
 describe('what can not be explained is refused with 400 and the reason', () => {
   const LIST_NEEDS =
-    'What this path shows depends on who asks. Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.';
+    'The answer of this path depends on who asks. Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.';
 
   test('a list of v2 for nobody', async () => {
     expect(await refusalOf(addressOf('/v2/calls?page=2'))).toBe(LIST_NEEDS);

@@ -1,42 +1,14 @@
 /** Calls to the admin interface: the token of this tab, a deadline, and errors in plain words. */
+import { ROUTES } from './declared.js';
 import { Store } from './store.js';
 
-/** @typedef {typeof import('../../api.ts').ROUTES & typeof import('../../api.ts').PROBES} Declared */
-/** @typedef {keyof typeof ROUTES} Route */
+/** @typedef {typeof ROUTES} Declared */
+/** @typedef {keyof Declared} Route */
 /**
- * What an endpoint answers, as the gateway declares it.
+ * The answer of an endpoint, as the gateway declares it.
  * @template {Route} R
  * @typedef {import('../../api.ts').AnswerOf<Declared[R]>} Answer
  */
-
-/** The endpoints that the page calls: method, and path relative to the page. */
-const ROUTES = /** @satisfies {{ readonly [R in keyof Declared]?: readonly [Declared[R]['method'], string] }} */ ({
-  readyz: ['GET', 'readyz'],
-  whoAmI: ['GET', 'api/whoami'],
-  fleet: ['GET', 'api/fleet'],
-  history: ['GET', 'api/cache/history'],
-  cacheStats: ['GET', 'api/cache'],
-  cacheTop: ['GET', 'api/cache/top'],
-  advice: ['GET', 'api/cache/advice'],
-  explain: ['GET', 'api/cache/explain'],
-  listTtls: ['GET', 'api/cache/ttl'],
-  setTtl: ['PUT', 'api/cache/ttl/{id}'],
-  resetTtl: ['DELETE', 'api/cache/ttl/{id}'],
-  purge: ['POST', 'api/cache/purge'],
-  showMaintenance: ['GET', 'api/cache/maintenance'],
-  beginMaintenance: ['PUT', 'api/cache/maintenance'],
-  endMaintenance: ['DELETE', 'api/cache/maintenance'],
-  listKeys: ['GET', 'api/keys'],
-  keyUse: ['GET', 'api/key-use'],
-  createKey: ['POST', 'api/keys'],
-  editKey: ['PATCH', 'api/keys/{id}'],
-  revokeKey: ['DELETE', 'api/keys/{id}'],
-  rotateKey: ['POST', 'api/keys/{id}/rotate'],
-  audit: ['GET', 'api/audit'],
-});
-
-/** The classes of answers, in the order in which they are shown everywhere. */
-export const CLASSES = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'];
 
 const TOKEN_KEY = 'evalgate.admin-token';
 const DEADLINE_MS = 5000;
@@ -72,9 +44,10 @@ export function signOut() {
  * @returns {Promise<Answer<R>>}
  */
 export async function call(route, { id = '', query = {}, body } = {}) {
-  const [method, template = ''] = ROUTES[route];
+  const { method, path } = ROUTES[route];
   const parameters = new URLSearchParams(query).toString();
-  const path = template.replace('{id}', encodeURIComponent(id)) + (parameters === '' ? '' : `?${parameters}`);
+  // Relative, so that the page works behind a prefix.
+  const place = path.slice(1).replace(/\{\w+\}/, encodeURIComponent(id));
   const headers = new Headers();
   const token = sessionStorage.getItem(TOKEN_KEY);
   if (token !== null) headers.set('Authorization', `Bearer ${bytesOf(token)}`);
@@ -83,8 +56,8 @@ export async function call(route, { id = '', query = {}, body } = {}) {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   let response;
   try {
-    response = await fetch(path, {
-      method: method ?? 'GET',
+    response = await fetch(parameters === '' ? place : `${place}?${parameters}`, {
+      method,
       headers,
       ...content,
       cache: 'no-store',

@@ -7,9 +7,9 @@ import { CacheView } from './cache.js';
 import { moment, roughly } from './format.js';
 import { HealthView } from './health.js';
 import { KeysView } from './keys.js';
-import { live, refreshAll, startPolling } from './live.js';
+import { announce, live, refreshAll, startPolling } from './live.js';
 import { useStore } from './store.js';
-import { announce, button, Form, Sign, TextField } from './ui.js';
+import { button, Form, Sign, TextField } from './ui.js';
 
 const VIEWS = /** @type {const} */ ([
   ['health', 'Health', HealthView],
@@ -88,7 +88,7 @@ function SignIn() {
 const MAINTENANCE = 'maintenance';
 
 /**
- * What an operator should know first.
+ * The state of the gateway, in a word and a sentence.
  * @param {import('./api.js').Answer<'readyz'>} readiness
  * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
  */

@@ -2,17 +2,12 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
-import { live } from './live.js';
-import { button, Panel, Sign, table } from './ui.js';
+import { button, Sign, table } from './ui.js';
 
 const SHOWN_FIRST = 20;
 
-export function AuditPanel() {
-  return html`<${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />`;
-}
-
 /** @param {{ readonly data: import('./api.js').Answer<'audit'> }} props */
-function Audit({ data: { entries, problem } }) {
+export function Audit({ data: { entries, problem } }) {
   const [isAll, setAll] = useState(false);
   const rows = entries.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
     const what = html`${ACTIONS.get(action) ?? action} <code>${target}</code>`;
@@ -45,7 +40,7 @@ const MOST_MEMBERS = 8;
 const LONGEST_VALUE = 80;
 
 /**
- * What differs, member by member: `fresh 30s → 45s`.
+ * The difference, member by member: `fresh 30s → 45s`.
  * @param {unknown} from
  * @param {unknown} to
  */

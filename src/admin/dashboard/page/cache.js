@@ -1,41 +1,40 @@
 /** The Cache view: what it holds, why reads miss, what costs the store most, and everything that can be changed. */
 import { html } from 'htm/preact';
-import { ExplainPanel } from './explain.js';
+import { Explain } from './explain.js';
 import { bytes, count, duration, NONE, percent } from './format.js';
 import { live } from './live.js';
-import { MaintenancePanel } from './maintenance.js';
-import { PurgePanel } from './purge.js';
-import { TtlPanel } from './ttl.js';
+import { Maintenance } from './maintenance.js';
+import { PurgeForm } from './purge.js';
+import { Ttls } from './ttl.js';
 import { Panel, table, whose } from './ui.js';
-import { WhatIfPanel } from './what-if.js';
+import { WhatIf } from './what-if.js';
 
 export function CacheView() {
   return html`<div class="view">
-    <${TtlPanel} />
-    <${WhatIfPanel} />
+    <${Panel} id="ttls" title="TTLs" of=${live.ttls} show=${Ttls} />
+    <${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} />
     <${Panel} id="misses" title="Why reads miss" of=${live.stats} show=${Misses} />
     <${Panel} id="top" title="Top by store load" of=${live.top} show=${Top} />
     <div class="halves">
-      <${PurgePanel} />
-      <${MaintenancePanel} />
+      <${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />
+      <${Panel} id="maintenance" title="Maintenance" of=${live.maintenance} show=${Maintenance} />
     </div>
-    <${ExplainPanel} />
+    <${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />
   </div>`;
 }
-
-const REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'];
 
 /** @param {{ readonly data: import('./api.js').Answer<'cacheStats'> }} props */
 function Misses({ data }) {
   const { memory, classes } = data;
+  const known = Object.keys(classes[0]?.misses ?? {});
   const rows = classes.map(({ class: name, reads, misses, memory: own }) => {
     const missed = Object.values(misses).reduce((total, amount) => total + amount, 0);
-    const shares = REASONS.map((reason) => (missed === 0 ? NONE : percent((misses[reason] ?? 0) / missed)));
+    const shares = known.map((reason) => (missed === 0 ? NONE : percent((misses[reason] ?? 0) / missed)));
     const here = own.entries === 0 ? NONE : `${count(own.entries)} · ${bytes(own.bytes)}`;
     return { key: name, cells: [name, count(reads), reads === 0 ? NONE : percent(missed / reads), ...shares, here] };
   });
   const held = `${count(memory.entries)} entries, ${bytes(memory.bytes)} of ${bytes(memory.maxBytes)}`;
-  const reasons = REASONS.map((reason) => `#${reason.replace('-', ' ')}`);
+  const reasons = known.map((reason) => `#${reason.replace('-', ' ')}`);
   return html`${whose(data)} ${table('Misses', ['Class', '#Reads', '#Missed', ...reasons, '#In memory here'], rows)}
     <p class="hint">
       Reasons as shares of the misses. Expired: a longer TTL would help. Evicted: more memory would help. The memory of

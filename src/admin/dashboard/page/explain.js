@@ -1,19 +1,14 @@
-/** What the cache would do with the next read of a path, and what it holds for it. */
+/** Explains what the cache would do with the next read of a path, and what it holds for it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { call } from './api.js';
 import { bytes, duration, moment } from './format.js';
-import { live } from './live.js';
-import { Form, Panel, SelectField, table, useTexts } from './ui.js';
+import { Form, SelectField, table, useTexts } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'explain'>} Explanation */
 
-export function ExplainPanel() {
-  return html`<${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />`;
-}
-
 /** @param {{ readonly data: readonly import('./keys.js').Key[] }} props */
-function Explain({ data }) {
+export function Explain({ data }) {
   const { typed, field } = useTexts({ path: '' });
   const [keyId, setKeyId] = useState('');
   const [answer, setAnswer] = useState(/** @type {Explanation | null} */ (null));

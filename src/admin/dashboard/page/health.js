@@ -1,9 +1,9 @@
 /** The Health view: is the gateway all right now, and how was the last hour. */
 import { html } from 'htm/preact';
-import { CLASSES } from './api.js';
 import { LineChart, roundTop, Sparkline } from './chart.js';
 import { count, decimal, duration, moment, percent, rate, roughly, timeOfDay } from './format.js';
 import { callsPerRead, hitRatio, lastMinute, lineOf, requestsByStatus, stepsOver, sum } from './health-data.js';
+import { CLASSES } from './declared.js';
 import { live } from './live.js';
 import { useStore } from './store.js';
 import { Panel, Sign, table, whose } from './ui.js';

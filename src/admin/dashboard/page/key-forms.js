@@ -3,9 +3,9 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { call } from './api.js';
 import { written } from './format.js';
-import { refreshAll } from './live.js';
+import { announce, change, refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
-import { announce, Ask, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
+import { Ask, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
 
 /** @typedef {import('./keys.js').Key} Key */
 /** @typedef {import('./api.js').Answer<'createKey'>} Issued */
@@ -136,9 +136,7 @@ export function EditKey({ target, close }) {
   const run = async () => {
     const typed = expiry.typed.after.trim();
     const end = typed === '' ? {} : { expiresAt: typed === 'never' ? null : timeAfter(typed) };
-    await call('editKey', { id: keyId, body: { ...rights(), ...end } });
-    announce(`${name} was changed.`);
-    await refreshAll();
+    await change('editKey', { id: keyId, body: { ...rights(), ...end } }, `${name} was changed.`);
   };
   const help = 'from now, such as 90d; or never; empty: as it is';
   return html`<${Ask} title="Edit ${name}" submit="Save" run=${run} close=${close}>

@@ -1,12 +1,11 @@
 /** The Keys view: the keys, their use, and the audit. */
 import { html } from 'htm/preact';
-import { call } from './api.js';
-import { AuditPanel } from './audit.js';
+import { Audit } from './audit.js';
 import { count, moment, NONE } from './format.js';
 import { CreateKey, EditKey, RotateKey } from './key-forms.js';
-import { live, refreshAll } from './live.js';
+import { change, live } from './live.js';
 import { useStore } from './store.js';
-import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
+import { Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
 /** @typedef {ReturnType<typeof useDialog>['open']} Open */
@@ -16,7 +15,7 @@ import { announce, Ask, button, Panel, Sign, table, useDialog, useTexts, whose }
 export function KeysView() {
   return html`<div class="view">
     <${Panel} id="keys" title="Keys" of=${live.keys} show=${Keys} />
-    <${AuditPanel} />
+    <${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />
   </div>`;
 }
 
@@ -108,12 +107,8 @@ function actionsOf(target, open) {
 /** @param {{ readonly target: Key, readonly close: () => void }} props */
 function ChangeStatus({ target: { keyId, name, status }, close }) {
   const isEnding = status === 'active';
-  const run = async () => {
-    const body = { status: isEnding ? 'deprecated' : 'active' };
-    await call('editKey', { id: keyId, body });
-    announce(`${name} is ${body.status}.`);
-    await refreshAll();
-  };
+  const wanted = isEnding ? 'deprecated' : 'active';
+  const run = () => change('editKey', { id: keyId, body: { status: wanted } }, `${name} is ${wanted}.`);
   return html`<${Ask}
     title=${isEnding ? `Deprecate ${name}?` : `Activate ${name} again?`}
     submit=${isEnding ? 'Deprecate' : 'Activate'}
@@ -127,11 +122,7 @@ function ChangeStatus({ target: { keyId, name, status }, close }) {
 
 /** @param {{ readonly target: Key, readonly close: () => void }} props */
 function Revoke({ target: { keyId, name }, close }) {
-  const run = async () => {
-    await call('revokeKey', { id: keyId });
-    announce(`${name} is revoked.`);
-    await refreshAll();
-  };
+  const run = () => change('revokeKey', { id: keyId }, `${name} is revoked.`);
   return html`<${Ask} title="Revoke ${name}?" submit="Revoke for good" kind="danger" run=${run} close=${close}>
     <p>Its holder gets 403 from now on, for good: a revoked key can’t be activated again.</p>
     <p><code>${keyId}</code></p>

@@ -1,4 +1,4 @@
-/** What the page shows of the gateway, fetched again and again while it is on the screen. */
+/** The answers that the page shows, fetched again and again while it is on the screen. */
 import { call, messageOf, session } from './api.js';
 import { Store } from './store.js';
 
@@ -109,4 +109,27 @@ function tick() {
 export function startPolling() {
   setInterval(tick, TICK_MS);
   document.addEventListener('visibilitychange', tick);
+}
+
+/**
+ * Says something to a screen reader without moving the focus.
+ * @param {string} message
+ */
+export function announce(message) {
+  const region = document.getElementById('announcements');
+  if (region !== null) region.textContent = message;
+}
+
+/**
+ * Makes a change, announces it, and shows everything on the screen as it is then.
+ * @template {import('./api.js').Route} R
+ * @param {R} route
+ * @param {NonNullable<Parameters<typeof call>[1]>} request
+ * @param {string | ((answer: import('./api.js').Answer<R>) => string)} said
+ */
+export async function change(route, request, said) {
+  const answer = await call(route, request);
+  announce(typeof said === 'string' ? said : said(answer));
+  await refreshAll();
+  return answer;
 }

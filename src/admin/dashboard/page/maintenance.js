@@ -1,28 +1,19 @@
 /** Maintenance: while it lasts the store is not called; it ends by itself. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { call } from './api.js';
 import { moment, roughly, written } from './format.js';
-import { live, refreshAll } from './live.js';
+import { change } from './live.js';
 import { durationOf } from './ttl.js';
-import { announce, Ask, Form, Panel, Sign, useTexts } from './ui.js';
-
-export function MaintenancePanel() {
-  return html`<${Panel} id="maintenance" title="Maintenance" of=${live.maintenance} show=${Maintenance} />`;
-}
+import { Ask, Form, Sign, useTexts } from './ui.js';
 
 /** @param {{ readonly data: import('./api.js').Answer<'showMaintenance'> }} props */
-function Maintenance({ data: { active, until, by } }) {
+export function Maintenance({ data: { active, until, by } }) {
   const { typed, field } = useTexts({ length: '30m' });
   const [length, setLength] = useState(/** @type {string | null} */ (null));
   const leftMs = until === null ? 0 : Date.parse(until) - Date.now();
   const isOn = active && leftMs > 0;
   const ask = async () => setLength(written(durationOf(typed.length)));
-  const begin = async () => {
-    await call('beginMaintenance', { body: { for: length } });
-    announce(`Maintenance for ${length ?? ''}.`);
-    await refreshAll();
-  };
+  const begin = () => change('beginMaintenance', { body: { for: length } }, `Maintenance for ${length ?? ''}.`);
   const state = isOn
     ? `On: ${roughly(leftMs)} left, until ${moment(until ?? '')}. Set by ${by ?? 'unknown'}.`
     : 'Off: the store is called as usual.';
@@ -49,8 +40,6 @@ function Maintenance({ data: { active, until, by } }) {
     }`;
 }
 
-async function end() {
-  await call('endMaintenance');
-  announce('Maintenance has ended.');
-  await refreshAll();
+function end() {
+  return change('endMaintenance', {}, 'Maintenance has ended.');
 }

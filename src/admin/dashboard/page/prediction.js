@@ -1,4 +1,4 @@
-/** What the curve of a class says of a TTL: of one that was simulated, and between two of them. Pure. */
+/** Reads the curve of a class: the predictions for TTLs that were simulated, and between them. Pure. */
 import { decimal, duration, NONE, percent, rate } from './format.js';
 
 /** @typedef {import('./api.js').Answer<'advice'>['classes'][number]['curve'][number]} CurvePoint */

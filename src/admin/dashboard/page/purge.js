@@ -3,8 +3,8 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { call } from './api.js';
 import { bytes, counted } from './format.js';
-import { live, refreshAll } from './live.js';
-import { announce, Ask, button, Checkbox, Form, Panel, SelectField, TextField, useDialog } from './ui.js';
+import { change } from './live.js';
+import { Ask, button, Checkbox, Form, SelectField, TextField, useDialog } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'purge'>} Purged */
 /** @typedef {{ readonly tags: readonly string[], readonly mode: string, readonly exact?: true }} Purge As the interface takes it. */
@@ -15,12 +15,7 @@ const MODES = [
 ];
 const TAGS = 'evaluation:ID, workspace:UUID, scorecard:ID, class:list or all; several with spaces between';
 
-/** It shows nothing that is fetched, but with the others whether the gateway is there. */
-export function PurgePanel() {
-  return html`<${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />`;
-}
-
-function PurgeForm() {
+export function PurgeForm() {
   const [typed, setTyped] = useState('');
   const [mode, setMode] = useState('hard');
   const [isExact, setExact] = useState(false);
@@ -58,12 +53,7 @@ function PurgeForm() {
 
 /** @param {{ readonly purge: Purge, readonly result: Purged, readonly done: (result: Purged) => void, readonly close: () => void }} props */
 function Confirm({ purge, result: expected, done, close }) {
-  const run = async () => {
-    const result = await call('purge', { body: purge });
-    done(result);
-    announce(`Purged ${sizeOf(result)}.`);
-    await refreshAll();
-  };
+  const run = async () => done(await change('purge', { body: purge }, (result) => `Purged ${sizeOf(result)}.`));
   const isSoft = purge.mode === 'soft';
   const effect = isSoft
     ? 'stale: still served while each is refreshed once'
@@ -82,7 +72,7 @@ function Confirm({ purge, result: expected, done, close }) {
 }
 
 /**
- * What has to be typed before a purge: `all`, or the name of the first class; nothing for single ids.
+ * The word to be typed before a purge: `all`, or the name of the first class; nothing for single ids.
  * @param {readonly string[]} tags
  */
 function wordToType(tags) {

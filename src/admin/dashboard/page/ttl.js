@@ -1,9 +1,8 @@
 /** The TTLs in force of each class, and changing them: until they are reset, or for a while. */
 import { html } from 'htm/preact';
-import { call } from './api.js';
 import { duration, moment, NONE, parseDuration, written } from './format.js';
-import { live, refreshAll } from './live.js';
-import { announce, Ask, button, Panel, table, useDialog, useTexts } from './ui.js';
+import { change } from './live.js';
+import { Ask, button, table, useDialog, useTexts } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'listTtls'>['classes'][number]} Ttl */
 
@@ -14,21 +13,17 @@ const MEANINGS = {
   error: 'from the end of fresh, served if the store fails',
 };
 
-export function TtlPanel() {
-  return html`<${Panel} id="ttls" title="TTLs" of=${live.ttls} show=${Ttls} />`;
-}
-
 /** @param {{ readonly data: readonly Ttl[] }} props */
-function Ttls({ data }) {
+export function Ttls({ data }) {
   const { dialog, open } = useDialog();
   const rows = data.map((ttl) => {
     const { class: name, setAt, setBy } = ttl;
     const isSet = NAMES.some((one) => ttl.source[one] === 'set');
     const by = setAt === null ? 'unknown when' : `${moment(setAt)} by ${setBy ?? 'unknown'}`;
-    const change = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
+    const edit = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
     const reset = () => open((close) => html`<${ResetTtl} ttl=${ttl} close=${close} />`);
     const buttons = [
-      button('Change …', change, { kind: 'small', name: `Change TTLs of ${name}` }),
+      button('Change …', edit, { kind: 'small', name: `Change TTLs of ${name}` }),
       button('Reset …', reset, { kind: 'small', name: `Reset TTLs of ${name}`, isOff: !isSet }),
     ];
     return { key: name, cells: [name, ...NAMES.map((one) => ttlCell(ttl, one)), isSet ? by : NONE, buttons] };
@@ -57,9 +52,7 @@ export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', close }) {
     if (wanted.length === 0) throw new Error('Nothing differs from what is in force.');
     const times = Object.fromEntries(wanted.map((name) => [name, written(durationOf(typed[name]))]));
     const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length)) };
-    await call('setTtl', { id: ttl.class, body: { ...times, ...end } });
-    announce(`The TTLs of ${ttl.class} were set.`);
-    await refreshAll();
+    await change('setTtl', { id: ttl.class, body: { ...times, ...end } }, `The TTLs of ${ttl.class} were set.`);
   };
   return html`<${Ask} title="TTLs of ${ttl.class}" submit="Set" run=${run} close=${close}>
     ${note !== '' && html`<p>${note}</p>`} ${NAMES.map((name) => field(name, name, MEANINGS[name]))}
@@ -81,11 +74,7 @@ export function durationOf(typed) {
 /** @param {{ readonly ttl: Ttl, readonly close: () => void }} props */
 function ResetTtl({ ttl, close }) {
   const set = NAMES.filter((name) => ttl.source[name] === 'set').map((name) => `${name} ${ttl[name]}`);
-  const run = async () => {
-    await call('resetTtl', { id: ttl.class });
-    announce(`The TTLs of ${ttl.class} are as configured.`);
-    await refreshAll();
-  };
+  const run = () => change('resetTtl', { id: ttl.class }, `The TTLs of ${ttl.class} are as configured.`);
   return html`<${Ask} title="Reset the TTLs of ${ttl.class}?" submit="Reset" run=${run} close=${close}>
     <p>Set here: ${set.join(', ')}. The configuration holds again, in every process within a second.</p>
   <//>`;

@@ -18,15 +18,6 @@ export function Sign({ kind }) {
 }
 
 /**
- * Says something to a screen reader without moving the focus.
- * @param {string} message
- */
-export function announce(message) {
-  const region = document.getElementById('announcements');
-  if (region !== null) region.textContent = message;
-}
-
-/**
  * `kind`: how it looks; `name`: what it does, where the text says too little without the row that it stands in; `isOff`:
  * it does nothing now, but stays focusable.
  * @param {string} text

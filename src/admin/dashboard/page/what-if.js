@@ -1,25 +1,21 @@
-/** What another TTL would bring, predicted from live reads, beside what is in force; and setting it. */
+/** The effect of another TTL, predicted from live reads, beside what is in force; and setting it. */
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { CLASSES } from './api.js';
 import { LineChart, roundTop } from './chart.js';
 import { count, decimal, duration, moment, parseDuration, percent, rate, written } from './format.js';
+import { CLASSES } from './declared.js';
 import { live } from './live.js';
 import { differences, distinct, MEASURES, positionOf, predict, texts } from './prediction.js';
 import { useStore } from './store.js';
 import { ChangeTtl } from './ttl.js';
-import { button, Panel, SelectField, table, TextField, useDialog } from './ui.js';
+import { button, SelectField, table, TextField, useDialog } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'advice'>['classes'][number]} ClassAdvice */
 /** @typedef {ClassAdvice['curve'][number]} CurvePoint */
 /** @typedef {(index: number) => void} Choose Called with a place in the curve. */
 
-export function WhatIfPanel() {
-  return html`<${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} />`;
-}
-
 /** @param {{ readonly data: readonly ClassAdvice[] }} props */
-function WhatIf({ data }) {
+export function WhatIf({ data }) {
   // The class with most reads comes first, and stays chosen when another one is read more.
   const [name, setName] = useState(() => data.toSorted((a, b) => b.reads - a.reads)[0]?.class ?? '');
   const advice = data.find((one) => one.class === name);
@@ -111,7 +107,7 @@ function Charts({ advice: { curve, current, recommendation }, place, choose }) {
 }
 
 /**
- * What was observed, and what lies beyond as a broken line; they meet in the last point that was observed.
+ * The observed part, and the rest as a broken line; they meet in the last point that was observed.
  * @param {readonly CurvePoint[]} curve
  * @param {string} id
  * @param {(point: CurvePoint) => number | null} valueOf
