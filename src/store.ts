@@ -67,7 +67,7 @@ function connect(
   const limits = { timeoutMs, maxResponseBytes, maxConnections };
   const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks: hooks.store });
   const guard = new Guard(gated(client.fetch, maintenanceGate(maintenance, clock)), {
-    limits: { ...upstream, maxInFlight: maxConnections },
+    limits: upstream,
     clock,
     timers,
     hooks: hooks.guard,

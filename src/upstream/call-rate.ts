@@ -18,9 +18,6 @@ export interface CallRateOptions {
   readonly timers: Timers;
 }
 
-/** Without such a limit. */
-export const unlimitedRate: CallRate = { take: () => true };
-
 /** After a pause, the calls of so long may go at once. */
 const BURST_MS = 100;
 
