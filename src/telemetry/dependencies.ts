@@ -11,22 +11,31 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreach
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
+/** Calls are slow if half of the last ones took so long: a store that is well answers 99 of 100 within 1.5 s. */
+const SLOW_MS = 2000;
+const TIMED_CALLS = 5;
+const MIN_TIMED_CALLS = 3;
 /** No timer can wait longer than some weeks. */
 const LONGEST_WAIT_MS = 86_400_000;
 
-type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure'>;
+type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure' | 'durationMs'>;
+
+/** `okSinceMs`: of the first call that was well after it. */
+interface Trouble {
+  readonly sinceMs: number;
+  readonly atMs: number;
+  okSinceMs: number | null;
+}
 
 /** How the store is doing, by the outcome of real calls only (C7). */
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;
-  /** The last call that failed, until the store has settled. `okSinceMs`: of the first that succeeded after it. */
-  #failure: {
-    readonly call: CheckedCall;
-    readonly sinceMs: number;
-    readonly atMs: number;
-    okSinceMs: number | null;
-  } | null = null;
+  /** The last call that failed, and the last that was slow; each until the store has settled. */
+  #failure: (Trouble & { readonly call: CheckedCall }) | null = null;
+  #slowness: (Trouble & { readonly cause: string }) | null = null;
+  /** How long the last calls took that were answered. */
+  #durationsMs: readonly number[] = [];
   /** Null before the first call. */
   #okSinceMs: number | null = null;
   #lastStatus: number | null = null;
@@ -44,6 +53,14 @@ export class StoreHealth {
     this.#health.update('store');
   }
 
+  /** A call is sent after that time in the queue; null if it is not sent, because it waited too long or too many did. */
+  onQueued(waitedMs: number | null): void {
+    if (waitedMs !== null && waitedMs < SLOW_MS) return;
+    const cause = waitedMs === null ? 'so long that some are not sent' : `for ${secondsOf(waitedMs)}`;
+    this.#noteSlow(`calls wait for their turn ${cause}`);
+    this.#health.update('store');
+  }
+
   /** The breaker opened because of the error, or closed (null). */
   onBreaker(error: unknown): void {
     this.#heldBackFor = error;
@@ -56,8 +73,21 @@ export class StoreHealth {
     this.#lastStatus = call.status;
     if (FAILURES.has(call.outcome)) {
       this.#failure = { call, sinceMs: this.#failure?.sinceMs ?? nowMs, atMs: nowMs, okSinceMs: null };
-    } else if (this.#failure === null) this.#okSinceMs ??= nowMs;
+      return;
+    }
+    if (this.#failure === null) this.#okSinceMs ??= nowMs;
     else this.#failure.okSinceMs ??= nowMs;
+    this.#durationsMs = [...this.#durationsMs, call.durationMs].slice(-TIMED_CALLS);
+    const medianMs = this.#durationsMs.toSorted((a, b) => a - b)[this.#durationsMs.length >> 1] ?? 0;
+    if (this.#durationsMs.length >= MIN_TIMED_CALLS && medianMs >= SLOW_MS)
+      this.#noteSlow(`calls take ${secondsOf(medianMs)}`);
+    else if (this.#slowness !== null) this.#slowness.okSinceMs ??= nowMs;
+  }
+
+  #noteSlow(cause: string): void {
+    this.#settle();
+    const nowMs = this.#clock.nowMs();
+    this.#slowness = { cause, sinceMs: this.#slowness?.sinceMs ?? nowMs, atMs: nowMs, okSinceMs: null };
   }
 
   #check(): DependencyState {
@@ -90,17 +120,34 @@ export class StoreHealth {
         fields: { resource, outcome, requestId },
       };
     }
+    if (this.#slowness !== null) {
+      const { cause, sinceMs, okSinceMs } = this.#slowness;
+      const isLasting = okSinceMs === null;
+      const detail = isLasting
+        ? cause
+        : `faster again, not for ${STORE_SETTLED_AFTER_MS / 1000} s yet; before, ${cause}`;
+      return { status: 'degraded', message: 'the store is slow', detail, sinceMs };
+    }
     if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
     const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
     return { status: 'ok', sinceMs: this.#okSinceMs, detail: `last call was answered${status}` };
   }
 
   #settle(): void {
-    if (this.#failure === null || this.#failure.okSinceMs === null) return;
-    if (this.#clock.nowMs() - this.#failure.atMs < STORE_SETTLED_AFTER_MS) return;
-    this.#okSinceMs = this.#failure.okSinceMs;
-    this.#failure = null;
+    this.#failure = this.#unsettled(this.#failure);
+    this.#slowness = this.#unsettled(this.#slowness);
   }
+
+  #unsettled<T extends Trouble>(trouble: T | null): T | null {
+    if (trouble === null || trouble.okSinceMs === null) return trouble;
+    if (this.#clock.nowMs() - trouble.atMs < STORE_SETTLED_AFTER_MS) return trouble;
+    this.#okSinceMs = Math.max(this.#okSinceMs ?? 0, trouble.okSinceMs);
+    return null;
+  }
+}
+
+function secondsOf(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }
 
 function describeFailure({ outcome, status, failure }: CheckedCall): string {

@@ -1,5 +1,5 @@
 /** C7: how the store is doing, as /readyz and the log say, by the outcome of real calls only. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
@@ -84,4 +84,63 @@ test('a store that fails now and then is failing all the time', async () => {
     expect(await healthOf(gateway)).toMatchObject({ status: 'degraded', since: START });
     gateway.clock.advance(1000);
   }
+});
+
+/** Reads so many calls at once; each is answered after that time. */
+async function readSlowly(gateway: UpstreamGateway, count: number, tookMs: number): Promise<void> {
+  const before = gateway.store.calls();
+  const gate = gateway.store.gate();
+  const replies = putCalls(gateway, count, `of_${before}`).map((id) => gateway.read(id));
+  await gateway.store.waitForCalls(before + count);
+  gateway.clock.advance(tookMs);
+  gate.release();
+  expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(replies.map(() => 200));
+}
+
+test('a store whose calls take long is slow, as /readyz says with 200 and the log once, until they are fast for 5 s', async () => {
+  const gateway = await startUpstreamGateway();
+  await readSlowly(gateway, 1, 4200);
+  expect(await healthOf(gateway)).toMatchObject({ status: 'ok' });
+  await readSlowly(gateway, 2, 4200);
+  const since = '2026-01-15T12:00:08.400Z';
+  expect(await healthOf(gateway)).toEqual(degraded('calls take 4.2 s', since));
+  expect(await gateway.admin('GET', '/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
+  await readSlowly(gateway, 3, 1500);
+  const detail = 'faster again, not for 5 s yet; before, calls take 4.2 s';
+  expect(await healthOf(gateway)).toEqual(degraded(detail, since));
+  gateway.clock.advance(5000);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200', '2026-01-15T12:00:09.900Z'));
+  const lines = linesOf(gateway).filter(({ dependency }) => dependency === 'store');
+  expect(lines.map(({ msg }) => msg)).toEqual(['the store is slow', 'the store answers again']);
+});
+
+test('a store that calls wait for is slow', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 1, queueTimeout: '50ms' });
+  const [a = '', b = ''] = putCalls(gateway, 2);
+  const gate = gateway.store.gate();
+  const first = gateway.read(a);
+  await gateway.store.waitForCalls(1);
+  expect((await gateway.read(b)).status).toBe(500);
+  expect(await healthOf(gateway)).toEqual(degraded('calls wait for their turn so long that some are not sent'));
+  gate.release();
+  expect((await first).status).toBe(200);
+  gateway.clock.advance(5000);
+  expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
+});
+
+test('a long wait for a turn is named with its length', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '60s', timeout: '60s' });
+  const [a = '', b = ''] = putCalls(gateway, 2);
+  const gate = gateway.store.gate();
+  const replies = [gateway.read(a)];
+  await gateway.store.waitForCalls(1);
+  replies.push(gateway.read(b));
+  await vi.waitFor(async () => expect(await gateway.metric('evalgate_store_calls_queued')).toBe(1));
+  gateway.clock.advance(3000);
+  gate.release();
+  await Promise.all(replies);
+  expect(await healthOf(gateway)).toMatchObject({
+    status: 'degraded',
+    detail: 'faster again, not for 5 s yet; before, calls wait for their turn for 3.0 s',
+  });
 });
