@@ -16,7 +16,7 @@ export function memoryBackend(options: BackendOptions): Backend {
   const { clock, timers, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new MemoryAudit({ clock, sink: auditLog(logger) });
-  const whatIf = new WhatIf({ clock, ttl });
+  const whatIf = new WhatIf(options);
   return {
     keys: registry,
     registry,
