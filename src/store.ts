@@ -92,7 +92,7 @@ const SAMPLE_MEDIAN_LATENCY_MS = 120;
 
 /**
  * Starts the sample on a free loopback port, with a token that nobody else knows and one key per surface. The keys are
- * of use only where they are imported: a real store has no demo keys.
+ * of use only if they are imported: a real store has no demo keys.
  */
 export async function startSampleStore(): Promise<SampleStore> {
   // Loaded only here: most gateways have a store of their own.

@@ -25,7 +25,7 @@ export interface GuardLimits extends QueueLimits {
 /** `over-budget`: it was not repeated, because too many others were. */
 export type RetryOutcome = 'answered' | 'failed' | 'over-budget';
 
-/** What the guard reports, for logs and metrics. Hooks never throw. */
+/** For logs and metrics. Hooks never throw. */
 export interface GuardHooks {
   onRefused?(rejection: { readonly resource: ResourceName; readonly reason: Rejection }): void;
   /** A call is sent now, after that time in the queue. */
@@ -58,7 +58,7 @@ const FIRST_RETRY_DELAY_MS = 100;
 /** Retries that were earned in good times are not all spent at once in bad ones. */
 const MAX_SAVED_RETRIES = 10;
 const TOO_MANY_REQUESTS = 429;
-/** Whatever stands in front of the store could not reach it, or the store said that it is busy. */
+/** A proxy in front of the store could not reach it, or the store said that it is busy. */
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 /** The store, or the way to it, has failed. A malformed record is an answer, so the store lives. */
 const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
@@ -184,7 +184,7 @@ export class Guard {
 
 type Attempt = FetchOptions & { readonly deadlineMs: number };
 
-/** What the end of a call says of the store: `none` if it was never sent, or was abandoned. */
+/** How a call ended, as far as it says something of the store: `none` if it was never sent, or was abandoned. */
 type CallResult = 'success' | 'failure' | 'none';
 
 function resultOf(error: unknown): CallResult {
@@ -237,8 +237,8 @@ interface Outage {
  * The circuit breaker: pure, the time is handed in. Closed, it counts how calls end. Open, it holds all calls back but one
  * probe at a time, at most one a second; a probe that succeeds closes it.
  *
- * It is our own because the libraries' let callers wait for the end of a probe, where ours have copies to serve, and count
- * failures of calls that were sent before it changed, so that those of an outage that is over open it again.
+ * It is our own because those of libraries let callers wait for the end of a probe, though ours have copies to serve, and
+ * count failures of calls that were sent before it changed, so that those of an outage that is over open it again.
  */
 class Breaker {
   readonly #percent: number | null;

@@ -149,10 +149,10 @@ export class RequestQueue {
 
   #serve(): void {
     for (;;) {
-      const priority = this.#next('awaited') === undefined ? 'background' : 'awaited';
-      const next = this.#next(priority);
+      const awaited = this.#next('awaited');
+      const next = awaited ?? this.#next('background');
       if (next === undefined || !this.#takeFromRate()) return;
-      const [leave] = next[priority];
+      const [leave] = next[awaited === undefined ? 'background' : 'awaited'];
       leave?.(this.#grant(next));
     }
   }

@@ -65,7 +65,7 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
-  /** What copies are purged by (C6); `record` is null for an absent one. */
+  /** The tags that copies are purged by (C6); `record` is null for an absent one. */
   tags(params: P, record: R | null): readonly RecordTag[];
   /** The single records that the answer holds, to be cached as well. */
   backfills(record: R, params: P): readonly Backfill[];

@@ -124,7 +124,7 @@ export function workspaceIdOf(value: unknown): string | null {
   return typeof id === 'string' && UUID_PATTERN.test(id) ? id.toLowerCase() : null;
 }
 
-/** What is left of a budget of values after this one, below zero as soon as it is spent. */
+/** The rest of a budget of values after this one, below zero as soon as it is spent. */
 function spend(budget: number, value: unknown): number {
   let left = budget - 1;
   if (!isObject(value)) return left;
