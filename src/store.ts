@@ -1,10 +1,10 @@
 /** The store of evaluations: the configured one, or the bundled sample if none is configured. */
 import { createHash, randomBytes } from 'node:crypto';
 import { gated, type MaintenanceWatch, maintenanceGate } from './cache/maintenance.ts';
-import { type Clock, systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
-import { MemoryRegistry } from './keys/memory-registry.ts';
+import { issueKey } from './keys/lifecycle.ts';
 import type { DemoIds } from './sample/data.ts';
 import type { StoreHooks } from './telemetry/hooks.ts';
 import type { Timers } from './timers.ts';
@@ -34,48 +34,33 @@ export interface StoreOptions {
 }
 
 const IDENTITY_LENGTH = 12;
-/** The sample holds the same data wherever it runs. */
-const SAMPLE_IDENTITY = 'sample';
 
-/** Opens the configured store; if there is none, the sample of the workers, else one of its own. */
+/** Opens the configured store, behind the maintenance gate and the guard; if there is none, the sample. */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { upstream, sample } = options;
-  if (upstream.url !== null) {
-    const identity = createHash('sha256').update(upstream.url).digest('hex').slice(0, IDENTITY_LENGTH);
-    return connect({ url: upstream.url, token: upstream.token }, identity, options);
+  const { upstream, hooks, maintenance, clock, timers } = options;
+  const { url, maxRequestsPerSecond } = upstream;
+  let sample: SampleStore | null = null;
+  let target = url === null ? options.sample : { url, token: upstream.token };
+  if (target === null) {
+    sample = await startSampleStore();
+    target = sample;
   }
-  if (sample !== null) return connect(sample, SAMPLE_IDENTITY, options);
-  const own = await startSampleStore();
-  const store = connect(own, SAMPLE_IDENTITY, options);
-  return {
-    ...store,
-    sample: own,
-    close: async () => {
-      await store.close();
-      await own.close();
-    },
-  };
-}
-
-/** The client of the store at that address, behind the maintenance gate and the guard. */
-function connect(
-  { url, token }: { readonly url: string; readonly token: string | null },
-  identity: string,
-  { upstream, hooks, maintenance, clock, timers }: StoreOptions,
-): Store {
-  const { timeoutMs, maxResponseBytes, maxConnections, maxRequestsPerSecond } = upstream;
-  const limits = { timeoutMs, maxResponseBytes, maxConnections };
-  const client = new StoreClient({ ...limits, baseUrl: url, token, clock, hooks: hooks.store });
-  const guard = new Guard(gated(client.fetch, maintenanceGate(maintenance, clock)), {
-    limits: { ...upstream, maxInFlight: maxConnections },
-    clock,
-    timers,
-    hooks: hooks.guard,
-  });
+  const client = new StoreClient({ ...upstream, baseUrl: target.url, token: target.token, clock, hooks: hooks.store });
+  const send = gated(client.fetch, maintenanceGate(maintenance, clock));
+  const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));
   }
-  return { guard, identity, sample: null, close: async () => client.close() };
+  return {
+    guard,
+    // The sample holds the same data wherever it runs.
+    identity: url === null ? 'sample' : createHash('sha256').update(url).digest('hex').slice(0, IDENTITY_LENGTH),
+    sample,
+    close: async () => {
+      client.close();
+      await sample?.close();
+    },
+  };
 }
 
 /** How a process reaches the sample, and the keys to it. */
@@ -107,7 +92,7 @@ const SAMPLE_MEDIAN_LATENCY_MS = 120;
 
 /**
  * Starts the sample on a free loopback port, with a token that nobody else knows and one key per surface. The keys are
- * of use only where they are imported: a real store has no demo keys.
+ * of use only if they are imported: a real store has no demo keys.
  */
 export async function startSampleStore(): Promise<SampleStore> {
   // Loaded only here: most gateways have a store of their own.
@@ -119,45 +104,38 @@ export async function startSampleStore(): Promise<SampleStore> {
   const token = randomBytes(24).toString('base64url');
   const sample = new SampleUpstream({ data, token, latency: SAMPLE_MEDIAN_LATENCY_MS });
   const { url } = await sample.listen(0);
-  const registry = new MemoryRegistry(systemClock);
-  const issue = (name: string, scopes: readonly Scope[]): Promise<IssuedKey> =>
-    registry.create({
-      name,
-      workspaceIds: [data.demo.workspaceId],
-      scopes,
-      expiresAtMs: null,
-      limits: { perMinute: null, perHour: null },
-    });
-  const v1 = await issue('Demo key for v1', ['reports.read']);
-  const v2 = await issue('Demo key for v2', ['calls.read', 'coaching.read']);
+  const issue = (name: string, scopes: readonly Scope[]): IssuedKey => {
+    const limits = { perMinute: null, perHour: null };
+    const { workspaceId } = data.demo;
+    return issueKey({ name, workspaceIds: [workspaceId], scopes, expiresAtMs: null, limits }, Date.now());
+  };
+  const v1 = issue('Demo key for v1', ['reports.read']);
+  const v2 = issue('Demo key for v2', ['calls.read', 'coaching.read']);
   return {
     url,
     token,
     ids: data.demo,
-    keys: [v1, v2].map(({ key: { lastUsedAtMs: _lastUsedAtMs, ...key } }) => key),
+    keys: [v1.key, v2.key],
     announcement: (publicUrl) => announce(v1.token, v2.token, data.demo, publicUrl),
     close: () => sample.close(),
   };
 }
 
 function announce(v1Key: string, v2Key: string, ids: DemoIds, publicUrl: string): DemoAnnouncement {
-  const report = `/v1/workspaces/${ids.workspaceId}/reports/${ids.reportId}`;
-  const call = `/v2/calls/${ids.callId}`;
+  const reports = `/v1/workspaces/${ids.workspaceId}/reports`;
   const v1Paths = [
-    `/v1/workspaces/${ids.workspaceId}/reports?limit=2`,
-    report,
-    `${report}/scorecard`,
-    `${report}/deal-insights`,
-    `${report}/transcript`,
+    '?limit=2',
+    ...['', '/scorecard', '/deal-insights', '/transcript'].map((part) => `/${ids.reportId}${part}`),
   ];
   const v2Paths = [
-    '/v2/calls?pageSize=2',
-    call,
-    `${call}/transcript?pageSize=5`,
-    `${call}/scorecard`,
-    `/v2/scorecards/${ids.scorecardId}/rubric`,
+    '/calls?pageSize=2',
+    ...['', '/transcript?pageSize=5', '/scorecard'].map((part) => `/calls/${ids.callId}${part}`),
+    `/scorecards/${ids.scorecardId}/rubric`,
   ];
   const curl = (key: string, path: string): string => `curl -H 'Authorization: Bearer ${key}' '${publicUrl}${path}'`;
-  const curlLines = [...v1Paths.map((path) => curl(v1Key, path)), ...v2Paths.map((path) => curl(v2Key, path))];
+  const curlLines = [
+    ...v1Paths.map((path) => curl(v1Key, reports + path)),
+    ...v2Paths.map((path) => curl(v2Key, `/v2${path}`)),
+  ];
   return { v1Key, v2Key, curlLines };
 }

@@ -43,7 +43,7 @@ export interface Backend {
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly whatIf: WhatIf;
-  /** What operators are shown of the last hour. */
+  /** For operators, of the last hour. */
   readonly stats: Stats;
   /** The gateway processes over one Redis, this one included. */
   readonly instances: Instances;

@@ -16,7 +16,7 @@ export function memoryBackend(options: BackendOptions): Backend {
   const { clock, timers, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new Audit({ clock, sink: auditLog(logger), link: null });
-  const whatIf = new WhatIf({ clock, ttl });
+  const whatIf = new WhatIf(options);
   return {
     keys: registry,
     registry,

@@ -12,7 +12,7 @@ import type { Logger } from '../log/logger.ts';
 import { FailoverLimiter } from '../quota/failover.ts';
 import { RedisAddressError } from '../redis/address.ts';
 import { RedisLink, type RedisRole } from '../redis/connection.ts';
-import { type Instances, RedisInstances } from '../redis/instances.ts';
+import { RedisInstances } from '../redis/instances.ts';
 import { StartError } from '../server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
@@ -49,10 +49,16 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   });
   const processes = (): number => instances.count();
   warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
-  limitStoreCalls(options, state, processes);
+  const ofStore = { link: state, store: store.identity, timers };
+  const { maxRequestsPerSecond: perSecond } = config.upstream;
+  if (perSecond !== null) {
+    store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
+  }
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
-  const whatIf = openWhatIf(options, state, instances);
-  const stats = new Stats(clock, { link: state, store: store.identity, self: instances.id, timers });
+  const ofProcess = { ...ofStore, self: instances.id };
+  const onBroken = warnOnce(logger);
+  const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
+  const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
   redis.track({ links: [state, cacheLink], processes, graceMs: config.keys.graceMs, hasDemoKeys });
   return {
@@ -72,14 +78,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     instances,
     redis,
     close: async () => {
-      cache.close();
-      await registry.close();
-      quota.close();
-      whatIf.close();
-      await stats.close();
-      await instances.close();
-      await state.close();
-      await cacheLink.close();
+      for (const part of [cache, registry, quota, whatIf, stats, instances, state, cacheLink]) await part.close();
     },
   };
 }
@@ -117,23 +116,19 @@ const CACHE_FAILURES = {
 const STATE_LOST =
   'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate keys import`.';
 
-function openCache(
-  options: BackendOptions,
-  parts: {
-    readonly state: RedisLink;
-    readonly cache: RedisLink;
-    readonly isOne: boolean;
-    readonly redis: RedisHealth;
-    readonly audit: Audit;
-  },
-): Promise<CacheBackend> {
+interface CacheParts {
+  readonly state: RedisLink;
+  readonly cache: RedisLink;
+  readonly isOne: boolean;
+  readonly redis: RedisHealth;
+  readonly audit: Audit;
+}
+
+function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {
   const { config, store, logger } = options;
-  const { state, cache, isOne, redis, audit } = parts;
   return CacheBackend.open({
     ...options,
-    state,
-    cache,
-    isOne,
+    ...parts,
     maxBytes: config.cache.redisBytes,
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
@@ -142,35 +137,6 @@ function openCache(
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: redis.onBudget,
   });
-}
-
-/** The limit of all processes together (`maxRequestsPerSecond`). Without Redis each process keeps its share of it. */
-function limitStoreCalls(
-  { config, store, clock, timers }: BackendOptions,
-  link: RedisLink,
-  processes: () => number,
-): void {
-  const { maxRequestsPerSecond: perSecond } = config.upstream;
-  if (perSecond === null) return;
-  store.guard.limitBy(createRedisCallRate({ link, store: store.identity, perSecond, processes, clock, timers }));
-}
-
-function openWhatIf(
-  { ttl, store, clock, timers, logger }: BackendOptions,
-  link: RedisLink,
-  instances: Instances,
-): WhatIf {
-  return new WhatIf(
-    { clock, ttl },
-    {
-      link,
-      store: store.identity,
-      self: instances.id,
-      timers,
-      peers: () => instances.peers(),
-      onBroken: warnOnce(logger),
-    },
-  );
 }
 
 /** Warns once about each kind of broken message: it keeps coming. */

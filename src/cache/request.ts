@@ -1,5 +1,4 @@
 /** A request to the store as a value: all that the cache needs to know of it, from the table of resources. Pure. */
-import { SEARCH_PREFIX } from '../upstream/evaluation-list.ts';
 import {
   type Backfill,
   type CachedResource,
@@ -9,6 +8,7 @@ import {
   RESOURCE_KINDS,
   type ResourceKind,
   RESOURCES,
+  SEARCH_PREFIX,
 } from '../upstream/resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from '../upstream/store.ts';
 import { hash32 } from './hash.ts';

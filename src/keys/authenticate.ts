@@ -7,16 +7,15 @@ import type { RequestLimiter } from './request-limiter.ts';
 import { hashToken, isWellFormed } from './token.ts';
 
 /**
- * Why there is no token to look up:
+ * Why a request has no valid credential:
  * - `missing`: no header, or an empty one
  * - `not-bearer`: another scheme
  * - `empty`: the scheme without a token
  * - `malformed`: not a token, or one whose checksum is wrong (K1)
+ * - `unknown`: no such key was issued
+ * - `too-many-failures`: the address has used up its failed attempts
  */
-type BearerFault = 'missing' | 'not-bearer' | 'empty' | 'malformed';
-
-/** `unknown`: no such key was issued. `too-many-failures`: the address has used up its failed attempts. */
-export type AuthFailure = BearerFault | 'unknown' | 'too-many-failures';
+export type AuthFailure = 'missing' | 'not-bearer' | 'empty' | 'malformed' | 'unknown' | 'too-many-failures';
 
 export type AuthResult =
   | { readonly kind: 'active'; readonly key: ApiKey }
@@ -53,12 +52,12 @@ export class Authenticator {
 
   async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
     const { registry, failures } = this.#options;
-    const { token, fault } = parseBearer(authorization);
-    if (token === null) {
+    const bearer = parseBearer(authorization);
+    if ('fault' in bearer) {
       const waitSeconds = await failures.consume(addressKey(address()));
-      return waitSeconds === null ? unauthenticated(fault) : unauthenticated('too-many-failures', waitSeconds);
+      return waitSeconds === null ? unauthenticated(bearer.fault) : unauthenticated('too-many-failures', waitSeconds);
     }
-    const hash = hashToken(token);
+    const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
     return known === undefined ? this.#lookUp(hash, addressKey(address())) : this.#accept(known);
   }
@@ -98,8 +97,6 @@ function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null =
   return { kind: 'unauthenticated', reason, retryAfterSeconds };
 }
 
-type Bearer = { readonly token: string; readonly fault: null } | { readonly token: null; readonly fault: BearerFault };
-
 /** The scheme in any case (RFC 9110, section 11.1), then nothing or at least one space and a token. */
 const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
 
@@ -108,11 +105,11 @@ const CREDENTIALS = /^bearer(?: +([^ ].*)?)?$/i;
  * of several, and a value that a proxy joined with commas is no token. So it is never a matter of luck which one counts.
  * Node has taken off the white space around it.
  */
-function parseBearer(authorization = ''): Bearer {
-  if (authorization === '') return { token: null, fault: 'missing' };
+function parseBearer(authorization = ''): { readonly token: string } | { readonly fault: AuthFailure } {
+  if (authorization === '') return { fault: 'missing' };
   const credentials = CREDENTIALS.exec(authorization);
-  if (credentials === null) return { token: null, fault: 'not-bearer' };
+  if (credentials === null) return { fault: 'not-bearer' };
   const token = credentials[1];
-  if (token === undefined) return { token: null, fault: 'empty' };
-  return isWellFormed(token) ? { token, fault: null } : { token: null, fault: 'malformed' };
+  if (token === undefined) return { fault: 'empty' };
+  return isWellFormed(token) ? { token } : { fault: 'malformed' };
 }

@@ -11,29 +11,63 @@ export type Scope = (typeof SCOPES)[number];
 export const KEY_STATUSES = ['active', 'deprecated', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
 
-/** The members of a key that an operator decides on (K3). Workspaces and scopes hold nothing twice. */
-export interface NewKey {
-  readonly name: string;
-  /** 1 to 50 lower-case UUIDs. */
-  readonly workspaceIds: readonly string[];
-  readonly scopes: readonly Scope[];
-  readonly expiresAtMs: number | null;
-  /** The key's own limits; if one is null, the gateway's applies. */
-  readonly limits: { readonly perMinute: number | null; readonly perHour: number | null };
+/** The last millisecond that RFC 3339 can write. */
+export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
+/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
+const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}]{1,100}$/u;
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+
+function distinct<T>(values: readonly T[]): readonly T[] {
+  return [...new Set(values)];
 }
 
-export interface ApiKey extends NewKey {
-  /** `[A-Za-z0-9_-]{1,64}`; safe to log. */
-  readonly keyId: string;
-  readonly hash: KeyHash;
-  readonly status: KeyStatus;
-  readonly createdAtMs: number;
-  /** Names the quota that the key draws on. A rotated key and its successor have the same one. */
-  readonly quotaId: string;
+/** The rules of single members, for every form in which a key is written. Workspaces become lower case, nothing is double. */
+export const keyMembers = {
+  id: z.string().regex(ID_PATTERN, 'must be 1 to 64 of the characters A-Z a-z 0-9 _ -'),
+  name: z.string().regex(NAME, 'must be 1 to 100 characters, without control characters, and not blank'),
+  workspaceIds: z
+    .array(z.string().regex(UUID_PATTERN, 'must be a UUID').describe('a UUID'))
+    .min(1)
+    .max(50)
+    .transform((ids) => distinct(ids.map((id) => id.toLowerCase()))),
+  scopes: z
+    .array(z.enum(SCOPES).describe(`one of ${SCOPES.join(', ')}`))
+    .min(1)
+    .transform(distinct<Scope>),
+  limit: z.int().min(1).max(1_000_000_000).nullable(),
+};
+const { id, limit, name, workspaceIds, scopes } = keyMembers;
+const timestamp = z.int().min(0).max(MAX_TIMESTAMP_MS);
+
+/**
+ * The record of a key, in the order in which its members are written. No defaults here: a record without its status must
+ * not become active. Members that a later release adds are ignored.
+ */
+const recordSchema = z.object({
+  // Safe to log.
+  keyId: id,
+  hash: z.string().regex(SHA256_HEX, 'must be a SHA-256 in lower-case hex'),
+  name,
+  status: z.enum(KEY_STATUSES),
+  workspaceIds,
+  scopes,
+  createdAtMs: timestamp,
+  expiresAtMs: timestamp.nullable(),
+  // The key's own limits; if one is null, the gateway's applies.
+  limits: z.object({ perMinute: limit, perHour: limit }),
+  // Names the quota that the key draws on. A rotated key and its successor have the same one.
+  quotaId: id,
+  // Only of a rotated key: the expiry that it had before, which a further successor gets.
+  ownExpiresAtMs: timestamp.nullable().exactOptional(),
+});
+const importedKeySchema = recordSchema.extend({ quotaId: id.exactOptional() });
+
+export interface ApiKey extends Readonly<z.output<typeof recordSchema>> {
   readonly lastUsedAtMs: number | null;
-  /** Only of a rotated key: the expiry that it had before, which a further successor gets. */
-  readonly ownExpiresAtMs?: number | null;
 }
+
+/** The members of a key that an operator decides on (K3). Workspaces and scopes hold nothing twice. */
+export type NewKey = Pick<ApiKey, 'name' | 'workspaceIds' | 'scopes' | 'expiresAtMs' | 'limits'>;
 
 /** Changes of a key: members that are undefined stay as they are. */
 export type KeyEdit = Optional<
@@ -53,7 +87,7 @@ export interface IssuedKey {
 }
 
 /** A key from elsewhere, already hashed. */
-export type ImportedKey = Omit<ApiKey, 'lastUsedAtMs' | 'quotaId'> & { readonly quotaId?: string };
+export type ImportedKey = Readonly<z.output<typeof importedKeySchema>>;
 
 /** The keys of an import: new ones, those that it changed, and those that were stored just so. */
 export interface ImportedCounts {
@@ -95,50 +129,6 @@ export function byCreation(a: PlaceInList, b: PlaceInList): number {
   return a.keyId < b.keyId ? -1 : 1;
 }
 
-/** The last millisecond that RFC 3339 can write. */
-export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
-/** Counted in code points. Control characters would let a name rewrite the terminal that lists it. */
-const NAME = /^(?=.*\S)[^\p{Cc}\p{Cs}]{1,100}$/u;
-const SHA256_HEX = /^[0-9a-f]{64}$/;
-
-function distinct<T>(values: readonly T[]): T[] {
-  return [...new Set(values)];
-}
-
-/** The rules of single members, for every form in which a key is written. Workspaces become lower case, nothing is double. */
-export const keyMembers = {
-  id: z.string().regex(ID_PATTERN, 'must be 1 to 64 of the characters A-Z a-z 0-9 _ -'),
-  name: z.string().regex(NAME, 'must be 1 to 100 characters, without control characters, and not blank'),
-  workspaceIds: z
-    .array(z.string().regex(UUID_PATTERN, 'must be a UUID').describe('a UUID'))
-    .min(1)
-    .max(50)
-    .transform((ids) => distinct(ids.map((id) => id.toLowerCase()))),
-  scopes: z
-    .array(z.enum(SCOPES).describe(`one of ${SCOPES.join(', ')}`))
-    .min(1)
-    .transform(distinct<Scope>),
-  limit: z.int().min(1).max(1_000_000_000).nullable(),
-};
-const { id, limit, name, workspaceIds, scopes } = keyMembers;
-const timestamp = z.int().min(0).max(MAX_TIMESTAMP_MS);
-
-// No defaults here: a record without its status must not become active. Members that a later release adds are ignored.
-const recordSchema = z.object({
-  name,
-  workspaceIds,
-  scopes,
-  expiresAtMs: timestamp.nullable(),
-  limits: z.object({ perMinute: limit, perHour: limit }),
-  keyId: id,
-  hash: z.string().regex(SHA256_HEX, 'must be a SHA-256 in lower-case hex'),
-  status: z.enum(KEY_STATUSES),
-  createdAtMs: timestamp,
-  quotaId: id,
-  ownExpiresAtMs: timestamp.nullable().exactOptional(),
-});
-const importedKeySchema = recordSchema.extend({ quotaId: id.exactOptional() });
-
 /** Checks a hashed key that another process sends. Throws InvalidKeyError. */
 export function parseImportedKey(input: unknown): ImportedKey {
   return parse(importedKeySchema, input, 'Invalid imported key');
@@ -151,21 +141,11 @@ function parse<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
   throw new InvalidKeyError(`${what}: ${problems.join('; ')}`);
 }
 
+const WRITTEN_MEMBERS = [recordSchema, recordSchema.shape.limits].flatMap(({ shape }) => Object.keys(shape));
+
 /** The record of a key: JSON without the time of the last use, which changes too often to be part of it. */
 export function serializeKey(key: ApiKey): string {
-  return JSON.stringify({
-    keyId: key.keyId,
-    hash: key.hash,
-    name: key.name,
-    status: key.status,
-    workspaceIds: key.workspaceIds,
-    scopes: key.scopes,
-    createdAtMs: key.createdAtMs,
-    expiresAtMs: key.expiresAtMs,
-    limits: { perMinute: key.limits.perMinute, perHour: key.limits.perHour },
-    quotaId: key.quotaId,
-    ownExpiresAtMs: key.ownExpiresAtMs,
-  });
+  return JSON.stringify(key, WRITTEN_MEMBERS);
 }
 
 /**

@@ -5,68 +5,61 @@ import { type KeyChange, KeyDirectory, type KeyLookup, type KeyTable, type Store
 
 /** A key never changes its id or hash, so storing one replaces it under both. */
 class MemoryTable implements KeyTable {
-  readonly #byHash = new Map<KeyHash, ApiKey>();
+  readonly byHash = new Map<KeyHash, ApiKey>();
   readonly #hashOf = new Map<string, KeyHash>();
-
-  get(hash: KeyHash): ApiKey | undefined {
-    return this.#byHash.get(hash);
-  }
-
-  set(key: ApiKey): void {
-    this.#byHash.set(key.hash, key);
-    this.#hashOf.set(key.keyId, key.hash);
-  }
 
   async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
     const found = new Map<KeyHash, StoredKey>();
     for (const hash of [...hashes, ...ids.map((id) => this.#hashOf.get(id) ?? '')]) {
-      const key = this.#byHash.get(hash);
+      const key = this.byHash.get(hash);
       if (key !== undefined) found.set(hash, { key, record: serializeKey(key) });
     }
     return found;
   }
 
   async all(): Promise<readonly ApiKey[]> {
-    return [...this.#byHash.values()];
+    return [...this.byHash.values()];
   }
 
   async commit(changes: readonly KeyChange[]): Promise<boolean> {
     const isCurrent = ({ key, replaces }: KeyChange): boolean => {
-      const current = this.#byHash.get(key.hash);
+      const current = this.byHash.get(key.hash);
       const owner = this.#hashOf.get(key.keyId) ?? key.hash;
       return (current === undefined ? null : serializeKey(current)) === replaces && owner === key.hash;
     };
     if (!changes.every(isCurrent)) return false;
     for (const { key } of changes) {
-      this.set({ ...key, lastUsedAtMs: this.#byHash.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs });
+      const lastUsedAtMs = this.byHash.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs;
+      this.byHash.set(key.hash, { ...key, lastUsedAtMs });
+      this.#hashOf.set(key.keyId, key.hash);
     }
     return true;
   }
 }
 
 export class MemoryRegistry extends KeyDirectory implements KeyLookup {
-  readonly #table: MemoryTable;
-  readonly #now: () => number;
+  readonly #keys: Map<KeyHash, ApiKey>;
+  readonly #clock: Clock;
 
   constructor(clock: Clock) {
     const table = new MemoryTable();
     super(table, clock);
-    this.#table = table;
-    this.#now = () => clock.nowMs();
+    this.#keys = table.byHash;
+    this.#clock = clock;
   }
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
-    return this.#table.get(hash) ?? null;
+    return this.#keys.get(hash) ?? null;
   }
 
   peek(hash: KeyHash): ApiKey | undefined {
-    return this.#table.get(hash);
+    return this.#keys.get(hash);
   }
 
   touch({ hash }: ApiKey): void {
-    const key = this.#table.get(hash);
-    const nowMs = this.#now();
-    if (key !== undefined && key.lastUsedAtMs !== nowMs) this.#table.set({ ...key, lastUsedAtMs: nowMs });
+    const key = this.#keys.get(hash);
+    const lastUsedAtMs = this.#clock.nowMs();
+    if (key !== undefined && key.lastUsedAtMs !== lastUsedAtMs) this.#keys.set(hash, { ...key, lastUsedAtMs });
   }
 }
 

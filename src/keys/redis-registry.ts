@@ -96,7 +96,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     super(table, clock);
     this.#options = options;
     this.#table = table;
-    this.#issued = new IssuedHashes(() => table.hashes());
+    this.#issued = new IssuedHashes(table);
     this.#cache = new KeyCache({
       ask: (hash) => table.get(hash),
       nowMs: () => this.#nowMs(),
@@ -269,13 +269,12 @@ const PREFIX_DIGITS = 12;
  */
 class IssuedHashes {
   readonly #prefixes = new Set<number>();
-  readonly #read: () => AsyncIterable<readonly KeyHash[]>;
+  readonly #table: RedisKeyTable;
   #isReading = false;
   #isComplete = false;
 
-  /** `read` returns the hashes of all keys, in pages. */
-  constructor(read: () => AsyncIterable<readonly KeyHash[]>) {
-    this.#read = read;
+  constructor(table: RedisKeyTable) {
+    this.#table = table;
   }
 
   has(hash: KeyHash): boolean {
@@ -297,7 +296,7 @@ class IssuedHashes {
     this.#isComplete = true;
     this.#isReading = true;
     try {
-      for await (const page of this.#read()) this.add(page);
+      for await (const page of this.#table.hashes()) this.add(page);
     } catch {
       this.#isComplete = false;
     } finally {

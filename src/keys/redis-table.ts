@@ -89,10 +89,7 @@ export class RedisKeyTable implements KeyTable {
   }
 
   async get(hash: KeyHash): Promise<ApiKey | null> {
-    const [record, used] = await this.#run((client) =>
-      Promise.all([client.hget(RECORDS, hash), client.hget(USED, hash)]),
-    );
-    return record === null ? null : deserializeKey(record, hash, parseTime(used));
+    return (await this.#read([hash])).get(hash)?.key ?? null;
   }
 
   async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
@@ -103,37 +100,24 @@ export class RedisKeyTable implements KeyTable {
     }
     const found = new Map<KeyHash, StoredKey>();
     for (const batch of batchesOf([...wanted])) {
-      const records = await this.#run((client) => client.hmget(RECORDS, ...batch));
-      const used = await this.#lastUses(batch);
-      for (const [i, hash] of batch.entries()) {
-        const record = records[i] ?? null;
-        if (record !== null) found.set(hash, { record, key: deserializeKey(record, hash, used[i] ?? null) });
-      }
+      for (const [hash, stored] of await this.#read(batch)) found.set(hash, stored);
     }
     return found;
   }
 
   /** A broken record is reported and left out, so that the others can still be seen. */
   async all(): Promise<readonly ApiKey[]> {
-    // A scan may return a field twice.
     const keys = new Map<KeyHash, ApiKey>();
-    for await (const page of this.#scan(RECORDS)) {
-      const used = await this.#lastUses(page.map(([hash]) => hash));
-      for (const [i, [hash, record]] of page.entries()) {
-        try {
-          keys.set(hash, deserializeKey(record, hash, used[i] ?? null));
-        } catch (error) {
-          if (!(error instanceof RegistryUnavailableError)) throw error;
-          this.#options.onBrokenRecord?.(error);
-        }
-      }
+    for await (const page of this.#scan(RECORDS, 'fields')) {
+      const found = await this.#read(page, (error) => this.#options.onBrokenRecord?.(error));
+      for (const [hash, { key }] of found) keys.set(hash, key);
     }
     return [...keys.values()];
   }
 
   /** The hashes of all keys, in pages; one may come twice. */
-  async *hashes(): AsyncGenerator<KeyHash[]> {
-    for await (const page of this.#scan(IDS)) yield page.map(([, hash]) => hash);
+  hashes(): AsyncGenerator<readonly KeyHash[]> {
+    return this.#scan(IDS, 'values');
   }
 
   /**
@@ -159,24 +143,42 @@ export class RedisKeyTable implements KeyTable {
     }
   }
 
-  #run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
-    return answered(this.#options.redis.run(send));
+  /** The keys of some hashes, at least one. Rejects for a broken record, unless that is reported. */
+  async #read(
+    hashes: readonly KeyHash[],
+    onBroken?: (error: RegistryUnavailableError) => void,
+  ): Promise<ReadonlyMap<KeyHash, StoredKey>> {
+    const [records, uses] = await this.#run((client) =>
+      Promise.all([client.hmget(RECORDS, ...hashes), client.hmget(USED, ...hashes)]),
+    );
+    const found = new Map<KeyHash, StoredKey>();
+    for (const [i, hash] of hashes.entries()) {
+      const [record = null, used = null] = [records[i], uses[i]];
+      if (record === null) continue;
+      try {
+        found.set(hash, { record, key: deserializeKey(record, hash, parseTime(used)) });
+      } catch (error) {
+        if (onBroken === undefined || !(error instanceof RegistryUnavailableError)) throw error;
+        onBroken(error);
+      }
+    }
+    return found;
   }
 
-  async #lastUses(hashes: readonly KeyHash[]): Promise<(number | null)[]> {
-    if (hashes.length === 0) return [];
-    return (await this.#run((client) => client.hmget(USED, ...hashes))).map(parseTime);
-  }
-
-  /** Pages of fields and their values. */
-  async *#scan(name: string): AsyncGenerator<(readonly [field: string, value: string])[]> {
+  /** The fields or the values of a hash, in pages, of which none is empty. */
+  async *#scan(name: string, wanted: 'fields' | 'values'): AsyncGenerator<readonly string[]> {
     let cursor = '0';
     do {
       const from = cursor;
       const [next, flat] = await this.#run((client) => client.hscan(name, from, 'COUNT', BATCH));
-      yield flat.flatMap((field, i) => (i % 2 === 0 ? [[field, flat[i + 1] ?? ''] as const] : []));
+      const page = flat.filter((_, i) => i % 2 === (wanted === 'fields' ? 0 : 1));
+      if (page.length > 0) yield page;
       cursor = next;
     } while (cursor !== '0');
+  }
+
+  #run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
+    return answered(this.#options.redis.run(send));
   }
 }
 
@@ -196,6 +198,6 @@ function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
   for (let i = 0; i < items.length; i += BATCH) yield items.slice(i, i + BATCH);
 }
 
-function parseTime(text: string | null | undefined): number | null {
+function parseTime(text: string | null): number | null {
   return /^\d{1,15}$/.test(text ?? '') ? Number(text) : null;
 }

@@ -11,15 +11,12 @@ export interface CallRate {
   take(onMore: () => void): boolean;
 }
 
-export interface CallRateOptions {
+interface CallRateOptions {
   /** Above 0; needn't be whole. */
   readonly perSecond: () => number;
   readonly clock: Clock;
   readonly timers: Timers;
 }
-
-/** Without such a limit. */
-export const unlimitedRate: CallRate = { take: () => true };
 
 /** After a pause, the calls of so long may go at once. */
 const BURST_MS = 100;
@@ -44,7 +41,7 @@ export function createLocalCallRate({ perSecond, clock, timers }: CallRateOption
   };
 }
 
-interface RedisCallRateOptions {
+interface RedisCallRateOptions extends Omit<CallRateOptions, 'perSecond'> {
   /** To the state Redis. */
   readonly link: RedisLink;
   /** Names the store among others. */
@@ -52,8 +49,6 @@ interface RedisCallRateOptions {
   readonly perSecond: number;
   /** How many processes there are, as far as is known. */
   readonly processes: () => number;
-  readonly clock: Clock;
-  readonly timers: Timers;
 }
 
 /** How long booked calls may be used. */

@@ -1,11 +1,12 @@
 /** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { setMaxListeners } from 'node:events';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
+import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
@@ -31,15 +32,10 @@ export interface StoreCall {
   readonly failure: string | null;
 }
 
-export interface RecordLeftOut extends LeftOut {
-  readonly resource: ResourceName;
-  readonly requestId: string;
-}
-
 /** They report, for logs and metrics, and must not throw. */
 export interface StoreClientHooks {
   readonly onCall?: (call: StoreCall) => void;
-  readonly onRecordLeftOut?: (leftOut: RecordLeftOut) => void;
+  readonly onRecordLeftOut?: (leftOut: LeftOut & Pick<StoreCall, 'resource' | 'requestId'>) => void;
 }
 
 export interface StoreClientOptions {
@@ -69,11 +65,11 @@ const ERROR_BODY_TIMEOUT_MS = 1000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 /** Quoted or not, weak or strong, but nothing that could not be sent back in a header. */
 const ETAG_PATTERN = /^[\u0020-\u007e]{1,256}$/;
-/** Error codes of the interface's form; others are not repeated in messages. */
-const STORE_CODE_PATTERN = /^[A-Z][A-Z_]{0,40}$/;
-/** Codes of Node.js, its HTTP parser, zlib, the resolver and TLS look like this. */
-const ERROR_CODE_PATTERN = /^[A-Z][A-Z0-9_]{1,60}$/;
 const HTTP_DATE_PATTERN = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+/** The body of an error. Codes of another form are not repeated in messages. */
+const errorBodySchema = z.object({ code: z.string().regex(/^[A-Z][A-Z_]{0,40}$/) });
+/** Codes of Node.js, its HTTP parser, zlib, the resolver and TLS look like this. */
+const codedErrorSchema = z.object({ code: z.string().regex(/^[A-Z][A-Z0-9_]{1,60}$/) });
 
 interface Reply {
   readonly status: number;
@@ -84,16 +80,14 @@ interface Reply {
 
 export class StoreClient {
   readonly #options: StoreClientOptions;
-  readonly #hooks: StoreClientHooks;
   readonly #clock: Clock;
   readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
   readonly #closing = new AbortController();
   readonly #http: Got;
 
   constructor(options: StoreClientOptions) {
-    const { token, maxConnections, hooks = {}, clock = systemClock } = options;
+    const { token, maxConnections, clock = systemClock } = options;
     this.#options = options;
-    this.#hooks = hooks;
     this.#clock = clock;
     const agentOptions: AgentOptions = {
       keepAlive: true,
@@ -131,66 +125,36 @@ export class StoreClient {
   }
 
   readonly fetch: Fetch = (resource, params, request) =>
-    storeSpan(resource.name, resource.template, () => this.#fetch(resource, params, request));
-
-  async #fetch<P, R>(resource: Resource<P, R>, params: P, request: FetchOptions): Promise<StoreAnswer<R>> {
-    if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
-    const path = resource.path(params);
-    const startedMicros = this.#clock.nowMicros();
-    const report = (how: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
-      const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
-      this.#hooks.onCall?.({ resource: resource.name, ...how, durationMs, requestId: request.requestId });
-      const span = recordingSpan();
-      span?.setAttribute('evalgate.store.outcome', how.outcome);
-      if (how.status !== null) span?.setAttribute('http.response.status_code', how.status);
-    };
-    try {
-      const reply = await this.#get(path, request);
-      const answer = await this.#answerOf(resource, params, request, reply);
-      report({ outcome: answer.kind, status: reply.status, failure: null });
-      return answer;
-    } catch (error) {
-      const failure = asStoreError(error);
-      report({ outcome: failure.label, status: failure.status, failure: failure.message });
-      throw failure;
-    }
-  }
-
-  /** What a reply means. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
-  async #answerOf<P, R>(
-    resource: Resource<P, R>,
-    params: P,
-    { ifNoneMatch, requestId }: FetchOptions,
-    { status, headers, body }: Reply,
-  ): Promise<StoreAnswer<R>> {
-    const { name, absentCodes } = resource;
-    if (status === 200) {
-      const yieldToEventLoop = createYield();
-      const value = parseJson(body);
-      await yieldToEventLoop();
-      const record = await resource.parse(value, params, (left) =>
-        this.#hooks.onRecordLeftOut?.({ resource: name, ...left, requestId }),
-      );
-      const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
-      return { kind: 'found', record, etag, bytes: body.length };
-    }
-    if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
-    const code = codeOf(body);
-    const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
-    if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
-    const said = code === null ? '' : ` ${code}`;
-    throw new StoreError('errorStatus', `the store answered ${name} with ${status}${said}`, {
-      status,
-      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+    storeSpan(resource.name, resource.template, async () => {
+      if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+      const path = resource.path(params);
+      const startedMicros = this.#clock.nowMicros();
+      const report = (result: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
+        const durationMs = (this.#clock.nowMicros() - startedMicros) / 1000;
+        const { requestId } = request;
+        this.#options.hooks?.onCall?.({ resource: resource.name, ...result, durationMs, requestId });
+        const span = recordingSpan();
+        span?.setAttribute('evalgate.store.outcome', result.outcome);
+        if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
+      };
+      try {
+        const reply = await this.#get(path, request);
+        const answer = await this.#answerOf(resource, params, request, reply);
+        report({ outcome: answer.kind, status: reply.status, failure: null });
+        return answer;
+      } catch (error) {
+        const failure = asStoreError(error);
+        report({ outcome: failure.label, status: failure.status, failure: failure.message });
+        throw failure;
+      }
     });
-  }
 
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
-  async #get(path: string, request: FetchOptions): Promise<Reply> {
-    const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
-    const { requestId, ifNoneMatch } = request;
+  async #get(path: string, { requestId, ifNoneMatch, ...request }: FetchOptions): Promise<Reply> {
+    const { baseUrl, maxResponseBytes, timeoutMs: longestMs } = this.#options;
+    const timeoutMs = Math.min(longestMs, request.timeoutMs ?? longestMs);
     const traceparent = outgoingTraceparent(request.traceparent);
-    const stream = this.#http.stream(this.#options.baseUrl + path, {
+    const stream = this.#http.stream(baseUrl + path, {
       // got leaves out headers that are undefined.
       headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
@@ -210,13 +174,39 @@ export class StoreClient {
       });
       status = statusCode;
       const body =
-        status === 200
-          ? await readBody(stream, headers, this.#options.maxResponseBytes)
-          : await readErrorBody(stream, headers);
+        status === 200 ? await readBody(stream, headers, maxResponseBytes) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
       throw storeErrorOf(error, status, timeoutMs);
     }
+  }
+
+  /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
+  async #answerOf<P, R>(
+    resource: Resource<P, R>,
+    params: P,
+    { ifNoneMatch, requestId }: FetchOptions,
+    { status, headers, body }: Reply,
+  ): Promise<StoreAnswer<R>> {
+    const { name, absentCodes } = resource;
+    if (status === 200) {
+      const yieldToEventLoop = createYield();
+      const value = parseJson(body);
+      await yieldToEventLoop();
+      const record = await resource.parse(value, params, (left) =>
+        this.#options.hooks?.onRecordLeftOut?.({ resource: name, ...left, requestId }),
+      );
+      const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
+      return { kind: 'found', record, etag, bytes: body.length };
+    }
+    if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
+    const code = codeOf(body);
+    const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
+    if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
+    throw new StoreError('errorStatus', `the store answered ${name} with ${status}${code === null ? '' : ` ${code}`}`, {
+      status,
+      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+    });
   }
 }
 
@@ -244,18 +234,12 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
       yield chunk;
     }
   }
-  switch (headers['content-encoding']?.trim().toLowerCase() ?? '') {
-    case '':
-    case 'identity':
-      await collect(stream);
-      break;
-    case 'gzip':
-    case 'x-gzip':
-      await pipeline(stream, bounded, createGunzip(), collect);
-      break;
-    default:
-      stream.destroy();
-      throw invalidResponse('the body has a content coding that was not asked for');
+  const coding = headers['content-encoding']?.trim().toLowerCase() ?? '';
+  if (coding === '' || coding === 'identity') await collect(stream);
+  else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
+  else {
+    stream.destroy();
+    throw invalidResponse('the body has a content coding that was not asked for');
   }
   return Buffer.concat(chunks, bytes);
 }
@@ -272,16 +256,14 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-function invalidResponse(privateMessage: string): StoreError {
-  return new StoreError('invalidResponse', privateMessage, { status: 200 });
+function invalidResponse(privateMessage: string, status: number | null = 200): StoreError {
+  return new StoreError('invalidResponse', privateMessage, { status });
 }
 
 /** The `code` of an error body; null if it has none of the known form. */
 function codeOf(body: Buffer): string | null {
   try {
-    const value = parseJson(body);
-    if (typeof value !== 'object' || value === null || !('code' in value)) return null;
-    return typeof value.code === 'string' && STORE_CODE_PATTERN.test(value.code) ? value.code : null;
+    return errorBodySchema.parse(parseJson(body)).code;
   } catch {
     return null;
   }
@@ -290,35 +272,28 @@ function codeOf(body: Buffer): string | null {
 /** `Retry-After` (RFC 9110 section 10.2.3) as milliseconds from `nowMs` on, at most an hour; null if it says nothing. */
 function retryAfterMsOf(header: string | undefined, nowMs: number): number | null {
   const text = header?.trim() ?? '';
-  if (/^\d{1,15}$/.test(text)) return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
-  if (!HTTP_DATE_PATTERN.test(text)) return null;
-  const atMs = Date.parse(text);
-  if (Number.isNaN(atMs)) return null;
-  return Math.min(Math.max(atMs - nowMs, 0), MAX_RETRY_AFTER_MS);
+  const inMs = /^\d{1,15}$/.test(text)
+    ? Number(text) * 1000
+    : HTTP_DATE_PATTERN.test(text)
+      ? Date.parse(text) - nowMs
+      : NaN;
+  return Number.isNaN(inMs) ? null : Math.min(Math.max(inMs, 0), MAX_RETRY_AFTER_MS);
 }
 
 /**
- * What went wrong in an exchange. got's errors carry the address and the bearer token of the request, and a logger writes
+ * How an exchange failed. got's errors carry the address and the bearer token of the request, and a logger writes
  * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
  */
 function storeErrorOf(error: unknown, status: number | null, timeoutMs: number): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof RequestError && error.cause instanceof StoreError) return error.cause;
-  if (error instanceof TimeoutError) {
+  if (error instanceof TimeoutError)
     return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
-  }
-  if (error instanceof AbortError) {
+  if (error instanceof AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
-  }
-  const code = errorCodeOf(error);
-  if (code.startsWith('HPE_')) return new StoreError('invalidResponse', `the answer is not HTTP (${code})`, { status });
-  if (code.startsWith('Z_'))
-    return new StoreError('invalidResponse', `the body cannot be decoded (${code})`, { status });
+  const code = codedErrorSchema.safeParse(error).data?.code ?? 'no code';
+  if (code.startsWith('HPE_')) return invalidResponse(`the answer is not HTTP (${code})`, status);
+  if (code.startsWith('Z_')) return invalidResponse(`the body cannot be decoded (${code})`, status);
   const when = status === null ? 'before the answer' : 'half-way through the answer';
   return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, { status });
-}
-
-function errorCodeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return 'no code';
-  return typeof error.code === 'string' && ERROR_CODE_PATTERN.test(error.code) ? error.code : 'no code';
 }

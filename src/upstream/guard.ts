@@ -8,17 +8,13 @@ import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
-import { type Rejection, RequestQueue } from './request-queue.ts';
+import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource, ResourceName } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
 
-export interface GuardLimits {
+export interface GuardLimits extends QueueLimits {
   /** How long a call may take in all: waiting, trying, and trying again. */
   readonly timeoutMs: number;
-  readonly maxInFlight: number;
-  readonly maxQueue: number;
-  /** The share of `maxInFlight` that one API key leaves to others, in percent. */
-  readonly reservePercent: number;
   readonly queueTimeoutMs: number;
   /** How many calls may be repeated, in percent of those sent. */
   readonly retryPercent: number;
@@ -29,7 +25,7 @@ export interface GuardLimits {
 /** `over-budget`: it was not repeated, because too many others were. */
 export type RetryOutcome = 'answered' | 'failed' | 'over-budget';
 
-/** What the guard reports, for logs and metrics. Hooks never throw. */
+/** For logs and metrics. Hooks never throw. */
 export interface GuardHooks {
   onRefused?(rejection: { readonly resource: ResourceName; readonly reason: Rejection }): void;
   /** A call is sent now, after that time in the queue. */
@@ -52,8 +48,6 @@ export interface GuardOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly hooks?: GuardHooks;
-  /** From 0 to below 1. */
-  readonly random?: () => number;
 }
 
 /** The first try included. */
@@ -61,9 +55,13 @@ const MAX_TRIES = 3;
 const MIN_RETRY_AFTER_MS = 1000;
 /** The first retry comes within this time, the next within twice of it. */
 const FIRST_RETRY_DELAY_MS = 100;
+/** Retries that were earned in good times are not all spent at once in bad ones. */
+const MAX_SAVED_RETRIES = 10;
 const TOO_MANY_REQUESTS = 429;
-/** Whatever stands in front of the store could not reach it, or the store said that it is busy. */
+/** A proxy in front of the store could not reach it, or the store said that it is busy. */
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+/** The store, or the way to it, has failed. A malformed record is an answer, so the store lives. */
+const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
 
 export class Guard {
   readonly #send: Fetch;
@@ -71,16 +69,19 @@ export class Guard {
   readonly #hooks: GuardHooks;
   readonly #queue: RequestQueue;
   readonly #breaker: Breaker;
-  readonly #budget: RetryBudget;
+  /**
+   * Retries are a share of all calls: without that a store in trouble would get several times the load that brought it
+   * there. In percent of a retry.
+   */
+  #savedPercent = 0;
 
   constructor(send: Fetch, options: GuardOptions) {
     const { limits, timers, hooks = {} } = options;
     this.#send = send;
     this.#options = options;
     this.#hooks = hooks;
-    this.#queue = new RequestQueue({ ...limits, timers });
+    this.#queue = new RequestQueue(limits, timers);
     this.#breaker = new Breaker(limits.breakerPercent);
-    this.#budget = new RetryBudget(limits.retryPercent);
   }
 
   /** From now on no more calls than that rate allows. */
@@ -89,17 +90,17 @@ export class Guard {
   }
 
   status(): GuardStatus {
-    return { isOpen: this.#breaker.isOpen, inFlight: this.#queue.inFlight, queued: this.#queue.queued };
+    return { isOpen: this.#breaker.isOpen, ...this.#queue.load() };
   }
 
   /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
-    const { timeoutMs } = this.#options.limits;
+    const { timeoutMs, retryPercent } = this.#options.limits;
     // This deadline ends a call: it covers the wait in the queue, every try and the pauses between them.
     const deadlineMs = this.#nowMs() + Math.min(timeoutMs, options.timeoutMs ?? timeoutMs);
+    this.#savedPercent = Math.min(MAX_SAVED_RETRIES * 100, this.#savedPercent + retryPercent);
     for (let tries = 1; ; tries += 1) {
       try {
-        if (tries === 1) this.#budget.earn();
         const answer = await this.#try(resource, params, { ...options, deadlineMs });
         if (tries > 1) this.#hooks.onRetry?.({ outcome: 'answered' });
         return answer;
@@ -118,7 +119,7 @@ export class Guard {
     const { keyId, isBackground = false } = options;
     const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
     try {
-      if (permit.kind === 'rejected') throw this.#rejected(resource.name, permit.reason);
+      if (typeof permit === 'string') throw this.#rejected(resource.name, permit);
       // The breaker may have opened while this call waited.
       if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
       const waitedMs = this.#nowMs() - startedMs;
@@ -132,22 +133,22 @@ export class Guard {
       this.#settle(admission, resultOf(error), error);
       throw error;
     } finally {
-      if (permit.kind === 'granted') permit.release();
+      if (typeof permit !== 'string') permit();
     }
   }
 
   /** Resolves to whether to try again, once it is time to. */
   async #waitToRetry(error: unknown, tries: number, { deadlineMs, isBackground = false }: Attempt): Promise<boolean> {
-    const { random = Math.random, timers } = this.#options;
-    const delayMs = retryDelayMs(error, tries, random());
+    const delayMs = retryDelayMs(error, tries);
     // What nobody waits for is fetched again with the next read.
     if (delayMs === null || isBackground || this.#breaker.isOpen) return false;
     if (this.#nowMs() + delayMs >= deadlineMs) return false;
-    if (!this.#budget.spend()) {
+    if (this.#savedPercent < 100) {
       this.#hooks.onRetry?.({ outcome: 'over-budget' });
       return false;
     }
-    await new Promise<void>((resolve) => void timers.after(delayMs, resolve));
+    this.#savedPercent -= 100;
+    await new Promise<void>((resolve) => void this.#options.timers.after(delayMs, resolve));
     return !this.#breaker.isOpen;
   }
 
@@ -183,68 +184,31 @@ export class Guard {
 
 type Attempt = FetchOptions & { readonly deadlineMs: number };
 
-/** An unusable record is an answer, so the store lives; so does one that answers a single call with a failure. */
-const RESULTS: Readonly<Record<Exclude<StoreErrorKind, 'errorStatus'>, CallResult>> = {
-  timeout: 'failure',
-  unreachable: 'failure',
-  invalidResponse: 'failure',
-  malformed: 'success',
-  overloaded: 'none',
-  circuitOpen: 'none',
-  maintenance: 'none',
-  aborted: 'none',
-};
+/** How a call ended, as far as it says something of the store: `none` if it was never sent, or was abandoned. */
+type CallResult = 'success' | 'failure' | 'none';
 
-/** What a failed call says of the store. */
 function resultOf(error: unknown): CallResult {
   // Anything else is about an argument, and nothing was sent.
   if (!(error instanceof StoreError)) return 'none';
-  if (error.kind !== 'errorStatus') return RESULTS[error.kind];
-  return (error.status ?? 0) >= 500 || error.status === TOO_MANY_REQUESTS ? 'failure' : 'success';
+  const { kind, status } = error;
+  // A store that answers a single call with a failure lives too.
+  if (kind === 'errorStatus') return (status ?? 0) >= 500 || status === TOO_MANY_REQUESTS ? 'failure' : 'success';
+  if (kind === 'malformed') return 'success';
+  return FAILED_KINDS.has(kind) ? 'failure' : 'none';
 }
 
 /**
  * After how long a call may be repeated that was sent `tries` times; null if that is no use. The store's own `Retry-After`
  * is respected; beyond it the delay is random (full jitter), so that calls that failed together do not return together.
  */
-function retryDelayMs(error: unknown, tries: number, random: number): number | null {
+function retryDelayMs(error: unknown, tries: number): number | null {
   if (!(error instanceof StoreError)) return null;
-  const { kind, status, retryAfterMs } = error;
-  const isPassing =
-    kind === 'unreachable' ||
-    (kind === 'errorStatus' && RETRIED_STATUSES.has(status ?? 0)) ||
-    (kind === 'errorStatus' && status === TOO_MANY_REQUESTS && retryAfterMs !== null);
-  return isPassing ? (retryAfterMs ?? 0) + random * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1) : null;
+  const { kind, retryAfterMs } = error;
+  const status = error.status ?? 0;
+  const isBusy = RETRIED_STATUSES.has(status) || (status === TOO_MANY_REQUESTS && retryAfterMs !== null);
+  if (kind !== 'unreachable' && !(kind === 'errorStatus' && isBusy)) return null;
+  return (retryAfterMs ?? 0) + Math.random() * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1);
 }
-
-/** What was earned in good times is not all spent at once in bad ones. */
-const MAX_SAVED_RETRIES = 10;
-
-/** Retries as a share of all calls. Without it a store in trouble would get several times the load that brought it there. */
-class RetryBudget {
-  readonly #share: number;
-  #balance = 0;
-
-  constructor(percent: number) {
-    this.#share = percent / 100;
-  }
-
-  /** For each call, on its first try. */
-  earn(): void {
-    this.#balance = Math.min(MAX_SAVED_RETRIES, this.#balance + this.#share);
-  }
-
-  /** False if there is nothing left to spend. */
-  spend(): boolean {
-    // A tenth, ten times, is a little less than one.
-    if (this.#balance < 1 - 1e-9) return false;
-    this.#balance -= 1;
-    return true;
-  }
-}
-
-/** What the end of a call says of the store: `none` if it was never sent, or was abandoned. */
-type CallResult = 'success' | 'failure' | 'none';
 
 /** Leave to send one call. Every one that was given must be settled. */
 interface Admission {
@@ -254,6 +218,9 @@ interface Admission {
 
 /** Fewer calls than this say nothing. */
 const MIN_CALLS = 10;
+/** So many that a third of failures among them hardly ever looks like half of them. */
+const MAX_RECENT_CALLS = 80;
+const COUNTED_FOR_MS = 10_000;
 const PROBE_INTERVAL_MS = 1000;
 /** After so long without an answer the next probe may go: a store that hung may be well again, and this one lost. */
 const PROBE_LOST_AFTER_MS = 3000;
@@ -270,14 +237,13 @@ interface Outage {
  * The circuit breaker: pure, the time is handed in. Closed, it counts how calls end. Open, it holds all calls back but one
  * probe at a time, at most one a second; a probe that succeeds closes it.
  *
- * It is our own because the libraries' don't do what a store behind a cache needs. cockatiel 4 lets callers wait for the
- * end of a probe, where ours have copies to serve; counts an abandoned probe as a success; measures by the wall clock, so
- * that a clock set back keeps it open; and counts failures of calls that were sent before it changed, so that those of an
- * outage that is over open it again.
+ * It is our own because those of libraries let callers wait for the end of a probe, though ours have copies to serve, and
+ * count failures of calls that were sent before it changed, so that those of an outage that is over open it again.
  */
 class Breaker {
   readonly #percent: number | null;
-  readonly #recent = new RecentCalls();
+  /** How the last calls ended, in order of time. */
+  #recent: readonly { readonly atMs: number; readonly hasFailed: boolean }[] = [];
   #period: object = {};
   #outage: Outage | null = null;
 
@@ -316,12 +282,13 @@ class Breaker {
     admission: Admission,
     result: CallResult,
     nowMs: number,
-    retryAfterMs: number | null = null,
+    retryAfterMs: number | null,
   ): 'opened' | 'closed' | null {
     if (admission.period !== this.#period) return null;
     if (this.#outage !== null) return this.#settleProbe(this.#outage, admission, result, nowMs + (retryAfterMs ?? 0));
     if (result === 'none') return null;
-    this.#recent.add(result === 'failure', nowMs);
+    const recent = [...this.#recent, { atMs: nowMs, hasFailed: result === 'failure' }];
+    this.#recent = recent.slice(-MAX_RECENT_CALLS).filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);
     if (result !== 'failure' || !this.#isTooMuch()) return null;
     this.#period = {};
     this.#outage = { probe: null, nextProbeAtMs: nowMs + PROBE_INTERVAL_MS };
@@ -334,8 +301,9 @@ class Breaker {
   }
 
   #isTooMuch(): boolean {
-    const { count, failedPercent } = this.#recent;
-    return this.#percent !== null && count >= MIN_CALLS && (failedPercent > this.#percent || failedPercent === 100);
+    const { length } = this.#recent;
+    const failedPercent = (100 * this.#recent.filter(({ hasFailed }) => hasFailed).length) / length;
+    return this.#percent !== null && length >= MIN_CALLS && (failedPercent > this.#percent || failedPercent === 100);
   }
 
   #settleProbe(outage: Outage, admission: Admission, result: CallResult, retryAtMs: number): 'closed' | null {
@@ -343,7 +311,7 @@ class Breaker {
     if (result === 'success') {
       this.#period = {};
       this.#outage = null;
-      this.#recent.clear();
+      this.#recent = [];
       return 'closed';
     }
     if (outage.probe?.admission !== admission) return null;
@@ -353,34 +321,5 @@ class Breaker {
       outage.nextProbeAtMs = Math.max(outage.nextProbeAtMs, Math.min(retryAtMs, latestMs));
     }
     return null;
-  }
-}
-
-/** So many that a third of failures among them hardly ever looks like half of them. */
-const MAX_RECENT_CALLS = 80;
-const COUNTED_FOR_MS = 10_000;
-
-/** How the last calls ended: at most 80, of the last 10 s. */
-class RecentCalls {
-  /** In order of time. */
-  #calls: readonly { readonly atMs: number; readonly hasFailed: boolean }[] = [];
-
-  add(hasFailed: boolean, nowMs: number): void {
-    const calls = [...this.#calls, { atMs: nowMs, hasFailed }];
-    this.#calls = calls.slice(-MAX_RECENT_CALLS).filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);
-  }
-
-  get count(): number {
-    return this.#calls.length;
-  }
-
-  /** In percent of those that are counted; 0 of none. */
-  get failedPercent(): number {
-    const failed = this.#calls.filter(({ hasFailed }) => hasFailed).length;
-    return this.#calls.length === 0 ? 0 : (100 * failed) / this.#calls.length;
-  }
-
-  clear(): void {
-    this.#calls = [];
   }
 }

@@ -7,7 +7,7 @@
  * - No key takes the reserved connections: they are free for whoever comes next.
  */
 import type { Timers } from '../timers.ts';
-import { type CallRate, unlimitedRate } from './call-rate.ts';
+import type { CallRate } from './call-rate.ts';
 
 /**
  * Why a call was not sent:
@@ -17,12 +17,15 @@ import { type CallRate, unlimitedRate } from './call-rate.ts';
  */
 export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing';
 
-export interface RequestQueueOptions {
-  readonly maxInFlight: number;
+/** Leave to send one call, to be called once the call is over; or why there is none. */
+export type Permit = (() => void) | Rejection;
+
+export interface QueueLimits {
+  /** Calls in flight. */
+  readonly maxConnections: number;
   readonly maxQueue: number;
-  /** The share of `maxInFlight` that one key leaves to others, in percent. */
+  /** The share of `maxConnections` that one API key leaves to others, in percent. */
   readonly reservePercent: number;
-  readonly timers: Timers;
 }
 
 export interface QueuedCall {
@@ -33,50 +36,37 @@ export interface QueuedCall {
   readonly waitMs: number;
 }
 
-/** `release` must be called once the call is over. */
-export type Permit =
-  | { readonly kind: 'granted'; readonly release: () => void }
-  | { readonly kind: 'rejected'; readonly reason: Rejection };
-
-interface WaitingCall {
-  readonly resolve: (permit: Permit) => void;
-  readonly clearTimer: () => void;
-}
-
 type Priority = 'awaited' | 'background';
-const PRIORITIES: readonly Priority[] = ['awaited', 'background'];
+/** Takes the call out of the queue, with that result. */
+type WaitingCall = (permit: Permit) => void;
 
 /** One API key's calls. Those that wait are in order of arrival. */
-interface Consumer {
+interface Consumer extends Readonly<Record<Priority, Set<WaitingCall>>> {
   readonly keyId: string | undefined;
   inFlight: number;
-  readonly awaited: Set<WaitingCall>;
-  readonly background: Set<WaitingCall>;
 }
 
 export class RequestQueue {
-  readonly #options: RequestQueueOptions;
+  readonly #limits: QueueLimits;
+  readonly #timers: Timers;
   /** The most calls that one key has in flight. */
   readonly #maxPerKey: number;
   /** Keys with calls that wait or are in flight; the one that was served last is last. */
   readonly #consumers = new Map<string | undefined, Consumer>();
-  #rate: CallRate = unlimitedRate;
+  #rate: CallRate | null = null;
   #inFlight = 0;
   #queued = 0;
   #isWaitingForRate = false;
 
-  constructor(options: RequestQueueOptions) {
-    const { maxInFlight, reservePercent } = options;
-    this.#options = options;
-    this.#maxPerKey = Math.max(1, maxInFlight - Math.floor((maxInFlight * reservePercent) / 100));
+  constructor(limits: QueueLimits, timers: Timers) {
+    const { maxConnections, reservePercent } = limits;
+    this.#limits = limits;
+    this.#timers = timers;
+    this.#maxPerKey = Math.max(1, maxConnections - Math.floor((maxConnections * reservePercent) / 100));
   }
 
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
-  get queued(): number {
-    return this.#queued;
+  load(): { readonly inFlight: number; readonly queued: number } {
+    return { inFlight: this.#inFlight, queued: this.#queued };
   }
 
   /** From now on no more calls than that rate allows. */
@@ -85,31 +75,30 @@ export class RequestQueue {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  acquire({ keyId, isBackground, waitMs }: QueuedCall): Promise<Permit> {
+  async acquire({ keyId, isBackground, waitMs }: QueuedCall): Promise<Permit> {
     const consumer = this.#consumers.get(keyId) ?? { keyId, inFlight: 0, awaited: new Set(), background: new Set() };
     // Calls that wait while there is a free connection wait for the rate, or their keys may have no more in flight.
-    if (this.#mayStart(consumer) && this.#takeFromRate()) return Promise.resolve(this.#grant(consumer));
+    if (this.#mayStart(consumer) && this.#takeFromRate()) return this.#grant(consumer);
     const priority = isBackground ? 'background' : 'awaited';
-    if (this.#queued >= this.#options.maxQueue && !this.#makeRoomFor(consumer, priority)) {
-      return Promise.resolve({ kind: 'rejected', reason: 'queue-full' });
-    }
+    if (this.#queued >= this.#limits.maxQueue && !this.#makeRoomFor(consumer, priority)) return 'queue-full';
     const { promise, resolve } = Promise.withResolvers<Permit>();
-    const clearTimer = this.#options.timers.after(waitMs, () => {
-      this.#remove(consumer, priority, call);
-      resolve({ kind: 'rejected', reason: 'queue-timeout' });
-    });
-    const call: WaitingCall = { resolve, clearTimer };
-    consumer[priority].add(call);
+    const leave: WaitingCall = (permit) => {
+      cancel();
+      consumer[priority].delete(leave);
+      this.#queued -= 1;
+      this.#forgetIfIdle(consumer);
+      resolve(permit);
+    };
+    const cancel = this.#timers.after(waitMs, () => leave('queue-timeout'));
+    consumer[priority].add(leave);
     this.#queued += 1;
     this.#consumers.set(keyId, consumer);
     return promise;
   }
 
   rejectAll(reason: Rejection): void {
-    for (const consumer of this.#consumers.values()) {
-      for (const priority of PRIORITIES) {
-        for (const call of consumer[priority]) this.#reject(consumer, priority, call, reason);
-      }
+    for (const { awaited, background } of this.#consumers.values()) {
+      for (const leave of [...awaited, ...background]) leave(reason);
     }
   }
 
@@ -125,10 +114,9 @@ export class RequestQueue {
     if (priority === dropped && consumer[priority].size + 1 >= largest[dropped].size) return false;
     // The refresh that waited longest is the least worth; of calls that are waited for the last would be served last.
     const calls = [...largest[dropped]];
-    const call = dropped === 'background' ? calls[0] : calls.at(-1);
-    if (call === undefined) return false;
-    this.#reject(largest, dropped, call, 'queue-full');
-    return true;
+    const leave = dropped === 'background' ? calls[0] : calls.at(-1);
+    leave?.('queue-full');
+    return leave !== undefined;
   }
 
   /** The key with most waiting calls of that priority; undefined if there are none. */
@@ -140,28 +128,17 @@ export class RequestQueue {
     return largest;
   }
 
-  #reject(consumer: Consumer, priority: Priority, call: WaitingCall, reason: Rejection): void {
-    this.#remove(consumer, priority, call);
-    call.clearTimer();
-    call.resolve({ kind: 'rejected', reason });
-  }
-
-  #remove(consumer: Consumer, priority: Priority, call: WaitingCall): void {
-    consumer[priority].delete(call);
-    this.#queued -= 1;
-    this.#forgetIfIdle(consumer);
-  }
-
   #forgetIfIdle({ keyId, inFlight, awaited, background }: Consumer): void {
     if (inFlight + awaited.size + background.size === 0) this.#consumers.delete(keyId);
   }
 
   #mayStart({ inFlight }: Consumer): boolean {
-    return this.#inFlight < this.#options.maxInFlight && inFlight < this.#maxPerKey;
+    return this.#inFlight < this.#limits.maxConnections && inFlight < this.#maxPerKey;
   }
 
   /** Whether the rate allows one more call now, which it then counts. If not, waiting calls are served once it does. */
   #takeFromRate(): boolean {
+    if (this.#rate === null) return true;
     if (this.#isWaitingForRate) return false;
     this.#isWaitingForRate = !this.#rate.take(() => {
       this.#isWaitingForRate = false;
@@ -172,23 +149,22 @@ export class RequestQueue {
 
   #serve(): void {
     for (;;) {
-      const next = this.#next('awaited') ?? this.#next('background');
+      const awaited = this.#next('awaited');
+      const next = awaited ?? this.#next('background');
       if (next === undefined || !this.#takeFromRate()) return;
-      this.#remove(next.consumer, next.priority, next.call);
-      next.call.clearTimer();
-      next.call.resolve(this.#grant(next.consumer));
+      const [leave] = next[awaited === undefined ? 'background' : 'awaited'];
+      leave?.(this.#grant(next));
     }
   }
 
-  /** The call whose turn it is: of the keys with the fewest calls in flight the one that was served longest ago. */
-  #next(priority: Priority): { consumer: Consumer; priority: Priority; call: WaitingCall } | undefined {
+  /** The key whose turn it is: of those with the fewest calls in flight the one that was served longest ago. */
+  #next(priority: Priority): Consumer | undefined {
     let next: Consumer | undefined;
     for (const consumer of this.#consumers.values()) {
       if (consumer[priority].size === 0 || !this.#mayStart(consumer)) continue;
       if (next === undefined || consumer.inFlight < next.inFlight) next = consumer;
     }
-    const [call] = next?.[priority] ?? [];
-    return next === undefined || call === undefined ? undefined : { consumer: next, priority, call };
+    return next;
   }
 
   #grant(consumer: Consumer): Permit {
@@ -197,15 +173,11 @@ export class RequestQueue {
     consumer.inFlight += 1;
     this.#consumers.delete(keyId);
     this.#consumers.set(keyId, consumer);
-    let isReleased = false;
-    const release = (): void => {
-      if (isReleased) return;
-      isReleased = true;
+    return () => {
       this.#inFlight -= 1;
       consumer.inFlight -= 1;
       this.#forgetIfIdle(consumer);
       this.#serve();
     };
-    return { kind: 'granted', release };
   }
 }

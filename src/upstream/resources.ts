@@ -9,20 +9,22 @@
  *   `http/openapi/examples.ts`
  * - its name in `CLASSES` of `admin/dashboard/page/api.js`
  */
-import type { z } from 'zod';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import {
   type ApiKeyRecord,
   apiKeySchema,
   dealInsightsSchema,
+  type EvaluationPage,
+  type EvaluationRecord,
   evaluationSchema,
   ID_PATTERN,
   scorecardSchema,
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import { list } from './evaluation-list.ts';
-import { type Absent, malformed } from './store.ts';
-import { validatorOf, withoutInternalMembers, workspaceIdOf } from './validation.ts';
+import { type Absent, type ListQuery, malformed } from './store.ts';
+import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. Their order is part of the what-if messages: append only. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
@@ -63,7 +65,7 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
-  /** What copies are purged by (C6); `record` is null for an absent one. */
+  /** The tags that copies are purged by (C6); `record` is null for an absent one. */
   tags(params: P, record: R | null): readonly RecordTag[];
   /** The single records that the answer holds, to be cached as well. */
   backfills(record: R, params: P): readonly Backfill[];
@@ -92,9 +94,33 @@ export interface RecordParams {
 }
 
 const ROOT = '/internal/v1';
-const KEY_HASH_PATTERN = /^[0-9a-f]{64}$/;
 /** How much more memory a record takes as objects than as text: well above what the heap holds, room around it included. */
 const AS_OBJECTS = 2;
+const pageSchema = z.object({ items: z.array(z.unknown()), total: z.int().nonnegative() });
+const validateEvaluation = validatorOf(evaluationSchema);
+const validateApiKey = validatorOf(apiKeySchema);
+
+/** One page is one answer. One faulty record costs itself, never the page; a foreign one costs the page. */
+const list: CachedResource<ListQuery, EvaluationPage> = {
+  name: 'list',
+  template: `${ROOT}/evaluations`,
+  schema: pageSchema.extend({ items: z.array(evaluationSchema) }),
+  memoryFactor: AS_OBJECTS,
+  idTag: null,
+  // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
+  absentCodes: [],
+  path: listPath,
+  parse: parseList,
+  normalise: normaliseList,
+  cacheName: listCacheName,
+  // A list with a record of another workspace is not trusted at all.
+  isAnsweredBy: ({ items }, query) => items.every(({ workspaceId }) => query.workspaceIds.includes(workspaceId)),
+  workspaceOf: () => null,
+  tags: listTags,
+  // A searched list backfills nothing, because searches vary without end.
+  backfills: ({ items }, { search }) =>
+    search === null ? items.map((record) => ({ kind: 'evaluation', id: record['_id'], record })) : [],
+};
 
 export const RESOURCES = {
   list,
@@ -128,7 +154,6 @@ export const RESOURCES = {
     schema: scorecardSchema,
     idMember: '_id',
     idTag: 'scorecard',
-    clean: (record) => ({ ...record, rubric: withoutInternalMembers(record.rubric) }),
   }),
   dealInsights: defineRecord({
     name: 'dealInsights',
@@ -136,20 +161,14 @@ export const RESOURCES = {
     schema: dealInsightsSchema,
     idMember: 'evaluationId',
     idTag: 'evaluation',
-    clean: (record) => ({ ...record, insights: withoutInternalMembers(record.insights) }),
   }),
 } satisfies Record<ResourceKind, unknown>;
-
-const validateApiKey = validatorOf(apiKeySchema);
 
 /** By the lower-case hex SHA-256 of the key, which no record repeats and no message shows. It is not cached here. */
 export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   name: 'apiKey',
   template: `${ROOT}/api-keys/{hash}`,
-  path: ({ hash }) => {
-    if (!KEY_HASH_PATTERN.test(hash)) throw new TypeError('an API key is fetched by its lower-case hex SHA-256');
-    return `${ROOT}/api-keys/${hash}`;
-  },
+  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
   absentCodes: ['NOT_FOUND'],
   parse: (value) => {
     const validation = validateApiKey(value);
@@ -168,8 +187,6 @@ interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<
   readonly idTag: IdTag;
   /** Tags beside those of the id and of the workspace. */
   readonly otherTags?: (record: R) => readonly RecordTag[];
-  /** What is done to a valid record before it is passed on. */
-  readonly clean?: (record: R) => R;
   readonly memoryFactor?: number;
 }
 
@@ -177,7 +194,7 @@ interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<
 function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Record<K | 'workspaceId', string>>>(
   definition: RecordDefinition<K, R>,
 ): CachedResource<RecordParams, R> {
-  const { name, schema, idMember, idTag, memoryFactor = AS_OBJECTS } = definition;
+  const { name, schema, idMember, idTag, otherTags = () => [], memoryFactor = AS_OBJECTS } = definition;
   const template = ROOT + definition.template;
   const validate = validatorOf(schema);
   return {
@@ -201,7 +218,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
       if (record[idMember] !== id) {
         throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
       }
-      return definition.clean?.(record) ?? record;
+      return record;
     },
     normalise: (params) => params,
     cacheName: ({ id }) => `${name}:${id}`,
@@ -209,9 +226,107 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     workspaceOf: ({ workspaceId }) => workspaceId,
     tags: ({ id }, record) => {
       const known: readonly RecordTag[] = [`${idTag}:${id}`];
-      if (record === null) return known;
-      return [...known, `workspace:${record.workspaceId}`, ...(definition.otherTags?.(record) ?? [])];
+      return record === null ? known : [...known, `workspace:${record.workspaceId}`, ...otherTags(record)];
     },
     backfills: () => [],
   };
+}
+
+/**
+ * Brings a query into the one form that all equal questions share.
+ *
+ * The store searches case-insensitively, so the case of ASCII letters can't change the answer and is dropped. Nothing
+ * else is touched: beyond ASCII the rules of case differ between implementations, a space may be what is searched for,
+ * and composed and decomposed characters are different strings to a substring search.
+ */
+function normaliseList(query: ListQuery): ListQuery {
+  const workspaceIds = [...new Set(query.workspaceIds.map((id) => id.toLowerCase()))].toSorted();
+  const search = query.search?.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) ?? '';
+  return { ...query, workspaceIds, search: search === '' ? null : search };
+}
+
+/** Beyond this a list is named by its hash: a list of 50 workspaces would otherwise have a key of 2 kB. */
+const MAX_PLAIN_LENGTH = 200;
+/** With it begin the names of searched lists, which are hashes: what people search for is nobody else's business. */
+export const SEARCH_PREFIX = 'search:';
+
+function listCacheName({ workspaceIds, search, scorecardId, offset, limit }: ListQuery): string {
+  const parts = [workspaceIds.join(','), scorecardId, offset, limit];
+  if (search !== null) return SEARCH_PREFIX + digest([...parts, search]);
+  const plain = parts.join('/');
+  return `list:${plain.length <= MAX_PLAIN_LENGTH ? plain : digest(parts)}`;
+}
+
+/** JSON keeps the parts apart whatever they hold. */
+function digest(parts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}
+
+/** A page is tagged with the scorecards of its items too: it shows their names. */
+function listTags({ workspaceIds, scorecardId }: ListQuery, page: EvaluationPage | null): readonly RecordTag[] {
+  const scorecardIds = new Set((page?.items ?? []).map((item) => item.scorecardRef.id)).add(scorecardId);
+  return [
+    ...workspaceIds.flatMap((id): readonly RecordTag[] => [`workspace:${id}`, `lists-of:${id}`]),
+    ...[...scorecardIds].flatMap((id): readonly RecordTag[] => (id === null ? [] : [`scorecard:${id}`])),
+  ];
+}
+
+function listPath({ workspaceIds, search, scorecardId, offset, limit }: ListQuery): string {
+  const parameters = new URLSearchParams(workspaceIds.map((id): [string, string] => ['workspaceId', id]));
+  parameters.set('state', 'COMPLETED');
+  if (search !== null) parameters.set('q', search);
+  if (scorecardId !== null) parameters.set('scorecardId', scorecardId);
+  parameters.set('offset', String(offset));
+  parameters.set('limit', String(limit));
+  return `${ROOT}/evaluations?${parameters.toString()}`;
+}
+
+/**
+ * A record of another workspace shows that the store ignored the filter. Its total then counts foreign records too, so
+ * nothing of such an answer is used (C4).
+ */
+async function parseList(
+  value: unknown,
+  { workspaceIds, limit }: ListQuery,
+  onLeftOut: (leftOut: LeftOut) => void,
+): Promise<EvaluationPage> {
+  const page = pageSchema.safeParse(value);
+  if (!page.success) throw malformed(`the store's list is malformed at ${faultyMember(page.error)}`);
+  const { items, total } = page.data;
+  const foreign = items.find((item) => {
+    const workspaceId = workspaceIdOf(item);
+    return workspaceId !== null && !workspaceIds.includes(workspaceId);
+  });
+  if (foreign !== undefined) {
+    const which = idOf(foreign) ?? 'a record without an id';
+    throw malformed(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
+  }
+  const kept = new Map<string, EvaluationRecord>();
+  const yieldToEventLoop = createYield();
+  // Cut first: what the store sends too much costs nothing.
+  for (const item of items.slice(0, limit)) {
+    await yieldToEventLoop();
+    const validation = validateEvaluation(item);
+    if (!validation.ok) {
+      onLeftOut({ id: idOf(item), path: validation.path });
+      continue;
+    }
+    const { record } = validation;
+    if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
+    else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
+    else kept.set(record['_id'], record);
+  }
+  return { items: [...kept.values()].toSorted(newestFirst), total };
+}
+
+const identifiedSchema = z.object({ _id: z.string().regex(ID_PATTERN) });
+
+function idOf(item: unknown): string | null {
+  return identifiedSchema.safeParse(item).data?.['_id'] ?? null;
+}
+
+/** The interface's order, which is also the public one: newest first, then by id, descending by code unit (Q5). */
+function newestFirst(a: EvaluationRecord, b: EvaluationRecord): number {
+  if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
+  return b['_id'] > a['_id'] ? 1 : -1;
 }

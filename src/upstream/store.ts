@@ -7,7 +7,7 @@ import type { Resource } from './resources.ts';
 /** Rejects with a StoreError, or with a TypeError for parameters that the caller should have refused: nothing is sent then. */
 export type Fetch = <P, R>(resource: Resource<P, R>, params: P, options: FetchOptions) => Promise<StoreAnswer<R>>;
 
-/** What a list depends on, and nothing else: two equal queries have equal answers. Only completed evaluations are listed. */
+/** All that a list depends on: two equal queries have equal answers. Only completed evaluations are listed. */
 export interface ListQuery {
   /** Lower-case UUIDs, sorted, without repeats; at least one. */
   readonly workspaceIds: readonly string[];

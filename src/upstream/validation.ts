@@ -13,35 +13,33 @@ const MAX_DEPTH = 64;
 /** Takes some 50 ms to parse and check; a full list page holds some 20,000. */
 const MAX_VALUES = 250_000;
 
-interface JsonShape {
-  readonly depth: number;
-  /** Upper bound of the number of values, scalars included. */
-  readonly values: number;
-  /** Whether an escape stands for one half of a surrogate pair. */
-  readonly hasSurrogateEscape: boolean;
-}
+/** One half of a surrogate pair as an escape; a backslash before it may make it text, which costs only time. */
+const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
 /**
- * Throws a StoreError of kind `invalidResponse` if the bytes are no JSON text in UTF-8, or are deeper or have more values
- * than allowed.
+ * The value of a JSON text in UTF-8, with every lone surrogate, in member names too, replaced by U+FFFD. Throws a StoreError
+ * of kind `invalidResponse` if the bytes are no such text, or are deeper or have more values than allowed.
  */
 export function parseJson(bytes: Uint8Array): unknown {
-  const shape = shapeOf(bytes);
-  if (shape.depth > MAX_DEPTH) throw unreadable(`is nested deeper than ${MAX_DEPTH} levels`);
-  if (shape.values > MAX_VALUES) throw unreadable(`has more than ${MAX_VALUES} values`);
-  const value = parseText(new TextDecoder().decode(bytes));
-  return shape.hasSurrogateEscape ? toWellFormed(value) : value;
-}
-
-/** V8's message quotes the text, so it is not passed on. */
-function parseText(text: string): unknown {
+  const { depth, values } = shapeOf(bytes);
+  if (depth > MAX_DEPTH) throw unreadable(`is nested deeper than ${MAX_DEPTH} levels`);
+  if (values > MAX_VALUES) throw unreadable(`has more than ${MAX_VALUES} values`);
+  const text = new TextDecoder().decode(bytes);
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text, SURROGATE_ESCAPE.test(text) ? toWellFormed : undefined);
     return value;
   } catch {
+    // V8's message quotes the text, so it is not passed on.
     if (text.trim() === '') throw unreadable('is empty');
     throw unreadable(/^\s*</.test(text) ? 'is markup, not JSON' : 'is not JSON');
   }
+}
+
+function toWellFormed(_name: string, value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (!isObject(value) || Array.isArray(value) || Object.keys(value).every((name) => name.isWellFormed())) return value;
+  // fromEntries defines members, so that one named __proto__ stays a member.
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name.toWellFormed(), member]));
 }
 
 function unreadable(why: string): StoreError {
@@ -57,23 +55,20 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * Linear, without recursion or allocation; exact for valid JSON, and harmless for anything else, which the parser then
- * refuses. It reads bytes because no byte of a longer UTF-8 sequence looks like one of JSON's own characters.
+ * How deep the value is, and at most how many values it has, scalars included. Linear, without recursion or allocation;
+ * exact for valid JSON, and harmless for anything else, which the parser then refuses. It reads bytes because no byte of a
+ * longer UTF-8 sequence looks like one of JSON's own characters.
  */
-function shapeOf(bytes: Uint8Array): JsonShape {
+function shapeOf(bytes: Uint8Array): { readonly depth: number; readonly values: number } {
   let depth = 0;
   let deepest = 0;
   let values = 1;
-  let hasSurrogateEscape = false;
   let isInString = false;
   for (let i = 0; i < bytes.length; i += 1) {
     const byte = bytes[i];
     if (isInString) {
       if (byte === QUOTE) isInString = false;
-      else if (byte === BACKSLASH) {
-        if (!hasSurrogateEscape) hasSurrogateEscape = isSurrogateEscape(bytes, i);
-        i += 1;
-      }
+      else if (byte === BACKSLASH) i += 1;
     } else if (byte === QUOTE) isInString = true;
     else if (byte === COMMA) values += 1;
     else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
@@ -82,40 +77,7 @@ function shapeOf(bytes: Uint8Array): JsonShape {
       if (depth > deepest) deepest = depth;
     } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1;
   }
-  return { depth: deepest, values, hasSurrogateEscape };
-}
-
-/** `\uD800` to `\uDFFF`, in any case, at the backslash. */
-function isSurrogateEscape(bytes: Uint8Array, at: number): boolean {
-  const first = bytes[at + 2];
-  const second = bytes[at + 3];
-  if (bytes[at + 1] !== 0x75 || (first !== 0x64 && first !== 0x44) || second === undefined) return false;
-  return second === 0x38 || second === 0x39 || (second >= 0x41 && second <= 0x46) || (second >= 0x61 && second <= 0x66);
-}
-
-/**
- * The value with every lone surrogate, in member names too, replaced by U+FFFD. It changes the value in place, which
- * nobody else holds yet: a copy of everything would cost more than the parsing did. For values of bounded depth.
- */
-function toWellFormed(value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed();
-  if (Array.isArray(value)) {
-    const elements: unknown[] = value;
-    for (const [index, element] of elements.entries()) elements[index] = toWellFormed(element);
-    return elements;
-  }
-  return isObject(value) ? membersToWellFormed(value) : value;
-}
-
-function membersToWellFormed(object: JsonObject): JsonObject {
-  let hasWellFormedNames = true;
-  for (const name of Object.keys(object)) {
-    object[name] = toWellFormed(object[name]);
-    hasWellFormedNames &&= name.isWellFormed();
-  }
-  if (hasWellFormedNames) return object;
-  // fromEntries defines members, so that one named __proto__ stays a member.
-  return Object.fromEntries(Object.entries(object).map(([name, member]) => [name.toWellFormed(), member]));
+  return { depth: deepest, values };
 }
 
 /** Internal members of the store. They are dropped from open objects too, at any depth. */
@@ -127,29 +89,33 @@ const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNote
  */
 const MAX_MEMBER_VALUES = 20_000;
 
-/** Stands for the record itself if there is no member to name. */
-export const RECORD_PATH = '(record)';
-
 export type Validation<T> =
   | { readonly ok: true; readonly record: T }
   /** `path` leads to the first faulty member: `evaluatee.email`, `people.0.spoke`. */
   | { readonly ok: false; readonly path: string };
 
-/** A function that checks values against the schema. It never throws. */
+/**
+ * A function that checks values against the schema, and takes internal members out of open objects, to which the schema
+ * does nothing. It never throws. For values of bounded depth.
+ */
 export function validatorOf<S extends z.ZodObject>(schema: S): (value: unknown) => Validation<z.output<S>> {
-  // Open objects cost the schema nothing, whatever they hold.
-  const bounded = Object.entries(schema.shape)
-    .filter(([, member]) => member !== openObjectSchema)
-    .map(([name]) => name);
+  const names = Object.keys(schema.shape);
+  const open = names.filter((name) => schema.shape[name] === openObjectSchema);
+  const bounded = names.filter((name) => !open.includes(name));
   return (value) => {
-    if (!isObject(value)) return { ok: false, path: RECORD_PATH };
-    const oversized = bounded.find((name) => spend(MAX_MEMBER_VALUES, value[name]) < 0);
+    const members = isObject(value) ? value : {};
+    const oversized = bounded.find((name) => spend(MAX_MEMBER_VALUES, members[name]) < 0);
     if (oversized !== undefined) return { ok: false, path: oversized };
-    const result = schema.safeParse(value);
-    if (result.success) return { ok: true, record: result.data };
-    const path = result.error.issues[0]?.path ?? [];
-    return { ok: false, path: path.length === 0 ? RECORD_PATH : path.map(String).join('.') };
+    const cleaned = Object.fromEntries(open.map((name) => [name, withoutInternalMembers(members[name])]));
+    const result = schema.safeParse(isObject(value) && open.length > 0 ? { ...members, ...cleaned } : value);
+    return result.success ? { ok: true, record: result.data } : { ok: false, path: faultyMember(result.error) };
   };
+}
+
+/** Leads to the first faulty member; stands for the record itself if there is no member to name. */
+export function faultyMember({ issues }: z.ZodError): string {
+  const path = issues[0]?.path ?? [];
+  return path.length === 0 ? '(record)' : path.map(String).join('.');
 }
 
 /** The workspace that a record says it is of, whatever else is wrong with it, in lower case; null if it says none. */
@@ -158,10 +124,10 @@ export function workspaceIdOf(value: unknown): string | null {
   return typeof id === 'string' && UUID_PATTERN.test(id) ? id.toLowerCase() : null;
 }
 
-/** What is left of a budget of values after this one, below zero as soon as it is spent. For values of bounded depth. */
+/** The rest of a budget of values after this one, below zero as soon as it is spent. */
 function spend(budget: number, value: unknown): number {
   let left = budget - 1;
-  if (typeof value !== 'object' || value === null) return left;
+  if (!isObject(value)) return left;
   for (const [name, member] of Object.entries(value)) {
     if (left < 0) return left;
     if (!INTERNAL_MEMBERS.has(name)) left = spend(left, member);
@@ -169,19 +135,11 @@ function spend(budget: number, value: unknown): number {
   return left;
 }
 
-/** A copy of the object without the internal members. For objects of bounded depth. */
-export function withoutInternalMembers(object: Readonly<JsonObject>): JsonObject {
-  // fromEntries defines members, so that one named __proto__ stays a member.
-  return Object.fromEntries(
-    Object.entries(object)
-      .filter(([name]) => !INTERNAL_MEMBERS.has(name))
-      .map(([name, member]) => [name, cleaned(member)]),
-  );
-}
-
-function cleaned(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((element: unknown) => cleaned(element));
-  return isObject(value) ? withoutInternalMembers(value) : value;
+function withoutInternalMembers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutInternalMembers);
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).filter(([name]) => !INTERNAL_MEMBERS.has(name));
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutInternalMembers(member)]));
 }
 
 /** Work that has held the event loop this long lets other requests in before it goes on. */
@@ -197,8 +155,6 @@ export function createYield(): () => Promise<void> {
   };
 }
 
-type JsonObject = Record<string, unknown>;
-
-function isObject(value: unknown): value is JsonObject {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }

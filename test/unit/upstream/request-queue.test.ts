@@ -16,8 +16,8 @@ class World {
   readonly queue: RequestQueue;
   readonly calls: Asked[] = [];
 
-  constructor(limits: { readonly maxInFlight: number; readonly maxQueue: number; readonly reservePercent: number }) {
-    this.queue = new RequestQueue({ ...limits, timers: neverLate });
+  constructor(limits: { readonly maxConnections: number; readonly maxQueue: number; readonly reservePercent: number }) {
+    this.queue = new RequestQueue(limits, neverLate);
   }
 
   async acquire(keyId: string, isBackground = false): Promise<Asked> {
@@ -32,14 +32,14 @@ class World {
   }
 
   async release(call: Asked | undefined): Promise<void> {
-    if (call?.permit?.kind !== 'granted') return;
-    call.permit.release();
+    if (typeof call?.permit !== 'function') return;
+    call.permit();
     this.calls.splice(this.calls.indexOf(call), 1);
     await Promise.resolve();
   }
 
   inFlight(keyId?: string): Asked[] {
-    return this.calls.filter((call) => call.permit?.kind === 'granted' && (keyId ?? call.keyId) === call.keyId);
+    return this.calls.filter((call) => typeof call.permit === 'function' && (keyId ?? call.keyId) === call.keyId);
   }
 
   waiting(keyId?: string): Asked[] {
@@ -48,13 +48,13 @@ class World {
 }
 
 test('a read takes the place of a refresh, whosever it is, and a refresh never that of a read', async () => {
-  const world = new World({ maxInFlight: 1, maxQueue: 2, reservePercent: 0 });
+  const world = new World({ maxConnections: 1, maxQueue: 2, reservePercent: 0 });
   await world.acquire('busy');
   const [older, newer] = [await world.acquire('quiet', true), await world.acquire('quiet', true)];
   await world.acquire('busy');
-  expect([older.permit?.kind, newer.permit?.kind]).toEqual(['rejected', undefined]);
+  expect([older.permit, newer.permit]).toEqual(['queue-full', null]);
   await world.acquire('busy');
-  expect((await world.acquire('quiet', true)).permit?.kind).toBe('rejected');
+  expect((await world.acquire('quiet', true)).permit).toBe('queue-full');
   expect(world.waiting().map(({ keyId }) => keyId)).toEqual(['busy', 'busy']);
 });
 
@@ -69,15 +69,15 @@ const steps = fc.array(
 );
 
 const limits = fc.record({
-  maxInFlight: fc.integer({ min: 1, max: 12 }),
+  maxConnections: fc.integer({ min: 1, max: 12 }),
   maxQueue: fc.nat(10),
   reservePercent: fc.nat(90),
 });
 
 type Limits = typeof limits extends fc.Arbitrary<infer T> ? T : never;
 
-function maxPerKey({ maxInFlight, reservePercent }: Limits): number {
-  return Math.max(1, maxInFlight - Math.floor((maxInFlight * reservePercent) / 100));
+function maxPerKey({ maxConnections, reservePercent }: Limits): number {
+  return Math.max(1, maxConnections - Math.floor((maxConnections * reservePercent) / 100));
 }
 
 /** Whether all limits hold, and no key waits for a connection that is free for it. */
@@ -85,13 +85,13 @@ function isInOrder(world: World, bounds: Limits): boolean {
   const { length: flying } = world.inFlight();
   const { length: waiting } = world.waiting();
   return (
-    world.queue.inFlight === flying &&
-    world.queue.queued === waiting &&
-    flying <= bounds.maxInFlight &&
+    world.queue.load().inFlight === flying &&
+    world.queue.load().queued === waiting &&
+    flying <= bounds.maxConnections &&
     waiting <= bounds.maxQueue &&
     KEYS.every((keyId) => {
       const own = world.inFlight(keyId).length;
-      const mayHaveMore = flying < bounds.maxInFlight && own < maxPerKey(bounds);
+      const mayHaveMore = flying < bounds.maxConnections && own < maxPerKey(bounds);
       return own <= maxPerKey(bounds) && !(mayHaveMore && world.waiting(keyId).length > 0);
     })
   );
