@@ -17,6 +17,8 @@ export interface Degraded {
   readonly detail: string;
   /** Which kind of trouble it is: a line of the log, written once per outage. */
   readonly message: string;
+  /** The line of the log when this trouble is over, if another one says more than `okMessage`. */
+  readonly overMessage?: string;
   /** Unix milliseconds, if it is known better than by the first check that finds it. */
   readonly sinceMs?: number;
   /** More of it, for the log only. */
@@ -43,8 +45,8 @@ export class Health {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #tracked = new Map<string, Tracked>();
-  /** Outages that were logged and are not over, with the messages that were. */
-  readonly #outages = new Map<string, { readonly messages: Set<string>; readonly sinceMs: number }>();
+  /** Outages that were logged and are not over, with the messages that were, and those that will say that each is over. */
+  readonly #outages = new Map<string, { readonly messages: Map<string, string>; readonly sinceMs: number }>();
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = clock;
@@ -90,17 +92,18 @@ export class Health {
     const outage = this.#outages.get(dependency);
     for (const { state, sinceMs } of members) {
       if (state.status !== 'degraded') continue;
-      const { message, detail, fields } = state;
-      const { messages } = outage ?? { messages: new Set() };
+      const { message, detail, fields, overMessage = okMessage } = state;
+      const { messages } = outage ?? { messages: new Map() };
       if (outage === undefined) this.#outages.set(dependency, { messages, sinceMs });
       if (!messages.has(message)) this.#logger.warn({ dependency, detail, ...fields }, message);
-      messages.add(message);
+      messages.set(message, overMessage);
       return;
     }
     if (outage === undefined) return;
     this.#outages.delete(dependency);
     const endedAtMs = Math.max(...members.map(({ sinceMs }) => sinceMs));
-    this.#logger.info({ dependency, lastedMs: Math.max(0, endedAtMs - outage.sinceMs) }, okMessage);
+    const lastedMs = Math.max(0, endedAtMs - outage.sinceMs);
+    for (const line of new Set(outage.messages.values())) this.#logger.info({ dependency, lastedMs }, line);
   }
 }
 

@@ -209,7 +209,8 @@ export class RedisHealth {
       const consequence =
         role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
       const detail = `Redis ${refusal.finding}; ${consequence}`;
-      return { status: 'degraded', message: refusal.message, detail, fields: { err: this.#refusalReason } };
+      const fields = { err: this.#refusalReason };
+      return { status: 'degraded', message: refusal.message, ...refusal.whenOver, detail, fields };
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
@@ -227,6 +228,7 @@ export class RedisHealth {
     return {
       status: 'degraded',
       message: refusal?.message ?? 'Redis does not answer',
+      ...refusal?.whenOver,
       detail: `${finding}: ${consequence}`,
       fields: { err: reason },
     };
@@ -262,7 +264,8 @@ export class RedisHealth {
           'keys: Redis refuses changes; none can be issued, changed or revoked',
           'keys that are known stay good; none can be issued, changed or revoked',
         ];
-    return { status: 'degraded', message, detail: `Redis ${refusal.finding}; ${consequence}` };
+    const overMessage = 'keys: they can be issued, changed and revoked again';
+    return { status: 'degraded', message, overMessage, detail: `Redis ${refusal.finding}; ${consequence}` };
   }
 
   #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
@@ -292,6 +295,8 @@ interface Refusal {
   readonly finding: string;
   /** The line of the log. */
   readonly message: string;
+  /** For a Redis that refuses changes and answers everything else. */
+  readonly whenOver?: { readonly overMessage: string };
 }
 
 /** If Redis answered, and refused what it was asked for; null for any other error. `setting`: that of its address. */
@@ -301,9 +306,10 @@ function refusalOf(error: unknown, setting: string): Refusal | null {
   const readOnly = 'Redis refuses changes: limits are per process';
   const full = 'Redis is full (maxmemory): limits are per process, and changes fail';
   const isFull = code === 'OOM';
-  if (isFull) return { isFull, finding: 'is full (maxmemory)', message: full };
-  if (code === 'MISCONF') return { isFull, finding: `cannot write to its disk (${code})`, message: readOnly };
-  if (code === 'READONLY') return { isFull, finding: `is a read-only replica (${code})`, message: readOnly };
+  const whenOver = { overMessage: 'Redis takes changes again' };
+  if (isFull) return { isFull, finding: 'is full (maxmemory)', message: full, whenOver };
+  if (code === 'MISCONF') return { isFull, finding: `cannot write to its disk (${code})`, message: readOnly, whenOver };
+  if (code === 'READONLY') return { isFull, finding: `is a read-only replica (${code})`, message: readOnly, whenOver };
   if (code === 'NOPERM')
     return { isFull, finding: `refuses commands to the user of ${setting} (${code})`, message: refused };
   const isCredentials = code === 'NOAUTH' || code === 'WRONGPASS';
