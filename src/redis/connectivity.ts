@@ -10,13 +10,8 @@ import type { RedisLink } from './connection.ts';
  */
 export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
 
-/** The part of a link that reports changes. */
-interface WatchedLink extends Pick<RedisLink, 'onUp' | 'onDown'> {
-  readonly subscriber: Pick<RedisLink['subscriber'], 'isUp' | 'onUp' | 'onDown'>;
-}
-
 interface ConnectivityWatchOptions {
-  readonly link: WatchedLink;
+  readonly link: RedisLink;
   /** Looks up what may have been missed; rejects if Redis does not answer. */
   readonly look: () => Promise<void>;
   readonly clock: Clock;

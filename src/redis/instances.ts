@@ -13,8 +13,8 @@ const BEAT_EVERY_MS = 2000;
 export const ALIVE_FOR_MS = 10_000;
 /** Where a process announces that it is new, has changed, or stops: the others then look at once. */
 const CHANNEL = channelName('members');
-/** The largest count of that many beats holds: a Redis that has just restarted has not heard of all processes. */
-const COUNTS_HOLD_FOR_BEATS = 5;
+/** The largest count of that time holds: a Redis that has just restarted has not heard of all processes. */
+const COUNTS_HOLD_MS = 5 * BEAT_EVERY_MS;
 
 const infoSchema = z.object({
   host: z.string(),
@@ -75,40 +75,21 @@ return instances
 
 const replySchema = z.array(z.tuple([z.string(), z.string(), z.coerce.number()]));
 
-export interface Instances {
-  /** This process's own. */
-  readonly id: string;
-  /** How many processes there are, this one included, as last known. */
-  count(): number;
-  /** All of them by id, as last known; this one as it is now. */
-  list(): readonly Instance[];
-  /** Whether Redis answers. */
-  isConnected(): boolean;
-  /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
-  problem(): string | null;
-  /** The ids of those with the same store, this one's among them, in order. */
-  peers(): readonly string[];
-  /** Announces the status of this process. */
-  setStatus(status: InstanceInfo['status']): void;
-  /** Resolves once this process is no longer counted, or Redis can't be reached. */
-  close(): Promise<void>;
-}
-
 export interface InstancesOptions {
-  readonly link: RedisLink;
+  /** Null for a process without Redis, which is the only one. */
+  readonly link: RedisLink | null;
   readonly about: InstanceInfo;
   /** How many there are at least: the processes that this gateway itself runs. Taken until Redis answers. */
   readonly atLeast: number;
-  readonly beatEveryMs?: number | undefined;
   /** Called after each heartbeat: with why Redis refused it, or null. The only write that an idle process makes. */
   readonly onBeat?: (refusal: Error | null) => void;
 }
 
-export class RedisInstances implements Instances {
+export class Instances {
+  /** This process's own. */
   readonly id = randomUUID();
-  readonly #link: RedisLink;
+  readonly #link: RedisLink | null;
   readonly #atLeast: number;
-  readonly #countsHoldForMs: number;
   readonly #timer: NodeJS.Timeout;
   readonly #endings: readonly (() => void)[];
   readonly #onBeat: (refusal: Error | null) => void;
@@ -123,32 +104,35 @@ export class RedisInstances implements Instances {
   #isAnnounced = false;
   #isClosed = false;
 
-  constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS, onBeat = () => undefined }: InstancesOptions) {
+  constructor({ link, about, atLeast, onBeat = () => undefined }: InstancesOptions) {
     this.#onBeat = onBeat;
     this.#link = link;
     this.#about = about;
     this.#atLeast = atLeast;
-    this.#countsHoldForMs = COUNTS_HOLD_FOR_BEATS * beatEveryMs;
     const beat = (): void => void this.#beat();
-    this.#timer = setInterval(beat, beatEveryMs).unref();
-    this.#endings = [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
+    this.#timer = setInterval(beat, BEAT_EVERY_MS).unref();
+    this.#endings = link === null ? [] : [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
     beat();
   }
 
+  /** How many processes there are, this one included, as last known. */
   count(): number {
     return Math.max(this.#atLeast, ...this.#counts.map(({ count }) => count));
   }
 
+  /** All of them by id, as last known; this one as it is now. */
   list(): readonly Instance[] {
     const sinceMs = performance.now() - this.#readAtMs;
     const others = this.#others.map((other) => ({ ...other, heardMsAgo: Math.round(other.heardMsAgo + sinceMs) }));
-    return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted(byId);
+    return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  /** Whether Redis answers. */
   isConnected(): boolean {
-    return this.#link.isUp();
+    return this.#link?.isUp() ?? true;
   }
 
+  /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
   problem(): string | null {
     if (!this.isConnected()) return 'Redis does not answer';
     const code = replyCode(this.#refusal);
@@ -156,27 +140,31 @@ export class RedisInstances implements Instances {
     return code === 'OOM' ? 'Redis is full (maxmemory)' : `Redis refuses changes (${code})`;
   }
 
+  /** The ids of those with the same store, this one's among them, in order. */
   peers(): readonly string[] {
     return this.list()
       .filter(({ store }) => store === this.#about.store)
       .map(({ id }) => id);
   }
 
+  /** Announces the status of this process. */
   setStatus(status: InstanceInfo['status']): void {
     this.#about = { ...this.#about, status };
     this.#isAnnounced = false;
     void this.#beat();
   }
 
+  /** Resolves once this process is no longer counted, or Redis can't be reached. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
     for (const end of this.#endings) end();
-    if (!this.#link.isUp()) return;
+    const link = this.#link;
+    if (link?.isUp() !== true) return;
     try {
-      await this.#link.run((client) => client.hdel(instancesKey(), this.id));
-      await this.#link.run((client) => client.zrem(heartbeatsKey(), this.id));
-      await this.#link.run((client) => client.publish(CHANNEL, ''));
+      await link.run((client) => client.hdel(instancesKey(), this.id));
+      await link.run((client) => client.zrem(heartbeatsKey(), this.id));
+      await link.run((client) => client.publish(CHANNEL, ''));
     } catch {
       // What is left expires.
     }
@@ -184,15 +172,16 @@ export class RedisInstances implements Instances {
 
   /** Never rejects: without Redis, what was last known holds. */
   async #beat(): Promise<void> {
-    if (!this.#link.isUp() || this.#isClosed) return;
+    const link = this.#link;
+    if (link?.isUp() !== true || this.#isClosed) return;
     const isAnnounced = this.#isAnnounced;
     this.#isAnnounced = true;
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
     const call = { keys: [heartbeatsKey(), instancesKey()], args };
     try {
-      this.#adopt(replySchema.parse(await runScript(this.#link, BEAT, call)));
+      this.#adopt(replySchema.parse(await runScript(link, BEAT, call)));
       this.#noteRefusal(null);
-      if (!isAnnounced) await this.#link.run((client) => client.publish(CHANNEL, ''));
+      if (!isAnnounced) await link.run((client) => client.publish(CHANNEL, ''));
     } catch (error) {
       // Announced at the next beat.
       this.#isAnnounced &&= isAnnounced;
@@ -208,7 +197,7 @@ export class RedisInstances implements Instances {
 
   #adopt(reply: z.output<typeof replySchema>): void {
     const nowMs = performance.now();
-    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < this.#countsHoldForMs);
+    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < COUNTS_HOLD_MS);
     this.#counts = [...held, { count: reply.length, atMs: nowMs }];
     this.#readAtMs = nowMs;
     this.#others = reply.flatMap(([id, report, heardMsAgo]) => {
@@ -216,26 +205,4 @@ export class RedisInstances implements Instances {
       return about === null ? [] : [{ id, ...about, heardMsAgo }];
     });
   }
-}
-
-/** For a process without Redis. */
-export function singleInstance(about: InstanceInfo): Instances {
-  const id = randomUUID();
-  let now = about;
-  return {
-    id,
-    count: () => 1,
-    list: () => [{ id, ...now, heardMsAgo: 0 }],
-    isConnected: () => true,
-    problem: () => null,
-    peers: () => [id],
-    setStatus: (status) => {
-      now = { ...now, status };
-    },
-    close: async () => {},
-  };
-}
-
-function byId(a: Instance, b: Instance): number {
-  return a.id < b.id ? -1 : 1;
 }
