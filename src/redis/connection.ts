@@ -87,33 +87,24 @@ const MOVING_RETRY_MS = 10;
 /** For changes that no command comes across, such as that an idle primary has become a replica. */
 const SLOTS_REFRESH_MS = 2000;
 
-/** What differs between a single Redis, a primary of Sentinels and a Cluster. */
-interface Connections {
-  readonly client: Redis | Cluster;
-  /** Rejects if Redis does not answer, all of it. */
-  ask(): Promise<void>;
-  servers(): readonly RedisServer[];
-  /** A connection for messages, which does not come back by itself. */
-  readonly openMessages: () => Redis;
-}
-
-/**
- * Goes on trying to connect, at least once a second, to a Redis that can't be reached. `client` and `servers` are sent to
- * even while it counts as down.
- */
+/** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
 export class RedisLink extends Health {
   readonly role: RedisRole;
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
   /** The number of the database that its keys are in. */
   readonly db: number;
+  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
+  readonly client: RedisClient;
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
+  readonly servers: () => readonly RedisServer[];
   /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
-  readonly #connections: Connections;
+  readonly #disconnect: () => void;
   readonly #onCommand: RedisHooks['onCommand'] | undefined;
-  readonly #timeoutMs: number;
   readonly #timeoutListeners = new Set<() => void>();
   #isInDoubt = false;
+  #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
 
   /** Throws RedisAddressError for what is no address of a Redis. */
   constructor({ url, role, hooks, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
@@ -124,23 +115,32 @@ export class RedisLink extends Health {
     this.kind = address.kind;
     this.db = address.db;
     this.#onCommand = hooks?.onCommand;
-    this.#timeoutMs = timeoutMs;
-    this.#connections = address.kind === 'cluster' ? this.#openCluster(address, about) : this.#openOne(address, about);
-    this.subscriber = new RedisSubscriber(this.#connections.openMessages, timeoutMs);
     // Before any other listener, so that those who hear that it is up can send.
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-  }
-
-  /** For libraries that take a client of ioredis, and for probes. */
-  get client(): RedisClient {
-    return this.#connections.client;
-  }
-
-  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
-  servers(): readonly RedisServer[] {
-    return this.#connections.servers();
+    const messages = messageOptions(address, about);
+    if (address.kind === 'cluster') {
+      const cluster = new Cluster([...address.nodes], clusterOptions(address, about));
+      this.client = cluster;
+      this.servers = () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client }));
+      // Each node forwards what is published at any other, so one connection to any node is enough.
+      const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
+      const subscriber = new RedisSubscriber(openMessages, timeoutMs);
+      // A node that left the Cluster may live on, and hears nothing of it any more.
+      cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
+      this.subscriber = subscriber;
+      this.#disconnect = () => cluster.disconnect();
+      this.follow({ client: cluster, ask: clusterProbe(cluster, (reason) => this.setDown(reason)) });
+    } else {
+      const reconnectOnError = (error: Error): boolean => this.#leavesReplica(error);
+      const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
+      this.client = client;
+      this.servers = () => [{ name: describeNode(address.nodes[0]), client }];
+      this.subscriber = new RedisSubscriber(() => new Redis(messages), timeoutMs);
+      this.#disconnect = () => client.disconnect();
+      this.follow({ client, ask: connectionProbe(client) });
+    }
   }
 
   /**
@@ -163,7 +163,7 @@ export class RedisLink extends Health {
       this.#onCommand?.(this.role, outcome, (performance.now() - sentAtMs) / 1000);
     };
     try {
-      const reply = await beforeDeadline(send(this.client), this.#timeoutMs);
+      const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
       return reply;
     } catch (error) {
@@ -201,57 +201,20 @@ export class RedisLink extends Health {
   async close(): Promise<void> {
     this.stop();
     this.subscriber.close();
-    this.#connections.client.disconnect();
+    this.#disconnect();
   }
 
-  protected override isReady(): boolean {
-    return this.#connections.client.status === 'ready';
-  }
-
-  protected override ask(): Promise<void> {
-    return this.#connections.ask();
-  }
-
-  #openOne(address: RedisAddress, about: About): Connections {
-    let leftAtMs = Number.NEGATIVE_INFINITY;
-    /**
-     * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
-     * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
-     * many times a second.
-     */
-    const reconnectOnError = (error: Error): boolean => {
-      if (replyCode(error) !== 'READONLY' || performance.now() - leftAtMs < LEAVE_REPLICA_EVERY_MS) return false;
-      leftAtMs = performance.now();
-      this.downReason = error;
-      return true;
-    };
-    const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
-    this.follow(client);
-    const messages = messageOptions(address, about);
-    const name = describeNode(address.nodes[0]);
-    return {
-      client,
-      ask: connectionProbe(client),
-      servers: () => [{ name, client }],
-      openMessages: () => new Redis(messages),
-    };
-  }
-
-  #openCluster(address: RedisAddress, about: About): Connections {
-    const nodes = address.nodes.map(({ host, port }) => ({ host, port }));
-    const cluster = new Cluster(nodes, clusterOptions(address, about));
-    this.follow(cluster);
-    // A node that left the Cluster may live on, and hears nothing of it any more.
-    cluster.on('-node', ({ options }: Redis) => this.subscriber.renew(options));
-    const messages = messageOptions(address, about);
-    return {
-      client: cluster,
-      ask: clusterProbe(cluster, (reason) => this.setDown(reason)),
-      servers: () =>
-        cluster.nodes('master').map((node) => ({ name: `${node.options.host}:${node.options.port}`, client: node })),
-      // Each node forwards what is published at any other, so one connection to any node is enough.
-      openMessages: () => new Redis({ ...messages, ...anyNode(cluster, nodes) }),
-    };
+  /**
+   * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
+   * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
+   * many times a second.
+   */
+  #leavesReplica(error: Error): boolean {
+    const nowMs = performance.now();
+    if (replyCode(error) !== 'READONLY' || nowMs - this.#leftReplicaAtMs < LEAVE_REPLICA_EVERY_MS) return false;
+    this.#leftReplicaAtMs = nowMs;
+    this.downReason = error;
+    return true;
   }
 }
 
@@ -261,11 +224,14 @@ interface About {
   readonly timeoutMs: number;
 }
 
+function placeOf({ options: { host = '', port = 0 } }: Redis): RedisNode {
+  return { host, port };
+}
+
 /** A node that answers, if there is one; a random one, so that not all processes listen at the same node. */
 function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
   const answering = cluster.nodes('master').filter(({ status }) => status === 'ready');
-  const nodes =
-    answering.length === 0 ? named : answering.map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+  const nodes = answering.length === 0 ? named : answering.map(placeOf);
   return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
 }
 
@@ -328,7 +294,7 @@ function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddr
   const { username, password } = sentinelCredentials;
   const encryption = tlsOptions(tls);
   return {
-    sentinels: nodes.map(({ host, port }) => ({ host, port })),
+    sentinels: [...nodes],
     name: primary,
     ...(username === null ? {} : { sentinelUsername: username }),
     ...(password === null ? {} : { sentinelPassword: password }),

@@ -11,10 +11,11 @@ const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
 
-/** A connection that is up or down, and who is notified of a change. */
-export abstract class Health {
+/** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
+export class Health {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
-  readonly #timeoutMs: number;
+  protected readonly timeoutMs: number;
+  #connection: FollowedConnection | null = null;
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   #timer: NodeJS.Timeout | undefined;
@@ -23,14 +24,8 @@ export abstract class Health {
 
   /** `timeoutMs`: how long a command may take. */
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
   }
-
-  /** Whether commands can be sent. */
-  protected abstract isReady(): boolean;
-
-  /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
-  protected abstract ask(): Promise<void>;
 
   /** Whether Redis answered lately. False until the first connection stands. */
   isUp(): boolean {
@@ -73,8 +68,15 @@ export abstract class Health {
     this.#state = 'down';
   }
 
-  /** Goes by what a connection or a Cluster reports, and probes it. */
-  protected follow(client: Pick<EventEmitter, 'on'> & { readonly status: string }): void {
+  /** Whether commands can be sent. */
+  protected isReady(): boolean {
+    return this.#connection?.client.status === 'ready';
+  }
+
+  /** Goes by what it reports from now on, and probes it. */
+  protected follow(connection: FollowedConnection): void {
+    const { client } = connection;
+    this.#connection = connection;
     const probe = (): void => void this.ping().catch(() => undefined);
     const onClose = (): void => this.setDown(this.#downReason);
     this.#timer ??= setInterval(probe, PROBE_EVERY_MS).unref();
@@ -103,22 +105,28 @@ export abstract class Health {
     // How a connection attempt ends is reported by its events.
     if (!this.isReady()) throw this.#downReason;
     const sentAtMs = performance.now();
-    const isLate = (): boolean => performance.now() - sentAtMs > this.#timeoutMs;
+    const isLate = (): boolean => performance.now() - sentAtMs > this.timeoutMs;
     try {
-      await this.ask();
+      await this.#connection?.ask();
     } catch (error) {
-      const reason = isLate() && isOfClient(error) ? new RedisTimeoutError(this.#timeoutMs) : reasonOf(error);
+      const reason = isLate() && isOfClient(error) ? new RedisTimeoutError(this.timeoutMs) : reasonOf(error);
       this.setDown(reason);
       throw reason;
     }
     this.#downReason = connectionClosed();
     if (!this.isReady()) throw this.#downReason;
     // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
-    if (this.#state === 'down' && isLate()) throw new RedisTimeoutError(this.#timeoutMs);
+    if (this.#state === 'down' && isLate()) throw new RedisTimeoutError(this.timeoutMs);
     if (this.#state === 'up') return;
     this.#state = 'up';
     this.#events.emit('up');
   }
+}
+
+interface FollowedConnection {
+  readonly client: Pick<EventEmitter, 'on'> & { readonly status: string };
+  /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
+  readonly ask: () => Promise<void>;
 }
 
 /** Asks one connection, and drops it when it has been silent for too long. */

@@ -23,9 +23,6 @@ export class RedisSubscriber extends Health {
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
   #client: Redis;
-  #ask: () => Promise<void>;
-  /** Whether this connection has all channels. */
-  #isSubscribed = false;
   #attempts = 0;
   #reconnection: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -34,7 +31,7 @@ export class RedisSubscriber extends Health {
   constructor(connect: () => Redis, timeoutMs: number) {
     super(timeoutMs);
     this.#connect = connect;
-    [this.#client, this.#ask] = this.#open();
+    this.#client = this.#open();
     this.onUp(() => {
       this.#attempts = 0;
     });
@@ -79,32 +76,26 @@ export class RedisSubscriber extends Health {
     this.#client.disconnect();
   }
 
-  protected override isReady(): boolean {
-    return this.#client.status === 'ready';
-  }
-
-  protected override async ask(): Promise<void> {
-    const client = this.#client;
-    await this.#ask();
-    if (this.#isSubscribed) return;
-    const channels = this.#messages.eventNames();
-    if (channels.length > 0) await client.subscribe(...channels);
-    this.#isSubscribed = client === this.#client;
-  }
-
-  #open(): [Redis, () => Promise<void>] {
+  #open(): Redis {
     const client = this.#connect();
-    this.#isSubscribed = false;
-    this.follow(client);
+    const ping = connectionProbe(client);
+    let isSubscribed = false;
+    const ask = async (): Promise<void> => {
+      await ping();
+      const channels = this.#messages.eventNames();
+      if (!isSubscribed && channels.length > 0) await client.subscribe(...channels);
+      isSubscribed = true;
+    };
+    this.follow({ client, ask });
     client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     client.once('end', () => {
       if (this.#isClosed) return;
       this.#attempts += 1;
       this.#reconnection = setTimeout(() => {
-        [this.#client, this.#ask] = this.#open();
+        this.#client = this.#open();
       }, retryDelayMs(this.#attempts)).unref();
     });
-    return [client, connectionProbe(client)];
+    return client;
   }
 
   #add(channel: string, listener: MessageListener): () => void {
