@@ -18,7 +18,7 @@ import { HOUR_MICROS, type LogSummary, MINUTE_MICROS, usageAfter } from './windo
 const MARKER_MS = 5 * 60_000;
 
 /**
- * What both scripts begin with. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
+ * Both scripts begin with it. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
  * hence the format.
  */
 const COMMON = `

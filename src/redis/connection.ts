@@ -14,16 +14,10 @@ import { beforeDeadline, RedisTimeoutError } from './request-wait.ts';
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
 
-/** What is kept there: keys, quotas, the purge log and all that operators set (`state`), or only the response cache (`cache`). */
+/** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
 
-/**
- * - `answered`: Redis did it
- * - `refused`: Redis answered with an error
- * - `timeout`: no answer in time
- * - `lost`: the connection ended before the answer
- * - `unsent`: there was no connection to send it on
- */
+/** `refused`: by an error reply. `lost`: the connection ended before the answer. `unsent`: there was no connection. */
 export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
 
 export interface RedisHooks {
@@ -47,7 +41,7 @@ export interface RedisServer {
   readonly client: RedisClient;
 }
 
-/** What sends commands to keys needs no more of a link. */
+/** The part of a link that sends commands to keys. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
 /** A command was not sent, so what it asks for was certainly not done. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type RedisLink, replyCode } from './connection.ts';
-import { channelName, heartbeatsKey, instancesKey } from './names.ts';
+import { channelName, HEARTBEATS_KEY, INSTANCES_KEY } from './names.ts';
 import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
@@ -27,7 +27,7 @@ const infoSchema = z.object({
   store: z.string(),
 });
 
-/** What a process reports of itself. */
+/** The report of a process about itself. */
 export type InstanceInfo = Readonly<z.output<typeof infoSchema>>;
 
 export interface Instance extends InstanceInfo {
@@ -162,11 +162,11 @@ export class Instances {
     const link = this.#link;
     if (link?.isUp() !== true) return;
     try {
-      await link.run((client) => client.hdel(instancesKey(), this.id));
-      await link.run((client) => client.zrem(heartbeatsKey(), this.id));
+      await link.run((client) => client.hdel(INSTANCES_KEY, this.id));
+      await link.run((client) => client.zrem(HEARTBEATS_KEY, this.id));
       await link.run((client) => client.publish(CHANNEL, ''));
     } catch {
-      // What is left expires.
+      // The rest expires.
     }
   }
 
@@ -177,7 +177,7 @@ export class Instances {
     const isAnnounced = this.#isAnnounced;
     this.#isAnnounced = true;
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
-    const call = { keys: [heartbeatsKey(), instancesKey()], args };
+    const call = { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args };
     try {
       this.#adopt(replySchema.parse(await runScript(link, BEAT, call)));
       this.#noteRefusal(null);
