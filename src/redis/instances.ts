@@ -46,8 +46,9 @@ function infoOf(text: string): InstanceInfo | null {
 }
 
 /**
- * KEYS: the times of the beats, what each instance reports. ARGV: this instance, its report, how long one counts in
- * milliseconds. Returns all instances, their reports, and the time since their last beat in milliseconds, in turn.
+ * KEYS: the times of the beats, the reports of the instances. ARGV: this instance, its report, how long one counts in
+ * milliseconds, the channel where a new report is announced. Returns all instances, their reports, and the time since
+ * their last beat in milliseconds, in turn.
  */
 const BEAT = defineScript(
   'instanceBeat',
@@ -55,7 +56,10 @@ const BEAT = defineScript(
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+  redis.call('PUBLISH', ARGV[4], '')
+end
 local before = '(' .. string.format('%.0f', now - ARGV[3])
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
   redis.call('ZREM', KEYS[1], gone)
@@ -101,7 +105,6 @@ export class Instances {
   #readAtMs = 0;
   /** The last beats' counts, with their times by `performance.now`. */
   #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
-  #isAnnounced = false;
   #isClosed = false;
 
   constructor({ link, about, atLeast, onBeat = () => undefined }: InstancesOptions) {
@@ -150,7 +153,6 @@ export class Instances {
   /** Announces the status of this process. */
   setStatus(status: InstanceInfo['status']): void {
     this.#about = { ...this.#about, status };
-    this.#isAnnounced = false;
     void this.#beat();
   }
 
@@ -174,17 +176,11 @@ export class Instances {
   async #beat(): Promise<void> {
     const link = this.#link;
     if (link?.isUp() !== true || this.#isClosed) return;
-    const isAnnounced = this.#isAnnounced;
-    this.#isAnnounced = true;
-    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
-    const call = { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args };
+    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS, CHANNEL];
     try {
-      this.#adopt(replySchema.parse(await runScript(link, BEAT, call)));
+      this.#adopt(replySchema.parse(await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args })));
       this.#noteRefusal(null);
-      if (!isAnnounced) await link.run((client) => client.publish(CHANNEL, ''));
     } catch (error) {
-      // Announced at the next beat.
-      this.#isAnnounced &&= isAnnounced;
       // A beat that got no reply says nothing of the last refusal.
       if (error instanceof Error && replyCode(error) !== null) this.#noteRefusal(error);
     }
