@@ -109,14 +109,19 @@ export class Health {
     try {
       await this.#connection?.ask();
     } catch (error) {
-      const reason = isLate() && isOfClient(error) ? new RedisTimeoutError(this.timeoutMs) : reasonOf(error);
+      let reason = reasonOf(error);
+      // The error of a connection says more than that of a command that was given up with it.
+      if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.#downReason;
       this.setDown(reason);
       throw reason;
     }
     this.#downReason = connectionClosed();
     if (!this.isReady()) throw this.#downReason;
     // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
-    if (this.#state === 'down' && isLate()) throw new RedisTimeoutError(this.timeoutMs);
+    if (this.#state === 'down' && isLate()) {
+      this.#downReason = new RedisTimeoutError(this.timeoutMs);
+      throw this.#downReason;
+    }
     if (this.#state === 'up') return;
     this.#state = 'up';
     this.#events.emit('up');
