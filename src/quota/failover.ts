@@ -118,7 +118,7 @@ class Partition implements QuotaLimiter {
       }
     }
     // Nothing is admitted to a full log, whether Redis can be asked or not.
-    return this.#redis.rejection(quotaId, limits) ?? this.#share.consume(quotaId, limits);
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.consume(quotaId, limits);
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
@@ -130,7 +130,7 @@ class Partition implements QuotaLimiter {
         // Nothing was to be counted, so no limit is less exact for it.
       }
     }
-    return this.#redis.rejection(quotaId, limits) ?? this.#share.usage(quotaId, limits);
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.usage(quotaId, limits);
   }
 
   close(): void {

@@ -192,23 +192,19 @@ export class RedisLimiter implements QuotaLimiter {
   readonly #redis: RedisCommands;
   /** Measures how long ago a reply came; the windows go by Redis's clock. */
   readonly #clock: Clock;
-  readonly #rejections: RejectionCache;
+  /** Refusals that hold without asking Redis. */
+  readonly rejections: RejectionCache;
   /** Requests of this turn of the event loop. */
   #batches = new Map<string, Batch>();
 
   constructor({ redis, clock }: { readonly redis: RedisCommands; readonly clock: Clock }) {
     this.#redis = redis;
     this.#clock = clock;
-    this.#rejections = new RejectionCache(clock);
-  }
-
-  /** A refusal that holds without asking Redis, if there is one. */
-  rejection(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
-    return this.#rejections.get(quotaId, limits);
+    this.rejections = new RejectionCache(clock);
   }
 
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    const rejection = this.rejection(quotaId, limits);
+    const rejection = this.rejections.get(quotaId, limits);
     if (rejection !== null) return Promise.resolve(rejection);
     const { promise, ...waiter } = Promise.withResolvers<QuotaDecision>();
     // Requests of many connections are read in one turn, one after the other: they are sent after the last of them. No
@@ -222,7 +218,7 @@ export class RedisLimiter implements QuotaLimiter {
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
-    const rejection = this.rejection(quotaId, limits);
+    const rejection = this.rejections.get(quotaId, limits);
     if (rejection !== null) return rejection;
     const [reply] = await redisSpan('state', SPAN, this.#run([{ quotaId, limits, waiters: [] }]));
     if (reply === undefined || reply instanceof Error) throw reply ?? new UnexpectedReplyError(reply);
@@ -263,7 +259,7 @@ export class RedisLimiter implements QuotaLimiter {
         }
         const decisions = waiters.map((_, nth) => decisionOf(nth, reply, limits));
         const last = decisions.at(-1);
-        if (last !== undefined) this.#rejections.set(quotaId, last, times);
+        if (last !== undefined) this.rejections.set(quotaId, last, times);
         for (const [nth, decision] of decisions.entries()) waiters[nth]?.resolve(decision);
       }
     } catch (error) {
