@@ -7,9 +7,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { clusterProbe, connectionProbe, Health, reasonOf } from './health.ts';
+import { clusterProbe, connectionProbe, Health, reasonOf, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
-import { beforeDeadline, RedisTimeoutError } from './request-wait.ts';
+import { beforeDeadline } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;

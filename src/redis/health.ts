@@ -5,11 +5,19 @@
 import { EventEmitter } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
 import { trialKeys } from './names.ts';
-import { RedisTimeoutError } from './request-wait.ts';
 
 const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
+
+/** No answer came in time: what was asked for may have been done or not. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+
+  constructor(timeoutMs: number) {
+    super(`Redis did not answer within ${Math.round(timeoutMs)} ms`);
+  }
+}
 
 /** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
 export class Health {

@@ -1,17 +1,9 @@
 /** How long one request waits for Redis in all (R6: `redis.timeout`, 250 ms), however many commands it causes. */
 import { systemTimers, withDeadline } from '../timers.ts';
+import { RedisTimeoutError } from './health.ts';
 
 /** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
 const MIN_WAIT_MS = 10;
-
-/** No answer came in time: what was asked for may have been done or not. */
-export class RedisTimeoutError extends Error {
-  override readonly name = 'RedisTimeoutError';
-
-  constructor(timeoutMs: number) {
-    super(`Redis did not answer within ${Math.round(timeoutMs)} ms`);
-  }
-}
 
 export class RedisWait {
   #leftMs: number;
