@@ -9,7 +9,7 @@ import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry } from '../keys/memory-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import { MemoryLimiter } from '../quota/memory-limiter.ts';
-import { singleInstance } from '../redis/instances.ts';
+import { Instances } from '../redis/instances.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 export function memoryBackend(options: BackendOptions): Backend {
@@ -36,7 +36,7 @@ export function memoryBackend(options: BackendOptions): Backend {
     audit,
     whatIf,
     stats: new Stats(clock, null),
-    instances: singleInstance(instanceInfo(options)),
+    instances: new Instances({ link: null, about: instanceInfo(options), atLeast: 1 }),
     redis: null,
     close: async () => whatIf.close(),
   };

@@ -12,7 +12,7 @@ import type { Logger } from '../log/logger.ts';
 import { FailoverLimiter } from '../quota/failover.ts';
 import { RedisAddressError } from '../redis/address.ts';
 import { RedisLink, type RedisRole } from '../redis/connection.ts';
-import { RedisInstances } from '../redis/instances.ts';
+import { Instances } from '../redis/instances.ts';
 import { StartError } from '../server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
@@ -41,7 +41,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     onConnectivity: redis.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
-  const instances = new RedisInstances({
+  const instances = new Instances({
     link: state,
     about: instanceInfo(options),
     atLeast: config.server.workers,

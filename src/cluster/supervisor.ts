@@ -147,7 +147,7 @@ export class Supervisor {
       case 'hello':
         // One that has not begun has nothing to finish.
         send(worker, { kind: 'status', status: this.#status });
-        if (this.#state === 'stopping') kill(worker);
+        if (this.#state === 'stopping') worker.process.kill('SIGKILL');
         else send(worker, { kind: 'start', payload: this.#startPayload() });
         break;
       case 'ready':
@@ -212,7 +212,8 @@ export class Supervisor {
 
   #killAll(): void {
     this.#killed += this.#workers.size;
-    for (const worker of this.#workers.keys()) kill(worker);
+    // At once; `worker.kill()` would disconnect it first.
+    for (const worker of this.#workers.keys()) worker.process.kill('SIGKILL');
   }
 
   /** While it is stopping. */
@@ -275,11 +276,6 @@ function names(worker: Worker) {
 /** Does nothing if the worker is gone. */
 function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.process.send(message, () => undefined);
-}
-
-/** At once; `worker.kill()` would disconnect it first. */
-function kill(worker: Worker): void {
-  worker.process.kill('SIGKILL');
 }
 
 /** A worker's own metrics; null if it is gone, or does not answer within a second. Never rejects. */

@@ -45,9 +45,11 @@ const METRICS_TIMEOUT_MS = 3000;
 class SupervisorLink implements Workers {
   readonly #start = Promise.withResolvers<unknown>();
   readonly #drain = Promise.withResolvers<number>();
+  /** Resolves with how long the worker is to go on accepting, when it is to drain. */
+  readonly drain = this.#drain.promise;
   readonly #metricsRequests = new Map<number, (text: string) => void>();
   #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), hasRedisAnswered: false };
-  /** What comes before the gateway has started waits for it. */
+  /** Messages that come before the gateway has started wait for it. */
   readonly #gateway = Promise.withResolvers<{ gateway: Gateway; reload: (files: KeptFiles) => void }>();
   #lastId = 0;
 
@@ -56,11 +58,6 @@ class SupervisorLink implements Workers {
       const message = readToWorker(received);
       if (message !== null) this.#onMessage(message);
     });
-  }
-
-  /** Resolves with how long the worker is to go on accepting, when it is to drain. */
-  get drain(): Promise<number> {
-    return this.#drain.promise;
   }
 
   /** Asks what to start with. Never resolves if no worker is wanted any more: the first process then ends this one. */

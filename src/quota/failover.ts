@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { quotaBucket, trialKeys } from '../redis/names.ts';
-import type { FleetLimiter, QuotaDecision, QuotaLimits, QuotaUsage } from './limiter.ts';
+import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
 import { LocalShare } from './local-share.ts';
 import { RedisLimiter } from './redis-limiter.ts';
 
@@ -18,12 +18,6 @@ const LONGEST_PROBE_MS = 2000;
 /** Merges under way at once after an outage. */
 const MERGES_AT_ONCE = 20;
 
-/** Called when the first limits are no longer exact over all processes, and when all are again. */
-export interface FailoverHooks {
-  readonly onDegraded: (reason: unknown) => void;
-  readonly onExact: () => void;
-}
-
 export interface FailoverOptions {
   readonly link: RedisLink;
   readonly clock: Clock;
@@ -31,67 +25,43 @@ export interface FailoverOptions {
   readonly processes: () => number;
   /** How long a request waits for Redis (`redis.timeout`). A Redis that takes longer to answer a probe is not back. */
   readonly timeoutMs: number;
-  readonly hooks: FailoverHooks;
+  /** Called when the first limits are no longer exact over all processes, and when all are again. */
+  readonly hooks: { readonly onDegraded: (reason: unknown) => void; readonly onExact: () => void };
 }
 
 /** Never rejects. */
-export class FailoverLimiter implements FleetLimiter {
-  readonly #redis: RedisLimiter;
+export class FailoverLimiter implements QuotaLimiter {
   readonly #partitions: readonly Partition[];
-  readonly #hooks: FailoverHooks;
-  #degraded = 0;
 
   constructor({ link, clock, processes, timeoutMs, hooks }: FailoverOptions) {
-    this.#redis = new RedisLimiter({ redis: link, clock });
-    this.#hooks = hooks;
-    const { client } = link;
+    const redis = new RedisLimiter({ redis: link, clock });
     // On a Cluster the quotas of a bucket cannot be asked for while its node is away, and no others: a process that
     // decided on more of them by itself would count what others count in Redis.
     const probes =
-      link.kind === 'cluster' ? trialKeys('probe').map((key) => () => client.exists(key)) : [() => link.ping()];
-    this.#partitions = probes.map(
-      (probe) =>
-        new Partition({
-          probe: async () => {
-            const askedMicros = clock.nowMicros();
-            await probe();
-            if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
-          },
-          redis: this.#redis,
-          share: new LocalShare({ clock, processes, mostQuotas: MOST_QUOTAS / probes.length }),
-          onDegraded: (reason) => this.#noteDegraded(reason),
-          onExact: () => this.#noteExact(),
-        }),
-    );
+      link.kind === 'cluster' ? trialKeys('probe').map((key) => () => link.client.exists(key)) : [() => link.ping()];
+    let degraded = 0;
+    const onChange = (change: 1 | -1, reason: unknown): void => {
+      degraded += change;
+      if (change === 1 && degraded === 1) hooks.onDegraded(reason);
+      if (degraded === 0) hooks.onExact();
+    };
+    this.#partitions = probes.map((ask) => {
+      const share = new LocalShare({ clock, processes, mostQuotas: MOST_QUOTAS / probes.length });
+      const probe = async (): Promise<void> => {
+        const askedMicros = clock.nowMicros();
+        await ask();
+        if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
+      };
+      return new Partition({ redis, share, probe, onChange });
+    });
   }
 
-  async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    const partition = this.#partitionOf(quotaId);
-    if (partition.isShared) {
-      partition.sync(quotaId);
-      try {
-        const decision = await this.#redis.consume(quotaId, limits);
-        partition.learn(quotaId, decision);
-        return decision;
-      } catch (error) {
-        partition.disconnect(error);
-      }
-    }
-    // Nothing is admitted to a full log, whether Redis can be asked or not.
-    return this.#redis.rejection(quotaId, limits) ?? partition.share.consume(quotaId, limits);
+  consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+    return this.#partitionOf(quotaId).consume(quotaId, limits);
   }
 
-  async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
-    const partition = this.#partitionOf(quotaId);
-    if (partition.isShared) {
-      partition.sync(quotaId);
-      try {
-        return await this.#redis.usage(quotaId, limits);
-      } catch {
-        // Nothing was to be counted, so no limit is less exact for it.
-      }
-    }
-    return this.#redis.rejection(quotaId, limits) ?? partition.share.usage(quotaId, limits);
+  usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
+    return this.#partitionOf(quotaId).usage(quotaId, limits);
   }
 
   close(): void {
@@ -103,29 +73,22 @@ export class FailoverLimiter implements FleetLimiter {
     if (partition === undefined) throw new RangeError(`No partition has the quota ${quotaId}.`);
     return partition;
   }
-
-  #noteDegraded(reason: unknown): void {
-    this.#degraded += 1;
-    if (this.#degraded === 1) this.#hooks.onDegraded(reason);
-  }
-
-  #noteExact(): void {
-    this.#degraded -= 1;
-    if (this.#degraded === 0) this.#hooks.onExact();
-  }
 }
 
-interface PartitionOptions extends FailoverHooks {
+interface PartitionOptions {
   readonly redis: RedisLimiter;
   readonly share: LocalShare;
   /** Resolves if Redis can be asked; rejects, in bounded time, if it cannot. */
-  readonly probe: () => Promise<unknown>;
+  readonly probe: () => Promise<void>;
+  /** Its limits are no longer exact over all processes, for that reason (1), or are again (-1). */
+  readonly onChange: (change: 1 | -1, reason: unknown) => void;
 }
 
 /** Quotas that can be asked for, or not, together: a bucket on a Cluster, else all. */
-class Partition {
-  readonly share: LocalShare;
+class Partition implements QuotaLimiter {
   readonly #options: PartitionOptions;
+  readonly #redis: RedisLimiter;
+  readonly #share: LocalShare;
   readonly #processId = randomUUID();
   /** Quotas with a merge under way. */
   readonly #merging = new Set<string>();
@@ -133,40 +96,55 @@ class Partition {
   #isDegraded = false;
   #isClosed = false;
   #probeMs = PROBE_EVERY_MS;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: PartitionOptions) {
     this.#options = options;
-    this.share = options.share;
+    this.#redis = options.redis;
+    this.#share = options.share;
   }
 
-  get isShared(): boolean {
-    return this.#isShared;
+  async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
+    if (this.#isShared) {
+      if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
+      try {
+        const decision = await this.#redis.consume(quotaId, limits);
+        this.#share.learn(quotaId, decision);
+        this.#probeMs = PROBE_EVERY_MS;
+        this.#noteExact();
+        return decision;
+      } catch (error) {
+        this.#disconnect(error);
+      }
+    }
+    // Nothing is admitted to a full log, whether Redis can be asked or not.
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.consume(quotaId, limits);
   }
 
-  learn(quotaId: string, decision: QuotaDecision): void {
-    this.share.learn(quotaId, decision);
-    this.#probeMs = PROBE_EVERY_MS;
-    this.#noteExact();
-  }
-
-  disconnect(reason: unknown): void {
-    if (!this.#isShared || this.#isClosed) return;
-    this.#isShared = false;
-    if (!this.#isDegraded) this.#options.onDegraded(reason);
-    this.#isDegraded = true;
-    this.#probeLater();
-    this.#probeMs = Math.min(LONGEST_PROBE_MS, this.#probeMs * 2);
-  }
-
-  /** Adds what was admitted here to the log in Redis. Sent now, it is there before a request that is sent later. */
-  sync(quotaId: string): void {
-    if (this.share.hasUnsynced(quotaId)) void this.#sync(quotaId);
+  async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
+    if (this.#isShared) {
+      if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
+      try {
+        return await this.#redis.usage(quotaId, limits);
+      } catch {
+        // Nothing was to be counted, so no limit is less exact for it.
+      }
+    }
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.usage(quotaId, limits);
   }
 
   close(): void {
     this.#isClosed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    clearTimeout(this.#timer);
+  }
+
+  #disconnect(reason: unknown): void {
+    if (!this.#isShared || this.#isClosed) return;
+    this.#isShared = false;
+    if (!this.#isDegraded) this.#options.onChange(1, reason);
+    this.#isDegraded = true;
+    this.#probeLater();
+    this.#probeMs = Math.min(LONGEST_PROBE_MS, this.#probeMs * 2);
   }
 
   #probeLater(): void {
@@ -182,23 +160,26 @@ class Partition {
     }
     if (this.#isClosed) return;
     this.#isShared = true;
-    const quotaIds = this.share.unsyncedIds();
+    const quotaIds = this.#share.unsyncedIds();
     for (let from = 0; from < quotaIds.length && this.#isShared; from += MERGES_AT_ONCE) {
       await Promise.all(quotaIds.slice(from, from + MERGES_AT_ONCE).map((quotaId) => this.#sync(quotaId)));
     }
   }
 
-  /** Never rejects. */
+  /**
+   * Adds what was admitted here to the log in Redis. Sent now, it is there before a request that is sent later. Never
+   * rejects.
+   */
   async #sync(quotaId: string): Promise<void> {
-    const merge = this.#isShared && !this.#merging.has(quotaId) ? this.share.nextMerge(quotaId) : null;
+    const merge = this.#isShared && !this.#merging.has(quotaId) ? this.#share.nextMerge(quotaId) : null;
     if (merge === null) return;
     this.#merging.add(quotaId);
     try {
-      await this.#options.redis.merge(quotaId, this.#processId, merge.number, merge.admissions);
-      this.share.merged(merge);
+      await this.#redis.merge(quotaId, this.#processId, merge.number, merge.admissions);
+      this.#share.merged(merge);
       this.#noteExact();
     } catch (error) {
-      this.disconnect(error);
+      this.#disconnect(error);
     } finally {
       this.#merging.delete(quotaId);
     }
@@ -208,6 +189,6 @@ class Partition {
   #noteExact(): void {
     if (!this.#isDegraded || !this.#isShared) return;
     this.#isDegraded = false;
-    this.#options.onExact();
+    this.#options.onChange(-1, null);
   }
 }

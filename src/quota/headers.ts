@@ -3,7 +3,7 @@
  * `Retry-After` (RFC 9110, section 10.2.3), and `RateLimit-Policy` and `RateLimit` of the IETF draft
  * draft-ietf-httpapi-ratelimit-headers.
  */
-import type { QuotaUsage, WindowState } from './limiter.ts';
+import type { QuotaDecision, QuotaUsage, WindowState } from './limiter.ts';
 
 const MICROS_PER_SECOND = 1_000_000;
 
@@ -16,11 +16,6 @@ export function resetSeconds({ emptyAtMicros }: WindowState): number {
   return secondsUp(emptyAtMicros);
 }
 
-interface Refusable {
-  /** As in a decision; null also where none was asked for. */
-  readonly retryAtMicros: number | null;
-}
-
 /**
  * The headers of one decision. `Reset` is in Unix seconds, rounded up; `Retry-After`, only if the request was refused, is
  * in seconds, rounded up and at least 1. The active window is the one with fewer requests remaining; on a tie, the minute
@@ -31,7 +26,7 @@ export function rateLimitHeaders({
   hour,
   nowMicros,
   retryAtMicros,
-}: QuotaUsage & Refusable): Record<string, string> {
+}: QuotaUsage & Pick<QuotaDecision, 'retryAtMicros'>): Record<string, string> {
   const isHourActive = hour.remaining < minute.remaining;
   const active = isHourActive ? hour : minute;
   const minuteFreeSeconds = secondsUp(minute.nextFreeAtMicros - nowMicros);

@@ -41,8 +41,3 @@ export interface QuotaLimiter {
   /** Both windows as they are; nothing is counted: a look at one's own key is free (K8a). */
   usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;
 }
-
-/** The limiter of a process that shares its limits with others through Redis. */
-export interface FleetLimiter extends QuotaLimiter {
-  close(): void;
-}

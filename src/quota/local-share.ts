@@ -19,12 +19,10 @@ export interface Merge {
   readonly admissions: Admissions;
 }
 
-interface KnownQuota {
-  /** All requests that are known, those of other processes at the latest time that they can be of. */
-  readonly log: SlidingWindowLog;
-  /** Those of them that Redis does not have. */
-  unsynced: SlidingWindowLog | null;
+/** The requests that Redis does not have: those that are being sent, and later ones. */
+interface Unsynced {
   merge: Merge | null;
+  later: SlidingWindowLog | null;
 }
 
 export interface LocalShareOptions {
@@ -37,17 +35,18 @@ export interface LocalShareOptions {
 
 export class LocalShare {
   readonly #options: LocalShareOptions;
-  readonly #known: LRUCache<string, KnownQuota>;
-  readonly #unsyncedIds = new Set<string>();
+  /** All requests that are known, those of other processes at the latest time that they can be of. */
+  readonly #logs: LRUCache<string, SlidingWindowLog>;
+  readonly #unsynced = new Map<string, Unsynced>();
   #merges = 0;
   /** How far Redis's clock is ahead of this process's, at least. */
   #aheadMicros = 0;
 
   constructor(options: LocalShareOptions) {
     this.#options = options;
-    this.#known = new LRUCache({
+    this.#logs = new LRUCache({
       max: options.mostQuotas,
-      dispose: (_known, quotaId) => this.#unsyncedIds.delete(quotaId),
+      dispose: (_log, quotaId) => this.#unsynced.delete(quotaId),
     });
   }
 
@@ -56,9 +55,9 @@ export class LocalShare {
    * Redis had all that was admitted here changes nothing: it would give that part of the share back, to be used again (R5).
    */
   learn(quotaId: string, { admitted, nowMicros, minute, hour }: QuotaDecision): void {
-    if (this.#unsyncedIds.has(quotaId)) return;
+    if (this.#unsynced.has(quotaId)) return;
     this.#aheadMicros = nowMicros - this.#options.clock.nowMicros();
-    const { log } = this.#quota(quotaId);
+    const log = this.#log(quotaId);
     log.advanceTo(nowMicros);
     if (admitted) log.add(nowMicros, 1);
     const [minuteUsed, hourUsed] = [minute.limit - minute.remaining, hour.limit - hour.remaining];
@@ -74,49 +73,50 @@ export class LocalShare {
 
   consume(quotaId: string, limits: QuotaLimits): QuotaDecision {
     const processes = this.#options.processes();
-    const quota = this.#quota(quotaId);
-    const nowMicros = this.#nowFor(quota.log);
-    const decision = quota.log.consume(nowMicros, roomForAll(limits, processes), processes);
+    const log = this.#log(quotaId);
+    const nowMicros = this.#nowFor(log);
+    const decision = log.consume(nowMicros, roomForAll(limits, processes), processes);
     if (decision.admitted) {
-      quota.unsynced ??= new SlidingWindowLog(MOST_RUNS);
-      quota.unsynced.add(nowMicros, 1);
-      this.#unsyncedIds.add(quotaId);
+      const unsynced = this.#unsynced.get(quotaId) ?? { merge: null, later: null };
+      this.#unsynced.set(quotaId, unsynced);
+      unsynced.later ??= new SlidingWindowLog(MOST_RUNS);
+      unsynced.later.add(nowMicros, 1);
     }
     return { ...decision, ...shareOf(decision, limits, processes) };
   }
 
   usage(quotaId: string, limits: QuotaLimits): QuotaUsage {
     const processes = this.#options.processes();
-    const log = this.#known.peek(quotaId)?.log ?? new SlidingWindowLog();
+    const log = this.#logs.peek(quotaId) ?? new SlidingWindowLog();
     return shareOf(log.usage(this.#nowFor(log), roomForAll(limits, processes)), limits, processes);
   }
 
   hasUnsynced(quotaId: string): boolean {
-    return this.#unsyncedIds.has(quotaId);
+    return this.#unsynced.has(quotaId);
   }
 
   unsyncedIds(): readonly string[] {
-    return [...this.#unsyncedIds];
+    return [...this.#unsynced.keys()];
   }
 
   /** The next merge to send, or to send again; null if Redis has everything. */
   nextMerge(quotaId: string): Merge | null {
-    const quota = this.#known.peek(quotaId);
-    if (quota === undefined) return null;
-    if (quota.merge === null && quota.unsynced !== null) {
+    const unsynced = this.#unsynced.get(quotaId);
+    if (unsynced === undefined) return null;
+    if (unsynced.merge === null && unsynced.later !== null) {
       this.#merges += 1;
-      quota.merge = { quotaId, number: this.#merges, admissions: quota.unsynced.runs() };
-      quota.unsynced = null;
+      unsynced.merge = { quotaId, number: this.#merges, admissions: unsynced.later.runs() };
+      unsynced.later = null;
     }
-    return quota.merge;
+    return unsynced.merge;
   }
 
   /** Notes that Redis has it. */
   merged({ quotaId, number }: Merge): void {
-    const quota = this.#known.peek(quotaId);
-    if (quota?.merge?.number !== number) return;
-    quota.merge = null;
-    if (quota.unsynced === null) this.#unsyncedIds.delete(quotaId);
+    const unsynced = this.#unsynced.get(quotaId);
+    if (unsynced?.merge?.number !== number) return;
+    unsynced.merge = null;
+    if (unsynced.later === null) this.#unsynced.delete(quotaId);
   }
 
   /** By Redis's clock, as near as it is known: what is in the log was admitted before. */
@@ -124,13 +124,13 @@ export class LocalShare {
     return Math.max(this.#options.clock.nowMicros() + this.#aheadMicros, log.newestMicros);
   }
 
-  #quota(quotaId: string): KnownQuota {
-    let quota = this.#known.get(quotaId);
-    if (quota === undefined) {
-      quota = { log: new SlidingWindowLog(MOST_RUNS), unsynced: null, merge: null };
-      this.#known.set(quotaId, quota);
+  #log(quotaId: string): SlidingWindowLog {
+    let log = this.#logs.get(quotaId);
+    if (log === undefined) {
+      log = new SlidingWindowLog(MOST_RUNS);
+      this.#logs.set(quotaId, log);
     }
-    return quota;
+    return log;
   }
 }
 

@@ -18,7 +18,7 @@ import { HOUR_MICROS, type LogSummary, MINUTE_MICROS, usageAfter } from './windo
 const MARKER_MS = 5 * 60_000;
 
 /**
- * What both scripts begin with. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
+ * Both scripts begin with it. A double holds whole microseconds until the year 2255; Lua would print one in 14 digits,
  * hence the format.
  */
 const COMMON = `
@@ -175,12 +175,11 @@ interface Waiter {
 interface Batch {
   readonly quotaId: string;
   readonly limits: QuotaLimits;
-  readonly waiters: readonly Waiter[];
+  readonly waiters: Waiter[];
 }
 
 /** The script's finding in a log before the requests, and its decision. */
-interface Reply {
-  readonly log: LogSummary;
+interface Reply extends LogSummary {
   readonly admitted: number;
   readonly retryAtMicros: number;
 }
@@ -188,45 +187,42 @@ interface Reply {
 /** Requests admitted while Redis could not be asked: pairs of time in Unix microseconds and count, oldest first. */
 export type Admissions = readonly (readonly [timeMicros: number, count: number])[];
 
-export interface RedisLimiterOptions {
-  readonly redis: RedisCommands;
-  /** Measures how long ago a reply came; the windows go by Redis's clock. */
-  readonly clock: Clock;
-}
-
 /** Rejects if Redis does not answer within its timeout, or cannot decide; the request may then be counted or not. */
 export class RedisLimiter implements QuotaLimiter {
   readonly #redis: RedisCommands;
+  /** Measures how long ago a reply came; the windows go by Redis's clock. */
   readonly #clock: Clock;
-  readonly #rejections: RejectionCache;
+  /** Refusals that hold without asking Redis. */
+  readonly rejections: RejectionCache;
   /** Requests of this turn of the event loop. */
-  #batches = new Map<string, { quotaId: string; limits: QuotaLimits; waiters: Waiter[] }>();
+  #batches = new Map<string, Batch>();
 
-  constructor({ redis, clock }: RedisLimiterOptions) {
+  constructor({ redis, clock }: { readonly redis: RedisCommands; readonly clock: Clock }) {
     this.#redis = redis;
     this.#clock = clock;
-    this.#rejections = new RejectionCache(clock);
-  }
-
-  /** A refusal that holds without asking Redis, if there is one. */
-  rejection(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
-    return this.#rejections.get(quotaId, limits);
+    this.rejections = new RejectionCache(clock);
   }
 
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    const rejection = this.rejection(quotaId, limits);
+    const rejection = this.rejections.get(quotaId, limits);
     if (rejection !== null) return Promise.resolve(rejection);
     const { promise, ...waiter } = Promise.withResolvers<QuotaDecision>();
-    this.#add(quotaId, limits, waiter);
+    // Requests of many connections are read in one turn, one after the other: they are sent after the last of them. No
+    // call waits for the end of an earlier one, so that a request waits for one answer of Redis and no more (R6).
+    if (this.#batches.size === 0) setImmediate(() => this.#send());
+    const key = `${limits.perMinute} ${limits.perHour} ${quotaId}`;
+    const batch = this.#batches.get(key);
+    if (batch === undefined) this.#batches.set(key, { quotaId, limits, waiters: [waiter] });
+    else batch.waiters.push(waiter);
     return redisSpan('state', SPAN, promise);
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
-    const rejection = this.rejection(quotaId, limits);
+    const rejection = this.rejections.get(quotaId, limits);
     if (rejection !== null) return rejection;
     const [reply] = await redisSpan('state', SPAN, this.#run([{ quotaId, limits, waiters: [] }]));
     if (reply === undefined || reply instanceof Error) throw reply ?? new UnexpectedReplyError(reply);
-    return usageAfter(0, reply.log, limits);
+    return usageAfter(0, reply, limits);
   }
 
   /**
@@ -236,16 +232,6 @@ export class RedisLimiter implements QuotaLimiter {
   async merge(quotaId: string, processId: string, mergeNumber: number, admissions: Admissions): Promise<void> {
     const keys = [quotaLogKey(quotaId), quotaMergeKey(quotaId, processId)];
     await runScript(this.#redis, MERGE, { keys, args: [mergeNumber, ...admissions.flat()] });
-  }
-
-  #add(quotaId: string, limits: QuotaLimits, waiter: Waiter): void {
-    // Requests of many connections are read in one turn, one after the other: they are sent after the last of them. No
-    // call waits for the end of an earlier one, so that a request waits for one answer of Redis and no more (R6).
-    if (this.#batches.size === 0) setImmediate(() => this.#send());
-    const key = `${limits.perMinute} ${limits.perHour} ${quotaId}`;
-    const batch = this.#batches.get(key);
-    if (batch === undefined) this.#batches.set(key, { quotaId, limits, waiters: [waiter] });
-    else batch.waiters.push(waiter);
   }
 
   #send(): void {
@@ -273,7 +259,7 @@ export class RedisLimiter implements QuotaLimiter {
         }
         const decisions = waiters.map((_, nth) => decisionOf(nth, reply, limits));
         const last = decisions.at(-1);
-        if (last !== undefined) this.#rejections.set(quotaId, last, times);
+        if (last !== undefined) this.rejections.set(quotaId, last, times);
         for (const [nth, decision] of decisions.entries()) waiters[nth]?.resolve(decision);
       }
     } catch (error) {
@@ -291,10 +277,10 @@ export class RedisLimiter implements QuotaLimiter {
   }
 }
 
-function decisionOf(nth: number, { log, admitted, retryAtMicros }: Reply, limits: QuotaLimits): QuotaDecision {
-  const isAdmitted = nth < admitted;
-  const { nowMicros, minute, hour } = usageAfter(Math.min(nth + 1, admitted), log, limits);
-  return { admitted: isAdmitted, nowMicros, minute, hour, retryAtMicros: isAdmitted ? null : retryAtMicros };
+function decisionOf(nth: number, reply: Reply, limits: QuotaLimits): QuotaDecision {
+  const admitted = nth < reply.admitted;
+  const { nowMicros, minute, hour } = usageAfter(Math.min(nth + 1, reply.admitted), reply, limits);
+  return { admitted, nowMicros, minute, hour, retryAtMicros: admitted ? null : reply.retryAtMicros };
 }
 
 class UnexpectedReplyError extends Error {
@@ -311,7 +297,7 @@ function parseReply(reply: unknown): Reply | Error {
   const [nowMicros = 0, newestMicros = 0, minuteUsed = 0, minuteOldestMicros = 0, ...rest] = reply;
   const [hourUsed = 0, hourOldestMicros = 0, admitted = 0, retryAtMicros = 0] = rest;
   const log = { nowMicros, newestMicros, minuteUsed, minuteOldestMicros, hourUsed, hourOldestMicros };
-  return { log, admitted, retryAtMicros };
+  return { ...log, admitted, retryAtMicros };
 }
 
 function isIntegers(reply: unknown): reply is readonly number[] {

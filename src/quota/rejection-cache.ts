@@ -12,13 +12,12 @@ const MOST_REJECTIONS = 5000;
 const MOST_AGE_MICROS = 60_000_000;
 
 /** When a call was sent and its reply came, by this process's clock: Redis's clock was read in between. */
-export interface CallTimes {
+interface CallTimes {
   readonly sentMicros: number;
   readonly receivedMicros: number;
 }
 
-interface Rejection extends CallTimes {
-  readonly decision: QuotaDecision;
+interface Rejection extends QuotaDecision, CallTimes {
   readonly retryAtMicros: number;
   readonly validUntilMicros: number;
 }
@@ -35,18 +34,17 @@ export class RejectionCache {
   get(quotaId: string, limits: QuotaLimits): QuotaDecision | null {
     const rejection = this.#rejections.get(quotaId);
     if (rejection === undefined) return null;
-    const { decision, sentMicros, receivedMicros, retryAtMicros, validUntilMicros } = rejection;
+    const { minute, hour, sentMicros, receivedMicros, retryAtMicros, validUntilMicros } = rejection;
     const clockMicros = this.#clock.nowMicros();
     // Redis's clock stands somewhere between these two: the later one never refuses what Redis would admit, the earlier
     // one never promises room too soon.
-    const latestMicros = decision.nowMicros + clockMicros - sentMicros;
-    const nowMicros = decision.nowMicros + clockMicros - receivedMicros;
-    const isSame = decision.minute.limit === limits.perMinute && decision.hour.limit === limits.perHour;
+    const latestMicros = rejection.nowMicros + clockMicros - sentMicros;
+    const nowMicros = rejection.nowMicros + clockMicros - receivedMicros;
+    const isSame = minute.limit === limits.perMinute && hour.limit === limits.perHour;
     if (!isSame || latestMicros >= retryAtMicros || nowMicros > validUntilMicros) {
       this.#rejections.delete(quotaId);
       return null;
     }
-    const { minute, hour } = decision;
     return { admitted: false, nowMicros, minute: at(nowMicros, minute), hour: at(nowMicros, hour), retryAtMicros };
   }
 
@@ -62,7 +60,7 @@ export class RejectionCache {
       nowMicros + MOST_AGE_MICROS,
       ...leaving.map(({ nextFreeAtMicros }) => nextFreeAtMicros),
     );
-    this.#rejections.set(quotaId, { ...times, decision, retryAtMicros, validUntilMicros });
+    this.#rejections.set(quotaId, { ...decision, ...times, retryAtMicros, validUntilMicros });
   }
 }
 

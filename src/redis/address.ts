@@ -11,36 +11,6 @@ export interface RedisNode {
   readonly port: number;
 }
 
-interface Credentials {
-  readonly username: string | null;
-  readonly password: string | null;
-}
-
-/** Names of PEM files, and the name that the certificates must have if it is not the host's. */
-export interface TlsNames {
-  readonly caFile: string | null;
-  readonly certFile: string | null;
-  readonly keyFile: string | null;
-  readonly serverName: string | null;
-}
-
-export interface RedisAddress {
-  readonly kind: 'single' | 'cluster' | 'sentinel';
-  /** The Redis itself, some nodes of a Cluster, or the Sentinels. */
-  readonly nodes: readonly [RedisNode, ...RedisNode[]];
-  /** The name by which the Sentinels know the primary; empty if there are none. */
-  readonly primary: string;
-  readonly db: number;
-  /** For Redis itself. */
-  readonly credentials: Credentials;
-  /** For the Sentinels. */
-  readonly sentinelCredentials: Credentials;
-  /** Null for connections that are not encrypted. */
-  readonly tls: TlsNames | null;
-  /** The version of IP; 0 for either. */
-  readonly family: 0 | 4 | 6;
-}
-
 /** An address that can't be used. The message says why and holds nothing of it: an address can hold a password. */
 export class RedisAddressError extends TypeError {
   override readonly name = 'RedisAddressError';
@@ -56,10 +26,13 @@ const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 const MAX_PORT = 65_535;
 
-const KINDS: Readonly<Record<string, RedisAddress['kind']>> = { cluster: 'cluster', sentinel: 'sentinel' };
+type Kind = 'single' | 'cluster' | 'sentinel';
+const KINDS: Readonly<Record<string, Kind>> = { cluster: 'cluster', sentinel: 'sentinel' };
+
+export type RedisAddress = Readonly<ReturnType<typeof parseRedisAddress>>;
 
 /** Throws RedisAddressError. */
-export function parseRedisAddress(url: string): RedisAddress {
+export function parseRedisAddress(url: string) {
   const [, scheme = '', kindName = '', userInfo = '', hosts, path = '', query = ''] = FORM.exec(url) ?? [];
   if (hosts === undefined) throw new RedisAddressError(`it is none of ${ADDRESS_FORMS}`);
   const kind = KINDS[kindName.toLowerCase()] ?? 'single';
@@ -74,17 +47,24 @@ export function parseRedisAddress(url: string): RedisAddress {
     throw new RedisAddressError('it lacks the name of the primary: redis+sentinel://host:port,host:port/primary');
   }
   if (rest.length > 0) throw new RedisAddressError('what follows the name of the primary is its database, and no more');
+  const family = ([0, 4, 6] as const).find((known) => String(known) === (option('family') ?? '0'));
+  if (family === undefined) throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
   const colon = userInfo.indexOf(':');
   const [user, password] = colon < 0 ? [userInfo, ''] : [userInfo.slice(0, colon), userInfo.slice(colon + 1)];
   return {
     kind,
+    /** The Redis itself, some nodes of a Cluster, or the Sentinels. */
     nodes: parseNodes(hosts, kind),
+    /** The name by which the Sentinels know the primary; empty if there are none. */
     primary: decoded(primary),
     db: parseDatabase(database, kind),
+    /** For Redis itself. */
     credentials: { username: decoded(user) || null, password: decoded(password) || null },
     sentinelCredentials: { username: option('sentinelUsername'), password: option('sentinelPassword') },
+    /** Null for connections that are not encrypted. */
     tls: isTls ? parseTls(option) : null,
-    family: parseFamily(option('family')),
+    /** The version of IP; 0 for either. */
+    family,
   };
 }
 
@@ -99,7 +79,7 @@ export function describeNode({ host, port }: RedisNode): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-function parseNodes(hosts: string, kind: RedisAddress['kind']): RedisAddress['nodes'] {
+function parseNodes(hosts: string, kind: Kind): [RedisNode, ...RedisNode[]] {
   const [first, ...more] = hosts.split(',').map((text) => parseNode(text, kind));
   if (first === undefined) throw new RedisAddressError('it names no host');
   if (kind === 'single' && more.length > 0) {
@@ -110,32 +90,27 @@ function parseNodes(hosts: string, kind: RedisAddress['kind']): RedisAddress['no
   return [first, ...more];
 }
 
-function parseNode(text: string, kind: RedisAddress['kind']): RedisNode {
+function parseNode(text: string, kind: Kind): RedisNode {
   const [, host, port = String(kind === 'sentinel' ? SENTINEL_PORT : REDIS_PORT)] = NODE.exec(text) ?? [];
   if (host === undefined) throw new RedisAddressError('a host in it is neither a name nor an IP address');
   if (Number(port) > MAX_PORT) throw new RedisAddressError(`a port is at most ${MAX_PORT}`);
   return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
 }
 
-function parseDatabase(text: string, kind: RedisAddress['kind']): number {
+function parseDatabase(text: string, kind: Kind): number {
   if (!DATABASE.test(text)) throw new RedisAddressError('its database is no number');
   if (kind === 'cluster' && Number(text) !== 0) throw new RedisAddressError('a Cluster has database 0 alone');
   return Number(text);
 }
 
-function parseTls(option: (name: string) => string | null): TlsNames {
+/** Names of PEM files, and the name that the certificates must have if it is not the host's. */
+function parseTls(option: (name: string) => string | null) {
   const [certFile, keyFile] = [option('tlsCertFile'), option('tlsKeyFile')];
   // One without the other would be left out without a word.
   if ((certFile === null) !== (keyFile === null)) {
     throw new RedisAddressError('its options tlsCertFile and tlsKeyFile go together');
   }
   return { caFile: option('tlsCaFile'), certFile, keyFile, serverName: option('tlsServerName') };
-}
-
-function parseFamily(text: string | null): 0 | 4 | 6 {
-  const family = ([0, 4, 6] as const).find((known) => String(known) === (text ?? '0'));
-  if (family === undefined) throw new RedisAddressError('its option family is 4, 6 or 0 (either)');
-  return family;
 }
 
 /** The value of an option, null for one that is not given. Throws RedisAddressError for one that is not known. */
@@ -166,7 +141,7 @@ function orRefuse<T>(fault: string, run: () => T): T {
  * Reads the files once: a certificate that was replaced is used after a restart. Without `tlsCaFile` the
  * authorities that Node trusts are trusted. Throws RedisAddressError if a file can't be read or holds something else.
  */
-export function tlsOptions(names: TlsNames | null): ConnectionOptions | undefined {
+export function tlsOptions(names: RedisAddress['tls']): ConnectionOptions | undefined {
   if (names === null) return undefined;
   const { caFile, certFile, keyFile, serverName } = names;
   return {

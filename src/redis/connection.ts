@@ -6,31 +6,23 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
-import { parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { ClusterHealth, ConnectionHealth, type Health, RedisTimeoutError } from './health.ts';
+import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
+import { clusterProbe, connectionProbe, Health, reasonOf, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
 
-/** What is kept there: keys, quotas, the purge log and all that operators set (`state`), or only the response cache (`cache`). */
+/** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
 
-/**
- * - `answered`: Redis did it
- * - `refused`: Redis answered with an error
- * - `timeout`: no answer in time
- * - `lost`: the connection ended before the answer
- * - `unsent`: there was no connection to send it on
- */
+/** `refused`: by an error reply. `lost`: the connection ended before the answer. `unsent`: there was no connection. */
 export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
 
-/** They are notified of changes, for logs and metrics. A Redis that is down is reported once, not at each attempt. */
 export interface RedisHooks {
-  readonly onDown?: (role: RedisRole, reason: Error) => void;
   /** Called for each `run`, so it has to be cheap. */
-  readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
+  readonly onCommand: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
 }
 
 export interface RedisLinkOptions {
@@ -49,7 +41,7 @@ export interface RedisServer {
   readonly client: RedisClient;
 }
 
-/** What sends commands to keys needs no more of a link. */
+/** The part of a link that sends commands to keys. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
 /** A command was not sent, so what it asks for was certainly not done. */
@@ -89,18 +81,8 @@ const MOVING_RETRY_MS = 10;
 /** For changes that no command comes across, such as that an idle primary has become a replica. */
 const SLOTS_REFRESH_MS = 2000;
 
-/** What differs between a single Redis, a primary of Sentinels and a Cluster. */
-interface Connections {
-  readonly client: RedisClient;
-  readonly health: Health;
-  readonly subscriber: RedisSubscriber;
-  servers(): readonly RedisServer[];
-  canSend(): boolean;
-  disconnect(): void;
-}
-
 /** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
-export class RedisLink {
+export class RedisLink extends Health {
   readonly role: RedisRole;
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
@@ -108,32 +90,51 @@ export class RedisLink {
   readonly db: number;
   /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
   readonly client: RedisClient;
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
+  readonly servers: () => readonly RedisServer[];
   /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
-  readonly #connections: Connections;
-  readonly #hooks: RedisHooks;
-  readonly #timeoutMs: number;
+  readonly #disconnect: () => void;
+  readonly #onCommand: RedisHooks['onCommand'] | undefined;
   readonly #timeoutListeners = new Set<() => void>();
   #isInDoubt = false;
+  #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
 
   /** Throws RedisAddressError for what is no address of a Redis. */
-  constructor({ url, role, hooks = {}, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
+  constructor({ url, role, hooks, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
+    super(timeoutMs);
     const address = parseRedisAddress(url);
     const about = { name: `evalgate-${role}`, timeoutMs };
-    const connections = address.kind === 'cluster' ? connectToCluster(address, about) : connectToOne(address, about);
     this.role = role;
     this.kind = address.kind;
     this.db = address.db;
-    this.client = connections.client;
-    this.subscriber = connections.subscriber;
-    this.#connections = connections;
-    this.#hooks = hooks;
-    this.#timeoutMs = timeoutMs;
+    this.#onCommand = hooks?.onCommand;
     // Before any other listener, so that those who hear that it is up can send.
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-    this.onDown((reason) => hooks.onDown?.(role, reason));
+    const messages = messageOptions(address, about);
+    if (address.kind === 'cluster') {
+      const cluster = new Cluster([...address.nodes], clusterOptions(address, about));
+      this.client = cluster;
+      this.servers = () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client }));
+      // Each node forwards what is published at any other, so one connection to any node is enough.
+      const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
+      const subscriber = new RedisSubscriber(openMessages, timeoutMs);
+      // A node that left the Cluster may live on, and hears nothing of it any more.
+      cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
+      this.subscriber = subscriber;
+      this.#disconnect = () => cluster.disconnect();
+      this.follow({ client: cluster, ask: clusterProbe(cluster, (reason) => this.setDown(reason)) });
+    } else {
+      const reconnectOnError = (error: Error): boolean => this.#leavesReplica(error);
+      const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
+      this.client = client;
+      this.servers = () => [{ name: describeNode(address.nodes[0]), client }];
+      this.subscriber = new RedisSubscriber(() => new Redis(messages), timeoutMs);
+      this.#disconnect = () => client.disconnect();
+      this.follow({ client, ask: connectionProbe(client) });
+    }
   }
 
   /**
@@ -145,25 +146,27 @@ export class RedisLink {
    * Redis; so commands are timed here.
    */
   async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
-    if (this.#isInDoubt || !this.#connections.canSend()) {
-      this.#hooks.onCommand?.(this.role, 'unsent', 0);
+    // While one node of a Cluster is down, the others still answer for their keys.
+    const canSend = this.isReady() && (this.kind === 'cluster' || super.isUp());
+    if (this.#isInDoubt || !canSend) {
+      this.#onCommand?.(this.role, 'unsent', 0);
       throw new NotSentError(`the ${this.role} Redis does not answer`, { cause: this.downReason });
     }
     const sentAtMs = performance.now();
     const report = (outcome: CommandOutcome): void => {
-      this.#hooks.onCommand?.(this.role, outcome, (performance.now() - sentAtMs) / 1000);
+      this.#onCommand?.(this.role, outcome, (performance.now() - sentAtMs) / 1000);
     };
     try {
-      const reply = await beforeDeadline(send(this.client), this.#timeoutMs);
+      const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {
         report('timeout');
-        this.#connections.health.setDown(error);
+        this.setDown(error);
         for (const listener of this.#timeoutListeners) listener();
       } else report(replyCode(error) === null ? 'lost' : 'refused');
-      throw error;
+      throw reasonOf(error);
     }
   }
 
@@ -183,41 +186,29 @@ export class RedisLink {
     this.#timeoutListeners.add(listener);
   }
 
-  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
-  servers(): readonly RedisServer[] {
-    return this.#connections.servers();
-  }
-
-  /** Resolves if it answers, a Cluster with all its primaries; rejects, in bounded time, if it does not. */
-  ping(): Promise<void> {
-    return this.#connections.health.probe();
-  }
-
   /** Whether Redis answered lately, and is not in doubt. False until the first connection stands. */
-  isUp(): boolean {
-    return !this.#isInDoubt && this.#connections.health.isUp();
-  }
-
-  /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
-  get downReason(): Error {
-    return this.#connections.health.lastError;
-  }
-
-  /** Calls back at each change to up; returns a function that ends this. */
-  onUp(listener: () => void): () => void {
-    return this.#connections.health.onUp(listener);
-  }
-
-  /** Calls back at each change to down, and once if the first connection fails; returns a function that ends this. */
-  onDown(listener: (reason: Error) => void): () => void {
-    return this.#connections.health.onDown(listener);
+  override isUp(): boolean {
+    return !this.#isInDoubt && super.isUp();
   }
 
   /** Drops all connections. Answers still awaited reject. */
   async close(): Promise<void> {
+    this.stop();
     this.subscriber.close();
-    this.#connections.health.close();
-    this.#connections.disconnect();
+    this.#disconnect();
+  }
+
+  /**
+   * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
+   * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
+   * many times a second.
+   */
+  #leavesReplica(error: Error): boolean {
+    const nowMs = performance.now();
+    if (replyCode(error) !== 'READONLY' || nowMs - this.#leftReplicaAtMs < LEAVE_REPLICA_EVERY_MS) return false;
+    this.#leftReplicaAtMs = nowMs;
+    this.downReason = error;
+    return true;
   }
 }
 
@@ -227,50 +218,14 @@ interface About {
   readonly timeoutMs: number;
 }
 
-function connectToOne(address: RedisAddress, about: About): Connections {
-  const client = new Redis({ ...connectionOptions(address, about), reconnectOnError: (error) => isReplaced(error) });
-  const health = new ConnectionHealth(client, about.timeoutMs);
-  const isReplaced = leaveReplica((error) => {
-    health.lastError = error;
-  });
-  const [{ host, port }] = address.nodes;
-  const messages = messageOptions(address, about);
-  return {
-    client,
-    health,
-    subscriber: new RedisSubscriber(() => new Redis(messages), about.timeoutMs),
-    canSend: () => health.isUp() && client.status === 'ready',
-    servers: () => [{ name: `${host}:${port}`, client }],
-    disconnect: () => client.disconnect(),
-  };
-}
-
-function connectToCluster(address: RedisAddress, about: About): Connections {
-  const nodes = address.nodes.map(({ host, port }) => ({ host, port }));
-  const cluster = new Cluster(nodes, clusterOptions(address, about));
-  const health = new ClusterHealth(cluster, about.timeoutMs);
-  // Each node forwards what is published at any other, so one connection to any node is enough.
-  const messages = messageOptions(address, about);
-  const subscriber = new RedisSubscriber(() => new Redis({ ...messages, ...anyNode(cluster, nodes) }), about.timeoutMs);
-  // A node that left the Cluster may live on, and hears nothing of it any more.
-  cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
-  return {
-    client: cluster,
-    health,
-    subscriber,
-    // While one node is down, the others still answer for their keys.
-    canSend: () => cluster.status === 'ready',
-    servers: () =>
-      cluster.nodes('master').map((node) => ({ name: `${node.options.host}:${node.options.port}`, client: node })),
-    disconnect: () => cluster.disconnect(),
-  };
+function placeOf({ options: { host = '', port = 0 } }: Redis): RedisNode {
+  return { host, port };
 }
 
 /** A node that answers, if there is one; a random one, so that not all processes listen at the same node. */
 function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
   const answering = cluster.nodes('master').filter(({ status }) => status === 'ready');
-  const nodes =
-    answering.length === 0 ? named : answering.map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+  const nodes = answering.length === 0 ? named : answering.map(placeOf);
   return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
 }
 
@@ -323,21 +278,6 @@ function connectionOptions(address: RedisAddress, about: About): PlainOptions {
   };
 }
 
-/**
- * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
- * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
- * many times a second. `onLeave` is called with the refusal, which is why the connection is then closed.
- */
-function leaveReplica(onLeave: (refusal: Error) => void): (error: Error) => boolean {
-  let leftAtMs = Number.NEGATIVE_INFINITY;
-  return (error) => {
-    if (replyCode(error) !== 'READONLY' || performance.now() - leftAtMs < LEAVE_REPLICA_EVERY_MS) return false;
-    leftAtMs = performance.now();
-    onLeave(error);
-    return true;
-  };
-}
-
 /** The same for messages, on a connection that the subscriber replaces when it is lost. */
 function messageOptions(address: RedisAddress, about: About): PlainOptions {
   const options = connectionOptions(address, { ...about, name: `${about.name}-messages` });
@@ -348,7 +288,7 @@ function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddr
   const { username, password } = sentinelCredentials;
   const encryption = tlsOptions(tls);
   return {
-    sentinels: nodes.map(({ host, port }) => ({ host, port })),
+    sentinels: [...nodes],
     name: primary,
     ...(username === null ? {} : { sentinelUsername: username }),
     ...(password === null ? {} : { sentinelPassword: password }),

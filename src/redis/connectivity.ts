@@ -1,4 +1,7 @@
-/** Whether a process is up to date with a Redis: whether the messages of other processes arrive. */
+/**
+ * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
+ * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
+ */
 import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 import type { RedisLink } from './connection.ts';
@@ -10,13 +13,8 @@ import type { RedisLink } from './connection.ts';
  */
 export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
 
-/** The part of a link that reports changes. */
-interface WatchedLink extends Pick<RedisLink, 'onUp' | 'onDown'> {
-  readonly subscriber: Pick<RedisLink['subscriber'], 'isUp' | 'onUp' | 'onDown'>;
-}
-
 interface ConnectivityWatchOptions {
-  readonly link: WatchedLink;
+  readonly link: RedisLink;
   /** Looks up what may have been missed; rejects if Redis does not answer. */
   readonly look: () => Promise<void>;
   readonly clock: Clock;
@@ -30,10 +28,7 @@ const LOOK_EVERY_MS = 250;
 /** When Redis comes back, its two connections don't come back together: the second has this long. */
 const GRACE_MS = 1000;
 
-/**
- * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
- * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
- */
+/** Looks up missed changes again and again, and reports each change of the connectivity. */
 export class ConnectivityWatch {
   readonly #options: ConnectivityWatchOptions;
   readonly #unsubscribes: (() => void)[];
@@ -87,7 +82,7 @@ export class ConnectivityWatch {
       this.#become('disconnected', error);
       return;
     }
-    // What was published before the look was looked up, and what came after it has arrived.
+    // The look found all that was published before it, and all later messages have arrived.
     if (wasUp && losses === this.#losses && link.subscriber.isUp()) {
       this.#answersSinceMs = null;
       this.#become('connected', null);

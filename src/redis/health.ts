@@ -13,32 +13,40 @@ const DROP_AFTER_MS = 3000;
 /** No answer came in time: what was asked for may have been done or not. */
 export class RedisTimeoutError extends Error {
   override readonly name = 'RedisTimeoutError';
+
+  constructor(timeoutMs: number) {
+    super(`Redis did not answer within ${Math.round(timeoutMs)} ms`);
+  }
 }
 
-/** Up or down, and who is notified of a change. */
-export abstract class Health {
-  readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>();
+/** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
+export class Health {
+  readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
+  protected readonly timeoutMs: number;
+  #connection: FollowedConnection | null = null;
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
-  readonly #timer: NodeJS.Timeout;
-  readonly #timeoutMs: number;
+  #timer: NodeJS.Timeout | undefined;
   #probing: Promise<void> | null = null;
+  #downReason = new Error('Redis did not answer yet.');
 
   /** `timeoutMs`: how long a command may take. */
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-    this.#events.setMaxListeners(0);
-    this.#timer = setInterval(() => this.probeSoon(), PROBE_EVERY_MS).unref();
+    this.timeoutMs = timeoutMs;
   }
 
-  /** Resolves if Redis answers, all of it; rejects and sets the state if it does not, in bounded time. */
-  protected abstract ask(): Promise<void>;
-
-  /** Why Redis does not answer, as far as is known without asking. */
-  lastError = new Error('Redis did not answer yet.');
-
+  /** Whether Redis answered lately. False until the first connection stands. */
   isUp(): boolean {
     return this.#state === 'up';
+  }
+
+  /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
+  get downReason(): Error {
+    return this.#downReason;
+  }
+
+  protected set downReason(reason: Error) {
+    this.#downReason = reason;
   }
 
   /** Calls back at each change to up; returns a function that ends this. */
@@ -53,143 +61,149 @@ export abstract class Health {
     return () => this.#events.off('down', listener);
   }
 
-  setUp(): void {
-    if (this.#state === 'up') return;
-    this.#state = 'up';
-    this.#events.emit('up');
-  }
-
-  setDown(reason: Error): void {
-    this.lastError = reason;
-    if (this.#state === 'down') return;
-    this.#state = 'down';
-    this.#events.emit('down', reason);
-  }
-
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
-  probe(): Promise<void> {
-    this.#probing ??= this.#probeNow().finally(() => {
+  ping(): Promise<void> {
+    this.#probing ??= this.#probe().finally(() => {
       this.#probing = null;
     });
     return this.#probing;
   }
 
-  async #probeNow(): Promise<void> {
-    const sentAtMs = performance.now();
-    await this.ask();
-    // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
-    if (this.#state === 'down' && performance.now() - sentAtMs > this.#timeoutMs) {
-      throw new RedisTimeoutError(`Redis did not answer within ${this.#timeoutMs} ms`);
-    }
-    this.setUp();
-  }
-
-  protected probeSoon(): void {
-    // A failure is reported by the state.
-    this.probe().catch(() => undefined);
-  }
-
   /** Ends the probes and notifies nobody any more. */
-  close(): void {
+  protected stop(): void {
     clearInterval(this.#timer);
     this.#events.removeAllListeners();
     this.#state = 'down';
   }
+
+  /** Whether commands can be sent. */
+  protected isReady(): boolean {
+    return this.#connection?.client.status === 'ready';
+  }
+
+  /** Goes by what it reports from now on, and probes it. */
+  protected follow(connection: FollowedConnection): void {
+    const { client } = connection;
+    this.#connection = connection;
+    const probe = (): void => void this.ping().catch(() => undefined);
+    const onClose = (): void => this.setDown(this.#downReason);
+    this.#timer ??= setInterval(probe, PROBE_EVERY_MS).unref();
+    client.on('error', (error: Error) => {
+      // If all nodes fail at once, the last node's error says more.
+      const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
+      this.#downReason = isOfNode ? reasonOf(error.lastNodeError) : error;
+      // There is no connection yet that could close: Sentinels cannot name the primary, or no node of a Cluster answers.
+      if (client.status === 'connecting') this.setDown(this.#downReason);
+    });
+    client.on('node error', (error: Error) => {
+      this.#downReason = error;
+    });
+    for (const event of ['ready', '-node']) client.on(event, probe);
+    for (const event of ['close', 'end']) client.on(event, onClose);
+  }
+
+  protected setDown(reason: Error): void {
+    this.#downReason = reason;
+    if (this.#state === 'down') return;
+    this.#state = 'down';
+    this.#events.emit('down', reason);
+  }
+
+  async #probe(): Promise<void> {
+    // How a connection attempt ends is reported by its events.
+    if (!this.isReady()) throw this.#downReason;
+    const sentAtMs = performance.now();
+    const isLate = (): boolean => performance.now() - sentAtMs > this.timeoutMs;
+    try {
+      await this.#connection?.ask();
+    } catch (error) {
+      let reason = reasonOf(error);
+      // The error of a connection says more than that of a command that was given up with it.
+      if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.#downReason;
+      this.setDown(reason);
+      throw reason;
+    }
+    this.#downReason = connectionClosed();
+    if (!this.isReady()) throw this.#downReason;
+    // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
+    if (this.#state === 'down' && isLate()) {
+      this.#downReason = new RedisTimeoutError(this.timeoutMs);
+      throw this.#downReason;
+    }
+    if (this.#state === 'up') return;
+    this.#state = 'up';
+    this.#events.emit('up');
+  }
 }
 
-/** The health of one connection. */
-export class ConnectionHealth extends Health {
-  readonly #client: Redis;
-  #answeredAtMs = 0;
+interface FollowedConnection {
+  readonly client: Pick<EventEmitter, 'on'> & { readonly status: string };
+  /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
+  readonly ask: () => Promise<void>;
+}
 
-  constructor(client: Redis, timeoutMs: number) {
-    super(timeoutMs);
-    this.#client = client;
-    client.on('error', (error: Error) => {
-      this.lastError = error;
-      // Sentinels that cannot name the primary: there is no connection yet that could close.
-      if (client.status === 'connecting') this.setDown(error);
-    });
-    client.on('ready', () => this.probeSoon());
-    client.on('close', () => this.setDown(this.lastError));
-    client.on('end', () => this.setDown(this.lastError));
-  }
-
-  protected override async ask(): Promise<void> {
-    // How a connection attempt ends is reported by its events.
-    if (this.#client.status !== 'ready') throw this.lastError;
+/** Asks one connection, and drops it when it has been silent for too long. */
+export function connectionProbe(client: Redis): () => Promise<void> {
+  let answeredAtMs = 0;
+  return async () => {
     try {
-      await this.#client.ping();
+      await client.ping();
+      answeredAtMs = performance.now();
     } catch (error) {
-      this.setDown(asError(error));
-      const isSilent = performance.now() - this.#answeredAtMs > DROP_AFTER_MS;
-      if (this.#client.status === 'ready' && isSilent) this.#client.disconnect(true);
+      const isSilent = performance.now() - answeredAtMs > DROP_AFTER_MS;
+      if (client.status === 'ready' && isSilent) client.disconnect(true);
       throw error;
     }
-    this.#answeredAtMs = performance.now();
-    this.lastError = new Error('The connection to Redis was closed.');
-    if (this.#client.status !== 'ready') throw this.lastError;
-  }
+  };
 }
 
 /**
- * The health of a Cluster: up only if every primary answers and all slots are served, since what is shared lies in all of
- * them. Probes go through the Cluster to keys in slots spread over all nodes: a node that has taken over slots is found
- * by its MOVED, as for any command.
+ * Asks every primary, and whether all slots are served: what is shared lies in all of them. Then it asks for keys in slots
+ * spread over all nodes: a node that has taken over slots is found by its MOVED, as for any command. `onFailure` is
+ * called with the first failure at once.
  */
-export class ClusterHealth extends Health {
-  readonly #cluster: Cluster;
+export function clusterProbe(cluster: Cluster, onFailure: (reason: Error) => void): () => Promise<void> {
   /** When each node last answered. */
-  readonly #answeredAtMs = new WeakMap<Redis, number>();
-
-  constructor(cluster: Cluster, timeoutMs: number) {
-    super(timeoutMs);
-    this.#cluster = cluster;
-    cluster.on('error', (error: Error) => {
-      // If all nodes fail at once, the last node's error says more.
-      const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
-      this.lastError = isOfNode ? asError(error.lastNodeError) : error;
-      this.setDown(this.lastError);
-    });
-    cluster.on('node error', (error: Error) => {
-      this.lastError = error;
-    });
-    cluster.on('ready', () => this.probeSoon());
-    cluster.on('-node', () => this.probeSoon());
-    cluster.on('close', () => this.setDown(this.lastError));
-  }
-
-  protected override async ask(): Promise<void> {
-    if (this.#cluster.status !== 'ready') throw this.lastError;
-    try {
-      // First, since a node that was just found is connected by it.
-      const nodes = await Promise.allSettled(this.#cluster.nodes('master').map((node) => this.#probeNode(node)));
-      const keys = await Promise.allSettled(trialKeys('probe').map((key) => this.#cluster.exists(key)));
-      for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
-    } catch (error) {
-      this.setDown(asError(error));
-      throw error;
-    }
-    this.lastError = new Error('The connection to a node of the Cluster was closed.');
-  }
-
-  /** Rejects if the node does not answer, or knows of slots that are not served. */
-  async #probeNode(node: Redis): Promise<void> {
+  const answeredAtMs = new WeakMap<Redis, number>();
+  const probeNode = async (node: Redis): Promise<void> => {
     try {
       const info = await node.cluster('INFO');
-      this.#answeredAtMs.set(node, performance.now());
-      if (!info.includes('cluster_state:ok')) throw new Error('The Cluster does not serve all of its slots.');
+      answeredAtMs.set(node, performance.now());
+      if (!info.includes('cluster_state:ok')) throw new ClusterIncompleteError();
     } catch (error) {
-      const answeredAtMs = this.#answeredAtMs.get(node);
-      if (answeredAtMs === undefined) this.#answeredAtMs.set(node, performance.now());
+      const lastMs = answeredAtMs.get(node);
+      if (lastMs === undefined) answeredAtMs.set(node, performance.now());
       // The Cluster then asks another node who has its slots; without any node it begins again with those of the address.
-      else if (performance.now() - answeredAtMs > DROP_AFTER_MS) node.disconnect();
-      this.setDown(asError(error));
+      else if (performance.now() - lastMs > DROP_AFTER_MS) node.disconnect();
+      onFailure(reasonOf(error));
       throw error;
     }
-  }
+  };
+  return async () => {
+    // First, since a node that was just found is connected by it.
+    const nodes = await Promise.allSettled(cluster.nodes('master').map(probeNode));
+    const keys = await Promise.allSettled(trialKeys('probe').map((key) => cluster.exists(key)));
+    for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
+  };
 }
 
-function asError(error: unknown): Error {
+class ClusterIncompleteError extends Error {
+  override readonly name = 'ClusterIncompleteError';
+  override readonly message = 'The Cluster does not serve all of its slots.';
+}
+
+/** Without a word of ioredis's own errors, which are about its options. */
+export function reasonOf(error: unknown): Error {
+  if (isOfClient(error)) return connectionClosed();
   return error instanceof Error ? error : new Error(String(error));
+}
+
+/** Neither Redis, nor the system, nor evalgate: ioredis itself gave a command up, as its connection was lost. */
+function isOfClient(error: unknown): boolean {
+  if (!(error instanceof Error) || 'code' in error) return false;
+  return error.name === 'Error' || error.name === 'MaxRetriesPerRequestError';
+}
+
+function connectionClosed(): Error {
+  return new Error('The connection to Redis is closed.');
 }

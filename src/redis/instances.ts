@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type RedisLink, replyCode } from './connection.ts';
-import { channelName, heartbeatsKey, instancesKey } from './names.ts';
+import { channelName, HEARTBEATS_KEY, INSTANCES_KEY } from './names.ts';
 import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';
 
@@ -14,8 +14,8 @@ const BEAT_EVERY_MS = 2000;
 export const ALIVE_FOR_MS = 10_000;
 /** Where a process announces that it is new, has changed, or stops: the others then look at once. */
 const CHANNEL = channelName('members');
-/** The largest count of that many beats holds: a Redis that has just restarted has not heard of all processes. */
-const COUNTS_HOLD_FOR_BEATS = 5;
+/** The largest count of that time holds: a Redis that has just restarted has not heard of all processes. */
+const COUNTS_HOLD_MS = 5 * BEAT_EVERY_MS;
 
 const infoSchema = z.object({
   host: z.string(),
@@ -28,7 +28,7 @@ const infoSchema = z.object({
   store: z.string(),
 });
 
-/** What a process reports of itself. */
+/** The report of a process about itself. */
 export type InstanceInfo = Readonly<z.output<typeof infoSchema>>;
 
 export interface Instance extends InstanceInfo {
@@ -47,8 +47,9 @@ function infoOf(text: string): InstanceInfo | null {
 }
 
 /**
- * KEYS: the times of the beats, what each instance reports. ARGV: this instance, its report, how long one counts in
- * milliseconds. Returns all instances, their reports, and the time since their last beat in milliseconds, in turn.
+ * KEYS: the times of the beats, the reports of the instances. ARGV: this instance, its report, how long one counts in
+ * milliseconds, the channel where a new report is announced. Returns all instances, their reports, and the time since
+ * their last beat in milliseconds, in turn.
  */
 const BEAT = defineScript(
   'instanceBeat',
@@ -56,7 +57,10 @@ const BEAT = defineScript(
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+  redis.call('PUBLISH', ARGV[4], '')
+end
 local before = '(' .. string.format('%.0f', now - ARGV[3])
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
   redis.call('ZREM', KEYS[1], gone)
@@ -76,40 +80,21 @@ return instances
 
 const replySchema = z.array(z.tuple([z.string(), z.string(), z.coerce.number()]));
 
-export interface Instances {
-  /** This process's own. */
-  readonly id: string;
-  /** How many processes there are, this one included, as last known. */
-  count(): number;
-  /** All of them by id, as last known; this one as it is now. */
-  list(): readonly Instance[];
-  /** Whether Redis answers. */
-  isConnected(): boolean;
-  /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
-  problem(): string | null;
-  /** The ids of those with the same store, this one's among them, in order. */
-  peers(): readonly string[];
-  /** Announces the status of this process. */
-  setStatus(status: InstanceInfo['status']): void;
-  /** Resolves once this process is no longer counted, or Redis can't be reached. */
-  close(): Promise<void>;
-}
-
 export interface InstancesOptions {
-  readonly link: RedisLink;
+  /** Null for a process without Redis, which is the only one. */
+  readonly link: RedisLink | null;
   readonly about: InstanceInfo;
   /** How many there are at least: the processes that this gateway itself runs. Taken until Redis answers. */
   readonly atLeast: number;
-  readonly beatEveryMs?: number | undefined;
   /** Called after each heartbeat: with why Redis refused it, or null. The only write that an idle process makes. */
   readonly onBeat?: (refusal: Error | null) => void;
 }
 
-export class RedisInstances implements Instances {
+export class Instances {
+  /** This process's own. */
   readonly id = randomUUID();
-  readonly #link: RedisLink;
+  readonly #link: RedisLink | null;
   readonly #atLeast: number;
-  readonly #countsHoldForMs: number;
   readonly #timer: NodeJS.Timeout;
   readonly #endings: readonly (() => void)[];
   readonly #onBeat: (refusal: Error | null) => void;
@@ -121,83 +106,83 @@ export class RedisInstances implements Instances {
   #readAtMs = 0;
   /** The last beats' counts, with their times by `performance.now`. */
   #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
-  #isAnnounced = false;
   #isClosed = false;
 
-  constructor({ link, about, atLeast, beatEveryMs = BEAT_EVERY_MS, onBeat = () => undefined }: InstancesOptions) {
+  constructor({ link, about, atLeast, onBeat = () => undefined }: InstancesOptions) {
     this.#onBeat = onBeat;
     this.#link = link;
     this.#about = about;
     this.#atLeast = atLeast;
-    this.#countsHoldForMs = COUNTS_HOLD_FOR_BEATS * beatEveryMs;
     const beat = (): void => void this.#beat();
-    this.#timer = setInterval(beat, beatEveryMs).unref();
-    this.#endings = [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
+    this.#timer = setInterval(beat, BEAT_EVERY_MS).unref();
+    this.#endings = link === null ? [] : [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
     beat();
   }
 
+  /** How many processes there are, this one included, as last known. */
   count(): number {
     return Math.max(this.#atLeast, ...this.#counts.map(({ count }) => count));
   }
 
+  /** All of them by id, as last known; this one as it is now. */
   list(): readonly Instance[] {
     const sinceMs = performance.now() - this.#readAtMs;
     const others = this.#others.map((other) => ({ ...other, heardMsAgo: Math.round(other.heardMsAgo + sinceMs) }));
-    return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted(byId);
+    return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  /** Whether Redis answers. */
   isConnected(): boolean {
-    return this.#link.isUp();
+    return this.#link?.isUp() ?? true;
   }
 
+  /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
   problem(): string | null {
-    const reason = this.isConnected() ? this.#refusal : this.#link.downReason;
+    const reason = this.isConnected() ? this.#refusal : (this.#link?.downReason ?? null);
     const refusal = refusalOf(reason, 'REDIS_URL');
     if (refusal !== null) return `Redis ${refusal.finding}`;
     if (!this.isConnected()) return 'Redis does not answer';
     return reason === null ? null : `Redis refuses changes (${replyCode(reason)})`;
   }
 
+  /** The ids of those with the same store, this one's among them, in order. */
   peers(): readonly string[] {
     return this.list()
       .filter(({ store }) => store === this.#about.store)
       .map(({ id }) => id);
   }
 
+  /** Announces the status of this process. */
   setStatus(status: InstanceInfo['status']): void {
     this.#about = { ...this.#about, status };
-    this.#isAnnounced = false;
     void this.#beat();
   }
 
+  /** Resolves once this process is no longer counted, or Redis can't be reached. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
     for (const end of this.#endings) end();
-    if (!this.#link.isUp()) return;
+    const link = this.#link;
+    if (link?.isUp() !== true) return;
     try {
-      await this.#link.run((client) => client.hdel(instancesKey(), this.id));
-      await this.#link.run((client) => client.zrem(heartbeatsKey(), this.id));
-      await this.#link.run((client) => client.publish(CHANNEL, ''));
+      await link.run((client) => client.hdel(INSTANCES_KEY, this.id));
+      await link.run((client) => client.zrem(HEARTBEATS_KEY, this.id));
+      await link.run((client) => client.publish(CHANNEL, ''));
     } catch {
-      // What is left expires.
+      // The rest expires.
     }
   }
 
   /** Never rejects: without Redis, what was last known holds. */
   async #beat(): Promise<void> {
-    if (!this.#link.isUp() || this.#isClosed) return;
-    const isAnnounced = this.#isAnnounced;
-    this.#isAnnounced = true;
-    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS];
-    const call = { keys: [heartbeatsKey(), instancesKey()], args };
+    const link = this.#link;
+    if (link?.isUp() !== true || this.#isClosed) return;
+    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS, CHANNEL];
     try {
-      this.#adopt(replySchema.parse(await runScript(this.#link, BEAT, call)));
+      this.#adopt(replySchema.parse(await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args })));
       this.#noteRefusal(null);
-      if (!isAnnounced) await this.#link.run((client) => client.publish(CHANNEL, ''));
     } catch (error) {
-      // Announced at the next beat.
-      this.#isAnnounced &&= isAnnounced;
       // A beat that got no reply says nothing of the last refusal.
       if (error instanceof Error && replyCode(error) !== null) this.#noteRefusal(error);
     }
@@ -210,7 +195,7 @@ export class RedisInstances implements Instances {
 
   #adopt(reply: z.output<typeof replySchema>): void {
     const nowMs = performance.now();
-    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < this.#countsHoldForMs);
+    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < COUNTS_HOLD_MS);
     this.#counts = [...held, { count: reply.length, atMs: nowMs }];
     this.#readAtMs = nowMs;
     this.#others = reply.flatMap(([id, report, heardMsAgo]) => {
@@ -218,26 +203,4 @@ export class RedisInstances implements Instances {
       return about === null ? [] : [{ id, ...about, heardMsAgo }];
     });
   }
-}
-
-/** For a process without Redis. */
-export function singleInstance(about: InstanceInfo): Instances {
-  const id = randomUUID();
-  let now = about;
-  return {
-    id,
-    count: () => 1,
-    list: () => [{ id, ...now, heardMsAgo: 0 }],
-    isConnected: () => true,
-    problem: () => null,
-    peers: () => [id],
-    setStatus: (status) => {
-      now = { ...now, status };
-    },
-    close: async () => {},
-  };
-}
-
-function byId(a: Instance, b: Instance): number {
-  return a.id < b.id ? -1 : 1;
 }

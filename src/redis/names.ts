@@ -1,5 +1,5 @@
 /**
- * Every name in Redis, built here and nowhere else. What one script touches has one hash tag (the part in braces), and
+ * Every name in Redis, built here and nowhere else. All that one script touches has one hash tag (the part in braces), and
  * so one slot of a Cluster. Parts that come from outside are escaped, so that no two ids ever share a name.
  */
 
@@ -39,34 +39,23 @@ export function trialKeys(id: string): readonly string[] {
 }
 
 /** Times of a quota's admitted requests: a list, oldest first. */
-export function quotaLogKey(quotaId: string): string {
-  return `${quotaKey(quotaId)}:log`;
-}
+export const quotaLogKey = (quotaId: string): string => `${quotaKey(quotaId)}:log`;
 
 /** That a process's admissions of one outage were added to the log: set once, so that sending them again adds nothing. */
-export function quotaMergeKey(quotaId: string, mergeId: string): string {
-  return `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
-}
+export const quotaMergeKey = (quotaId: string, mergeId: string): string =>
+  `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
 
-/** What each gateway process reports of itself: a hash, by the process's id. */
-export function instancesKey(): string {
-  return taggedKey('members');
-}
+/** The reports of the gateway processes about themselves: a hash, by the process's id. */
+export const INSTANCES_KEY = taggedKey('members');
 
 /** The same processes in a sorted set, scored by the time of their last heartbeat. */
-export function heartbeatsKey(): string {
-  return taggedKey('members', 'beats');
-}
+export const HEARTBEATS_KEY = taggedKey('members', 'beats');
 
 /** One slot for the whole key registry, so that a record and its indexes change in one script. */
-export function registryKey(...parts: readonly string[]): string {
-  return taggedKey('keys', ...parts);
-}
+export const registryKey = (...parts: readonly string[]): string => taggedKey('keys', ...parts);
 
 /** Who changed what: a list, newest first. */
-export function auditKey(): string {
-  return `${PREFIX}audit`;
-}
+export const auditKey = (): string => `${PREFIX}audit`;
 
 /** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
 export class CacheNames {
@@ -82,7 +71,7 @@ export class CacheNames {
     return taggedKey(`cache-${this.#store}-${cacheKey}`);
   }
 
-  /** What belongs to the entry of that name, in its slot: its lease, the memory of its failure. */
+  /** A name that belongs to the entry of that name, in its slot: its lease, the memory of its failure. */
   beside(entryName: string, part: string): string {
     return `${entryName}:${escaped(part)}`;
   }
@@ -103,30 +92,20 @@ export class CacheNames {
   }
 }
 
-/** What a process reports to the others of its what-if model. The processes in front of one store share a slot. */
-export function whatIfReportKey(store: string, instance: string): string {
-  return taggedKey(`what-if-${store}`, instance);
-}
+/** A process's report to the others about its what-if model. The processes in front of one store share a slot. */
+export const whatIfReportKey = (store: string, instance: string): string => taggedKey(`what-if-${store}`, instance);
 
 /** Where a process gets the reads of keys that it follows. Instances have ids of their own in every database. */
-export function whatIfChannel(store: string, instance: string): string {
-  return channelName('what-if', store, instance);
-}
+export const whatIfChannel = (store: string, instance: string): string => channelName('what-if', store, instance);
 
-/** What was counted in one step of time: a hash, by process. The steps of one name share a slot. */
-export function stepKey(name: string, stepAtMs: number): string {
-  return taggedKey(`steps-${name}`, String(stepAtMs));
-}
+/** The counts of one step of time: a hash, by process. The steps of one name share a slot. */
+export const stepKey = (name: string, stepAtMs: number): string => taggedKey(`steps-${name}`, String(stepAtMs));
 
 /** When all calls to the store that all processes sent would have gone, one by one at the rate that is allowed. */
-export function callRateKey(store: string): string {
-  return taggedKey(`store-${store}`, 'rate');
-}
+export const callRateKey = (store: string): string => taggedKey(`store-${store}`, 'rate');
 
 /** The purge log, the TTLs that operators set, and maintenance: in the state Redis, where nothing is evicted. */
-export function cacheStateKey(...parts: readonly string[]): string {
-  return taggedKey('cache', ...parts);
-}
+export const cacheStateKey = (...parts: readonly string[]): string => taggedKey('cache', ...parts);
 
 /** A channel for messages. Channels have no slot. */
 export function channelName(...parts: readonly string[]): string {

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
-import { ConnectionHealth } from './health.ts';
+import { connectionProbe, Health } from './health.ts';
 
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
@@ -17,45 +17,24 @@ export function retryDelayMs(attempt: number): number {
 
 export type MessageListener = (message: string) => void;
 
-export class RedisSubscriber {
+/** Up while every message arrives that is published on the channels listened to; when down, messages may be lost. */
+export class RedisSubscriber extends Health {
   readonly #connect: () => Redis;
-  readonly #timeoutMs: number;
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
-  readonly #changes = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
   #client: Redis;
-  #health: ConnectionHealth;
   #attempts = 0;
   #reconnection: NodeJS.Timeout | undefined;
-  #isUp = false;
   #isClosed = false;
 
-  /**
-   * `connect` opens a connection that does not come back by itself: on a Cluster the next one may be to another node.
-   * `timeoutMs`: how long it may take to answer a probe.
-   */
+  /** `connect` opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
   constructor(connect: () => Redis, timeoutMs: number) {
+    super(timeoutMs);
     this.#connect = connect;
-    this.#timeoutMs = timeoutMs;
-    this.#client = connect();
-    this.#health = this.#watch();
-  }
-
-  /** Whether every message published from now on on the channels listened to arrives. */
-  isUp(): boolean {
-    return this.#isUp;
-  }
-
-  /** Calls back once all channels are subscribed to again; what was published in between is lost. */
-  onUp(listener: () => void): () => void {
-    this.#changes.on('up', listener);
-    return () => this.#changes.off('up', listener);
-  }
-
-  /** Calls back once messages may have been lost. */
-  onDown(listener: (reason: Error) => void): () => void {
-    this.#changes.on('down', listener);
-    return () => this.#changes.off('down', listener);
+    this.#client = this.#open();
+    this.onUp(() => {
+      this.#attempts = 0;
+    });
   }
 
   /**
@@ -79,7 +58,7 @@ export class RedisSubscriber {
     const end = this.#add(channel, listener);
     const client = this.#client;
     // After a failure the next connection subscribes to all channels.
-    if (isFirst && client.status === 'ready') client.subscribe(channel).catch(() => client.disconnect());
+    if (isFirst && this.isReady()) client.subscribe(channel).catch(() => client.disconnect());
     return end;
   }
 
@@ -90,51 +69,33 @@ export class RedisSubscriber {
   }
 
   close(): void {
+    this.stop();
     this.#isClosed = true;
     clearTimeout(this.#reconnection);
-    this.#health.close();
     this.#messages.removeAllListeners();
-    this.#changes.removeAllListeners();
-    this.#isUp = false;
     this.#client.disconnect();
   }
 
-  #watch(): ConnectionHealth {
-    const client = this.#client;
-    const health = new ConnectionHealth(client, this.#timeoutMs);
-    health.onUp(() => void this.#resubscribe());
-    health.onDown((reason) => {
-      this.#isUp = false;
-      this.#changes.emit('down', reason);
-    });
+  #open(): Redis {
+    const client = this.#connect();
+    const ping = connectionProbe(client);
+    let isSubscribed = false;
+    const ask = async (): Promise<void> => {
+      await ping();
+      const channels = this.#messages.eventNames();
+      if (!isSubscribed && channels.length > 0) await client.subscribe(...channels);
+      isSubscribed = true;
+    };
+    this.follow({ client, ask });
     client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     client.once('end', () => {
-      health.close();
-      if (!this.#isClosed) this.#reconnect();
+      if (this.#isClosed) return;
+      this.#attempts += 1;
+      this.#reconnection = setTimeout(() => {
+        this.#client = this.#open();
+      }, retryDelayMs(this.#attempts)).unref();
     });
-    return health;
-  }
-
-  #reconnect(): void {
-    this.#attempts += 1;
-    this.#reconnection = setTimeout(() => {
-      this.#client = this.#connect();
-      this.#health = this.#watch();
-    }, retryDelayMs(this.#attempts)).unref();
-  }
-
-  async #resubscribe(): Promise<void> {
-    const [client, health] = [this.#client, this.#health];
-    try {
-      const channels = this.#messages.eventNames();
-      if (channels.length > 0) await client.subscribe(...channels);
-      if (!health.isUp() || this.#isClosed) return;
-      this.#attempts = 0;
-      this.#isUp = true;
-      this.#changes.emit('up');
-    } catch {
-      client.disconnect();
-    }
+    return client;
   }
 
   #add(channel: string, listener: MessageListener): () => void {
@@ -143,7 +104,7 @@ export class RedisSubscriber {
       this.#messages.off(channel, listener);
       // If it stayed subscribed, it would only cost messages without a listener.
       const isLast = this.#messages.listenerCount(channel) === 0;
-      if (isLast && this.#client.status === 'ready') this.#client.unsubscribe(channel).catch(() => undefined);
+      if (isLast && this.isReady()) this.#client.unsubscribe(channel).catch(() => undefined);
     };
   }
 }

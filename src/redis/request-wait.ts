@@ -1,4 +1,5 @@
 /** How long one request waits for Redis in all (R6: `redis.timeout`, 250 ms), however many commands it causes. */
+import { systemTimers, withDeadline } from '../timers.ts';
 import { RedisTimeoutError } from './health.ts';
 
 /** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
@@ -27,11 +28,12 @@ export class RedisWait {
   }
 }
 
-/** Rejects with RedisTimeoutError after that time, once all that had arrived by then was read. */
+/** Late only once all that had arrived by then was read. */
+const afterReading: typeof systemTimers = { after: (ms, run) => systemTimers.after(ms, () => setImmediate(run)) };
+
+/** Rejects with RedisTimeoutError after that time. */
 export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new RedisTimeoutError(`Redis did not answer within ${Math.round(timeoutMs)} ms`));
-    const timer = setTimeout(() => setImmediate(late), timeoutMs);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  return withDeadline(answer, timeoutMs, afterReading, () => {
+    throw new RedisTimeoutError(timeoutMs);
   });
 }

@@ -2,66 +2,47 @@
  * How a Redis is set, compared with what evalgate keeps there: state (keys, quotas, the purge log) must neither be dropped nor
  * lost, cached answers may. The doctor reports it; a gateway warns of it at its start.
  */
-import type { RedisServer } from './connection.ts';
+import type { RedisAddress } from './address.ts';
+import type { RedisRole, RedisServer } from './connection.ts';
 
 /**
- * The oldest version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that ask
- * for the time and then write need 5.0.
+ * The oldest major version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that
+ * ask for the time and then write need 5.
  */
-const OLDEST = { major: 6, minor: 0 } as const;
+const OLDEST_VERSION = 6;
 /** Above this share a memory that evicts nothing is about to refuse writes. */
 const NEARLY_FULL = 0.8;
 
-export interface RedisSettings {
-  /** Null, as all else here, where it is not told. */
-  readonly version: string | null;
-  /** `standalone`, `cluster` or `sentinel`. */
-  readonly mode: string | null;
-  readonly isReplica: boolean | null;
-  /** How many replicas follow it now, if it is a primary. */
-  readonly replicas: number | null;
-  /** The id of the running server: two addresses with the same one lead to the same memory. */
-  readonly runId: string | null;
-  /** Such as `noeviction`. */
-  readonly evictionPolicy: string | null;
-  /** 0 for no limit. */
-  readonly maxMemoryBytes: number | null;
-  readonly usedMemoryBytes: number | null;
-  readonly appendsToFile: boolean | null;
-  readonly savesSnapshots: boolean | null;
-  /** Whether what was to be written to disk last could not be. */
-  readonly failedToWrite: boolean;
-}
+/** Each is null if it is not known. */
+export type RedisSettings = ReturnType<typeof settingsOf>;
 
-/** What is kept there: `both` where the response cache has no Redis of its own. */
-export type RedisUse = 'state' | 'cache' | 'both';
+/** The kind that its address names. */
+type RedisKind = RedisAddress['kind'];
 
-/** What the address says that it is. */
-export type RedisKind = 'single' | 'cluster' | 'sentinel';
-
-export interface RedisFault {
+interface RedisFault {
   readonly about: 'version' | 'mode' | 'replicas' | 'memory' | 'persistence';
   /** `fail`: evalgate does not work there, or loses what it must keep. `warn`: it can be lived with. */
   readonly severity: 'fail' | 'warn';
-  /** What is said of it, after a name: `may drop API keys ...`. */
+  /** Follows a name: `may drop API keys ...`. */
   readonly finding: string;
-  /** What to set, in whole sentences. */
+  /** How to mend it, in whole sentences. */
   readonly remedy: string;
 }
 
 export interface RedisPurpose {
-  readonly use: RedisUse;
+  /** `both` if the response cache has no Redis of its own. */
+  readonly use: RedisRole | 'both';
   /** `single` unless given. */
   readonly kind?: RedisKind;
   /** Whether the response cache has a budget of its own there (`cache.redis`). */
   readonly hasCacheBudget?: boolean;
 }
 
-/** What is wrong with it for that purpose; nothing if all is well or not known. */
+/** Its faults for that purpose; none if all is well or not known. */
 export function redisFaults(settings: RedisSettings, purpose: RedisPurpose): readonly RedisFault[] {
-  const { use, kind = 'single', hasCacheBudget = false } = purpose;
+  const { use, kind = 'single' } = purpose;
   const ofState = use === 'cache' ? [] : [replicasFault(settings, kind), persistenceFault(settings)];
-  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, use, hasCacheBudget);
+  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, purpose);
   return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
 }
 
@@ -78,11 +59,10 @@ function toSet(line: string): string {
 }
 
 function versionFault({ version }: RedisSettings): RedisFault | null {
-  const [, major, minor] = /^(\d+)\.(\d+)/.exec(version ?? '') ?? [];
-  const isOld = Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor);
-  if (major === undefined || !isOld) return null;
+  const major = /^\d+/.exec(version ?? '')?.[0];
+  if (major === undefined || Number(major) >= OLDEST_VERSION) return null;
   const finding = `is of version ${version}, too old for what evalgate asks of it`;
-  return failure('version', finding, `Use Redis ${OLDEST.major}.${OLDEST.minor} or newer, or Valkey.`);
+  return failure('version', finding, `Use Redis ${OLDEST_VERSION}.0 or newer, or Valkey.`);
 }
 
 function modeFault({ mode, isReplica }: RedisSettings, kind: RedisKind): RedisFault | null {
@@ -106,8 +86,10 @@ function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind):
   return warning('replicas', finding, 'Add a replica, or bring back the one that it had.');
 }
 
-function stateMemoryFault(settings: RedisSettings, use: RedisUse, hasCacheBudget: boolean): RedisFault | null {
-  const { evictionPolicy, maxMemoryBytes, usedMemoryBytes } = settings;
+function stateMemoryFault(
+  { evictionPolicy, maxMemoryBytes, usedMemoryBytes }: RedisSettings,
+  { use, hasCacheBudget = false }: RedisPurpose,
+): RedisFault | null {
   const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
   const noeviction = toSet('maxmemory-policy noeviction');
   const remedy = use === 'both' ? `${noeviction} And ${own}.` : noeviction;
@@ -159,23 +141,29 @@ export async function readRedisSettings({ client }: Pick<RedisServer, 'client'>)
   return settingsOf(await client.info(), savePoints);
 }
 
-/** The settings that the answer to `INFO` holds. `savePoints`: the value of `save`; null where it is not known. */
-export function settingsOf(info: string, savePoints: string | null): RedisSettings {
+/** The settings that the answer to `INFO` holds. `savePoints`: the value of `save`; null if it is not known. */
+export function settingsOf(info: string, savePoints: string | null) {
   const fields = new Map(Array.from(info.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value] as const));
   const text = (name: string): string | null => fields.get(name) ?? null;
   const number = (name: string): number | null => (/^\d+$/.test(text(name) ?? '') ? Number(text(name)) : null);
   const flag = (name: string, yes: string): boolean | null => (text(name) === null ? null : text(name) === yes);
   return {
     version: text('redis_version'),
+    /** `standalone`, `cluster` or `sentinel`. */
     mode: text('redis_mode'),
     isReplica: flag('role', 'slave'),
+    /** How many follow it now, if it is a primary. */
     replicas: number('connected_slaves'),
+    /** The id of the running server: two addresses with the same one lead to the same memory. */
     runId: text('run_id'),
+    /** Such as `noeviction`. */
     evictionPolicy: text('maxmemory_policy'),
+    /** 0 for no limit. */
     maxMemoryBytes: number('maxmemory'),
     usedMemoryBytes: number('used_memory'),
     appendsToFile: flag('aof_enabled', '1'),
     savesSnapshots: savePoints === null ? null : savePoints !== '',
+    /** Whether what was to be written to disk last could not be. */
     failedToWrite: ['rdb_last_bgsave_status', 'aof_last_write_status', 'aof_last_bgrewrite_status'].some(
       (name) => text(name) === 'err',
     ),

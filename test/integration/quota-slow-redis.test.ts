@@ -111,6 +111,18 @@ test('R6: no request waits for the answer to an earlier one, so each waits for R
   expect(far.outages).toEqual([]);
 });
 
+test('R5: a connection lost before the answer is reported in plain words, not in those of the client library', async () => {
+  const { limiter, proxy, outages } = await limiterAt(0);
+  const quotaId = randomUUID();
+  proxy.hold('downstream');
+  const decision = limiter.consume(quotaId, { perMinute: 5, perHour: PER_HOUR });
+  await vi.waitFor(async () => expect(await raw.llen(quotaLogKey(quotaId))).toBe(1), WITHIN);
+  proxy.resetPeers();
+  expect((await decision).admitted).toBe(true);
+  expect(outages.map(String)).toEqual(['Error: The connection to Redis is closed.']);
+  proxy.release();
+});
+
 test('R5, R6: a gateway too far away admits its share once and reports it; it is exact again when Redis is near', async () => {
   const proxy = await TcpProxy.start(redis.url);
   opened.defer(() => proxy.close());
