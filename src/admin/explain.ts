@@ -1,10 +1,9 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
-import { type Copy, explain, type ExplainParts, type Explanation } from '../cache/explain.ts';
+import { explain, type ExplainParts } from '../cache/explain.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import type { CopyView, ExplanationView, TtlView } from './answers.ts';
-import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
+import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import type { Audit } from './audit.ts';
 import { type TtlSources, ttlView } from './cache-control.ts';
 import { endpoint, type Endpoint } from './endpoint.ts';
@@ -41,7 +40,7 @@ export function explainEndpoint(options: ExplainOptions): Endpoint {
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
     const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
-    return { path, route, workspaces: workspaceIds, ...viewOf(explanation, times) };
+    return { path, route, workspaces: workspaceIds, ...explanation, times };
   });
 }
 
@@ -79,57 +78,4 @@ function targetOf(path: string, resolution: Resolution): Target {
     throw badQuery(`The path ${quoted(path)} puts no question to the cache. ${resolution.message}`);
   }
   throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
-}
-
-/** `times` are those of the explanation's class. */
-function viewOf(explanation: Explanation, times: TtlView): Omit<ExplanationView, 'path' | 'route' | 'workspaces'> {
-  const { atMs, key, memory, shared, flight, lastMiss, maintenance, next } = explanation;
-  return {
-    at: iso(atMs),
-    key,
-    class: explanation.class,
-    next: { text: next.text, from: next.from, store: next.store, miss: next.miss },
-    memory: memory === null ? null : viewOfCopy(memory),
-    redis: viewOfShared(shared),
-    knownForeign: explanation.isKnownForeign,
-    flight: {
-      since: isoOrNull(flight.sinceMs),
-      leaseLeftMs: shared.state === 'asked' ? shared.leaseLeftMs : null,
-      justFailed: flight.hasJustFailed || (shared.state === 'asked' && shared.hasJustFailed),
-    },
-    lastMiss: lastMiss === null ? null : { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
-    evicted: explanation.wasEvicted,
-    times,
-    maintenance: maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by },
-  };
-}
-
-function viewOfShared(shared: Explanation['shared']): ExplanationView['redis'] {
-  if (shared.state !== 'asked') return { state: shared.state, entry: null };
-  const { copy, isBroken } = shared;
-  if (copy === null) return { state: isBroken ? 'unreadable' : 'asked', entry: null };
-  return { state: 'asked', entry: { ...viewOfCopy(copy), keptForMs: copy.keptForMs } };
-}
-
-function viewOfCopy(copy: Copy): CopyView {
-  const { state, isOutdated } = copy;
-  const isPurged = state === 'purged';
-  return {
-    // The public word for a copy that is not served any more.
-    state: state === 'unusable' ? 'expired' : state,
-    answer: copy.isFound ? 'found' : 'absent',
-    visible: copy.isVisible,
-    ageMs: copy.ageMs,
-    ttlMs: copy.ttlMs,
-    filledAt: iso(copy.requestedAtMs),
-    fetchedAt: iso(copy.receivedAtMs),
-    // The first read after that starts a refresh. After a soft purge the next read does.
-    freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
-    staleUntil: isPurged ? null : iso(copy.staleUntilMs),
-    errorUntil: isPurged ? null : iso(copy.errorUntilMs),
-    jitterMs: copy.jitterMs,
-    softPurged: isOutdated,
-    tags: copy.tags,
-    bytes: copy.bytes,
-  };
 }

@@ -65,16 +65,15 @@ export class Watched {
   }
 
   point(freshMs: number, cacheClass: CacheClass = 'evaluation'): SimulatedPoint {
-    const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts ?? [];
-    for (const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads, points } of counts) {
-      const point = points.find((each) => each.freshMs === freshMs);
-      if (point === undefined) continue;
-      const { exactCalls, sampledCalls, repeatCalls, ages } = point;
-      const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
-      const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
-      return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages };
-    }
-    throw new Error(`there is no point of ${freshMs} ms`);
+    const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts;
+    const point = counts?.points.find((each) => each.freshMs === freshMs);
+    if (counts === undefined || counts === null || point === undefined)
+      throw new Error(`there is no point of ${freshMs} ms`);
+    const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads } = counts;
+    const [exactCalls, sampledCalls, repeatCalls] = point.calls;
+    const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
+    const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
+    return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages: point.ages };
   }
 
   advice(cacheClass: CacheClass = 'evaluation'): ClassAdvice {

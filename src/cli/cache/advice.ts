@@ -15,7 +15,7 @@ export function adviceCommand(): Command {
     summary: 'show what other cache times would do to hit ratio and store load, and which to set',
     details: [
       'From live traffic, of all processes together: one row per time; those that make no difference are left out. HIT',
-      'RATIO is 1 less the calls to the store for each read, list pages that bring a call along included, and ± how far chance alone may move it; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
+      'RATIO is the share of reads that are served without waiting for the store, and ± how far chance alone may move it; AGE P90 is how old nine of ten answers would be at most; OUTDATED is the share of answers that would differ',
       'from what the store has by then, as far as refreshes have shown.',
       'Extrapolated times are longer than traffic was observed: their figures are a guess.',
     ].join(' '),
