@@ -11,7 +11,7 @@ import { openRedisBackend } from './backend/redis.ts';
 import { maintenanceGate } from './cache/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
-import { UnsharedCache } from './cache/shared-cache.ts';
+import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
@@ -281,7 +281,7 @@ class RunningGateway implements Gateway {
     return new ReadThrough({
       fetch: store.guard.fetch,
       memory,
-      sharedCache: sharedCache ?? new UnsharedCache(),
+      sharedCache: sharedCache ?? UNSHARED,
       purges,
       ttl,
       clock,

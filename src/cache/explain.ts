@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { MissReason, ReadReport } from '../telemetry/events.ts';
 import { assess, authorize, type FoundCopies, newerOf } from './copies.ts';
 import { classOf } from './entry.ts';
-import { hash32 } from './hash.ts';
+import { type CacheRequest, hash32 } from './request.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
@@ -18,10 +18,8 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
-import type { FlightView, Reader, Tier } from './reader.ts';
-import type { CacheRequest } from './request.ts';
-import type { Inspection, SharedCacheAdmin } from './shared-cache.ts';
-import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
+import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
@@ -168,11 +166,7 @@ function shownOf({ entry, negative }: InTier, viewer: Viewer, parts: ExplainPart
 }
 
 /** Null for what is no answer to the request. */
-function shown(
-  { stored, bytes, keptForMs }: NonNullable<Inspection['entry']>,
-  { request, workspaceIds }: Viewer,
-  parts: ExplainParts,
-) {
+function shown({ stored, bytes, keptForMs }: KeptCopy, { request, workspaceIds }: Viewer, parts: ExplainParts) {
   if (!isOfKind(request, stored)) return null;
   const { entry, kind, tags, receivedAtMs, epoch } = stored;
   const { requestedAtMs } = entry;

@@ -2,10 +2,8 @@
 import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
-import { hash32 } from './hash.ts';
-import type { Reader } from './reader.ts';
-import { isSearchKey } from './request.ts';
-import { workspaceSetOf } from './visibility.ts';
+import { hash32, isSearchKey } from './request.ts';
+import { type Reader, workspaceSetOf } from './reader.ts';
 
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */

@@ -79,8 +79,15 @@ export class PurgeTable {
     this.#floor = sequence;
   }
 
-  get epoch(): PurgeEpoch {
+  epoch(): PurgeEpoch {
     return { history: this.history, sequence: this.#sequence };
+  }
+
+  snapshot(): PurgeTable {
+    const copy = new PurgeTable(this.history, this.#floor, this.#maxTags);
+    copy.#sequence = this.#sequence;
+    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
+    return copy;
   }
 
   apply(tags: readonly Tag[], mode: PurgeMode, sequence: number): void {
@@ -106,13 +113,6 @@ export class PurgeTable {
     return worst;
   }
 
-  copy(): PurgeTable {
-    const copy = new PurgeTable(this.history, this.#floor, this.#maxTags);
-    copy.#sequence = this.#sequence;
-    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
-    return copy;
-  }
-
   #forgetOldest(): void {
     for (const [tag, last] of this.#purges) {
       if (this.#purges.size <= this.#maxTags) return;
@@ -123,27 +123,13 @@ export class PurgeTable {
 }
 
 /** For a gateway without Redis. */
-export class MemoryPurgeLog implements PurgeLog {
-  readonly #table: PurgeTable;
-
-  constructor(maxTags = MAX_TAGS) {
-    this.#table = new PurgeTable('memory', 0, maxTags);
-  }
-
-  epoch(): PurgeEpoch {
-    return this.#table.epoch;
-  }
-
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(epoch, tags);
-  }
-
-  snapshot(): Pick<PurgeLog, 'since'> {
-    return this.#table.copy();
+export class MemoryPurgeLog extends PurgeTable implements PurgeLog {
+  constructor(maxTags?: number) {
+    super('memory', 0, maxTags);
   }
 
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
-    this.#table.apply(tags, mode, this.#table.epoch.sequence + 1);
+    this.apply(tags, mode, this.epoch().sequence + 1);
     return Promise.resolve();
   }
 }

@@ -2,7 +2,7 @@
 import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { hash32 } from '../../src/cache/hash.ts';
+import { hash32 } from '../../src/cache/request.ts';
 import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';

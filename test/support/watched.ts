@@ -1,6 +1,6 @@
 /** The what-if of one process with a clock and TTLs of its own, for tests to feed. */
 import type { ReadReport } from '../../src/telemetry/events.ts';
-import { hash32 } from '../../src/cache/hash.ts';
+import { hash32 } from '../../src/cache/request.ts';
 import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
 import type { WhatIfReport } from '../../src/cache/what-if/tally.ts';

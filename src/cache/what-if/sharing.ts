@@ -9,7 +9,7 @@ import type { Clock } from '../../clock.ts';
 import { NotSentError, type RedisLink } from '../../redis/connection.ts';
 import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
 import type { Timers } from '../../timers.ts';
-import { hash32, mix32 } from '../hash.ts';
+import { hash32, mix32 } from '../request.ts';
 import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
 import { EVENT_KINDS, type EventKind, isSampled, type TtlSimulator } from './simulator.ts';
 import { type WhatIfReport, whatIfReportSchema } from './tally.ts';

@@ -11,7 +11,7 @@
  * is a copy filled at that moment, without a call. Not modelled: purges, failures, and what memory can't hold.
  */
 import type { Clock } from '../../clock.ts';
-import { mix32 } from '../hash.ts';
+import { mix32 } from '../request.ts';
 import { MAX_JITTER } from '../plan.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-rate.ts';
