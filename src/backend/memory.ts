@@ -24,12 +24,7 @@ export function memoryBackend(options: BackendOptions): Backend {
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     sharedCache: null,
     purges: new MemoryPurgeLog(),
-    ttlControl: new MemoryTtlControl({
-      policy: ttl,
-      clock,
-      timers,
-      onEnd: (end) => void audit.record(ttlEndEntry(end)),
-    }),
+    ttlControl: new MemoryTtlControl(ttl, timers, (end) => void audit.record(ttlEndEntry(end))),
     onTtlsConfigured: () => {},
     maintenance,
     audit,

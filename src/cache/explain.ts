@@ -22,7 +22,7 @@ import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspace
 import type { Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
 
 export interface ExplainParts extends FreshnessPolicy {
-  readonly memory: Pick<MemoryTier, 'peek' | 'peekNegative' | 'wasEvicted'>;
+  readonly memory: Pick<MemoryTier, 'inspect' | 'wasEvicted'>;
   /** Null for a gateway that is alone. */
   readonly shared: Pick<SharedCacheAdmin, 'inspect'> | null;
   readonly flightOf: (key: string, reader: Pick<Reader, 'workspaceIds'> | null) => FlightView;
@@ -43,9 +43,10 @@ export async function explain(
   const { key, kind } = request;
   const { ttl, clock, memory, flightOf, lastMissOf } = parts;
   const viewer = { request, workspaceIds };
-  const shared = await inspectShared(viewer, parts.shared);
+  const workspaceSet = workspaceIds === null ? null : workspaceSetOf({ workspaceIds });
+  const shared = await inspectShared(key, workspaceSet, parts.shared);
   // Memory is looked at last, in one go: none of it changes meanwhile.
-  const local = inspectMemory(viewer, memory);
+  const local = memory.inspect(key, workspaceSet);
   const maintenance = parts.maintenance.current();
   const flight = flightOf(key, workspaceIds === null ? null : { workspaceIds });
   const isEvicted = memory.wasEvicted(key);
@@ -108,24 +109,15 @@ const NOT_ASKED: Inspection = { entry: null, negative: null, isBroken: false, le
 
 /** `alone`: nothing is shared; `unreachable`: the shared cache can't be asked now. */
 async function inspectShared(
-  { request, workspaceIds }: Viewer,
+  key: string,
+  workspaceSet: string | null,
   shared: ExplainParts['shared'],
 ): Promise<Inspection & { readonly state: 'alone' | 'unreachable' | 'asked' }> {
   if (shared === null) return { ...NOT_ASKED, state: 'alone' };
-  const workspaceSet = workspaceIds === null ? null : workspaceSetOf({ workspaceIds });
-  return await shared.inspect(request.key, workspaceSet).then(
+  return await shared.inspect(key, workspaceSet).then(
     (inspection) => ({ ...inspection, state: 'asked' }),
     () => ({ ...NOT_ASKED, state: 'unreachable' }),
   );
-}
-
-function inspectMemory({ request: { key }, workspaceIds }: Viewer, memory: ExplainParts['memory']): InTier {
-  const entry = memory.peek(key);
-  const negative = workspaceIds === null ? undefined : memory.peekNegative(key, workspaceSetOf({ workspaceIds }));
-  return {
-    entry: entry === undefined ? null : { ...entry, keptForMs: null },
-    negative: negative === undefined ? null : { ...negative, keptForMs: null },
-  };
 }
 
 function foundIn(

@@ -146,7 +146,6 @@ function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'>): string {
   return `${key} ${workspaceSetOf(reader)}`;
 }
 
-/** What the answer is to the readers whose flight it was. */
 function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): Fetched {
   const { stored, from } = result;
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
 import { hash32, isSearchKey } from './request.ts';
+import type { Inspection, KeptCopy } from './shared-cache.ts';
 import { type Reader, workspaceSetOf } from './reader.ts';
 
 export interface MemoryTierOptions {
@@ -17,7 +18,7 @@ interface Slot {
   readonly unwatch: () => void;
 }
 
-/** What is known of a key without a record: the store's answer, and the negative entries of those who asked for it. */
+/** A key without a record: the store's answer, and the negative entries of those who asked for it. */
 interface AbsentKey {
   /** The store's answer. Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
   readonly absent: StoredEntry | null;
@@ -92,7 +93,7 @@ export class MemoryTier {
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): void {
     for (const { key, stored } of entries) {
-      const present = this.peek(key)?.stored;
+      const present = this.peek(key);
       if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored);
     }
   }
@@ -111,20 +112,20 @@ export class MemoryTier {
     });
   }
 
-  /** The last answer for the key and what it weighs, for operators: to look at it is no use of it. */
-  peek(key: string): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    const slot = this.#cacheOf(key).peek(key);
-    const absent = this.#absent.peek(key)?.absent ?? null;
-    return slot ?? (absent === null ? undefined : { stored: absent, bytes: weighNegative(key) });
+  /** The last answer for the key: to look at it is no use of it. */
+  peek(key: string): StoredEntry | undefined {
+    return this.#cacheOf(key).peek(key)?.stored ?? this.#absent.peek(key)?.absent ?? undefined;
   }
 
-  /** The same for a negative entry. */
-  peekNegative(
-    key: string,
-    workspaceSet: string,
-  ): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    const stored = this.#absent.peek(key)?.negatives.get(workspaceSet);
-    return stored === undefined ? undefined : { stored, bytes: weighNegative(key) };
+  /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
+  inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
+    const kept = (stored: StoredEntry | null | undefined, bytes: number): KeptCopy | null =>
+      stored === null || stored === undefined ? null : { stored, bytes, keptForMs: null };
+    const negative = workspaceSet === null ? null : this.#absent.peek(key)?.negatives.get(workspaceSet);
+    return {
+      entry: kept(this.peek(key), this.#cacheOf(key).peek(key)?.bytes ?? weighNegative(key)),
+      negative: kept(negative, weighNegative(key)),
+    };
   }
 
   /** The keys of all entries. */

@@ -67,10 +67,6 @@ export interface FetchResult {
   readonly notBeforeMs?: number;
 }
 
-interface OriginFetcherOptions extends CacheParts {
-  readonly copies: Copies;
-}
-
 type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
 /** How long a waiter trusts to be woken before it asks for the lease again. */
@@ -79,10 +75,12 @@ const LOOK_EVERY_MS = 250;
 const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
-  readonly #options: OriginFetcherOptions;
+  readonly #options: CacheParts;
+  readonly #copies: Copies;
 
-  constructor(options: OriginFetcherOptions) {
+  constructor(options: CacheParts, copies: Copies) {
     this.#options = options;
+    this.#copies = copies;
   }
 
   /** Rejects with a StoreError and nothing else. */
@@ -113,7 +111,7 @@ export class OriginFetcher {
 
   async #fly<T>(task: FetchTask<T>): Promise<FetchResult> {
     // Between a reader's look and its flight another flight of the key may have ended.
-    const local = this.#options.copies.inMemory(task.request, task.reader);
+    const local = this.#copies.inMemory(task.request, task.reader);
     const copy = sufficientCopy(local, task);
     if (copy !== null) return foundIn(copy.tier, copy);
     const attempt = await this.#acquire(task, local);
@@ -128,7 +126,7 @@ export class OriginFetcher {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
     const { lease, found } = attempt;
     // Another process may have stored and left between this reader's look and its lease.
-    const shared = this.#options.copies.adopt(task.request, task.reader, found);
+    const shared = this.#copies.adopt(task.request, task.reader, found);
     const copy = sufficientCopy(newerOf(local, shared), task);
     if (copy === null) return this.#lead(task, lease);
     void this.#try('release', () => lease.release());
@@ -178,7 +176,7 @@ export class OriginFetcher {
    * takes over when the lease lapses.
    */
   async #follow<T>(task: FetchTask<T>, local: FoundCopies<T>): Promise<FetchResult> {
-    const { clock, copies, purges, sharedCache, events, maxWaitMs } = this.#options;
+    const { clock, purges, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
     const [epoch, beganAtMs] = [purges.epoch(), clock.nowMs()];
     const report = (end: LeaseWaitEnd): void =>
@@ -189,7 +187,7 @@ export class OriginFetcher {
     try {
       while (clock.nowMs() - beganAtMs < maxWaitMs) {
         // Looks several times a second would hide all other spans.
-        const look = () => copies.inSharedCache(task.request, task.reader);
+        const look = () => this.#copies.inSharedCache(task.request, task.reader);
         if (mustLook) found = newerOf(local, await unrecorded(look));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {

@@ -50,7 +50,7 @@ export class ReadThrough implements Cache {
   constructor(options: CacheParts) {
     this.#options = options;
     this.#copies = new Copies(options);
-    this.#flights = new Flights(new OriginFetcher({ ...options, copies: this.#copies }), options);
+    this.#flights = new Flights(new OriginFetcher(options, this.#copies), options);
   }
 
   /** The flight of a key in this process, for operators. */

@@ -50,7 +50,7 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, given: P): Ca
   };
 }
 
-/** The request of a single record whose type does not matter, or is checked where it does. */
+/** The request of a single record whose type does not matter, or is checked by the caller. */
 export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknown> {
   const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
   return cacheRequest(resource, { id });

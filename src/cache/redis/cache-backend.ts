@@ -1,4 +1,4 @@
-/** What the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
+/** Everything that the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
 import { randomUUID } from 'node:crypto';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';

@@ -110,17 +110,6 @@ return 1
 `,
 );
 
-/** KEYS: lease. ARGV: token, channel, message. */
-const RELEASE = defineScript(
-  'releaseLease',
-  `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[2], ARGV[3])
-return 1
-`,
-);
-
 /** One that this process has. It is renewed until it ends. */
 export class RedisLease implements Lease {
   readonly #parts: LeaseParts;
@@ -158,8 +147,9 @@ export class RedisLease implements Lease {
   }
 
   async release(): Promise<void> {
-    const { key, channel } = this.#parts;
-    await this.#end(RELEASE, [], [channel.message({ end: 'released', key })]);
+    const { key, names, channel } = this.#parts;
+    const args = [channel.message({ end: 'released', key }), ...NO_ENTRY, ...NO_ENTRY, ''];
+    await this.#end(COMPLETE, [names.entry, names.negative], args);
   }
 
   #end(script: RedisScript, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { RedisClient, RedisLink } from '../../redis/connection.ts';
+import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
@@ -207,16 +207,14 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const counted = new Set<string>();
     let entries = 0;
     let bytes = 0;
-    for (const { client } of this.#options.cache.servers()) {
-      for await (const names of this.#scan(client)) {
-        if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
-        const unseen = names.filter((name) => !counted.has(name));
-        for (const name of unseen) counted.add(name);
-        for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
-          if (sizeBytes === null) continue;
-          entries += 1;
-          bytes += sizeBytes;
-        }
+    for await (const names of this.#scan()) {
+      if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
+      const unseen = names.filter((name) => !counted.has(name));
+      for (const name of unseen) counted.add(name);
+      for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
+        if (sizeBytes === null) continue;
+        entries += 1;
+        bytes += sizeBytes;
       }
     }
     return { entries, bytes, isComplete: true };
@@ -231,10 +229,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const { cache: link, clock, ttl } = this.#options;
     const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
-    for (const { client } of link.servers()) {
-      for await (const names of this.#scan(client)) {
-        await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
-      }
+    for await (const names of this.#scan()) {
+      await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
     }
   }
 
@@ -255,12 +251,13 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     let isBroken = false;
     const entry = await decodeEntry(key, [meta, body], () => (isBroken = true));
     const negative = await decodeEntry(key, [negativeMeta], () => {});
-    const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
-    const negativeBytes = negativeMeta?.length ?? 0;
+    const kept = (stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) => {
+      const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
+      return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
+    };
     return {
-      entry: entry === null ? null : { stored: entry, bytes, keptForMs: leftOf(keptMs) },
-      negative:
-        negative === null ? null : { stored: negative, bytes: negativeBytes, keptForMs: leftOf(negativeKeptMs) },
+      entry: kept(entry, keptMs, meta, body),
+      negative: kept(negative, negativeKeptMs, negativeMeta),
       isBroken,
       leaseLeftMs: leftOf(leaseMs),
       hasJustFailed: leftOf(failureMs) !== null,
@@ -312,14 +309,24 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 
   /** Entries and negative entries; everything else that lies beside an entry is no hash. */
-  async *#scan(client: RedisClient): AsyncGenerator<readonly string[]> {
-    const pattern = `${this.#options.names.entryPattern}*`;
-    let cursor = '0';
-    do {
-      const [next, names] = await client.scan(cursor, 'MATCH', pattern, 'COUNT', BATCH, 'TYPE', 'hash');
-      yield names;
-      cursor = next;
-    } while (cursor !== '0');
+  async *#scan(): AsyncGenerator<readonly string[]> {
+    const { cache, names: cacheNames } = this.#options;
+    for (const { client } of cache.servers()) {
+      let cursor = '0';
+      do {
+        const [next, names] = await client.scan(
+          cursor,
+          'MATCH',
+          `${cacheNames.entryPattern}*`,
+          'COUNT',
+          BATCH,
+          'TYPE',
+          'hash',
+        );
+        yield names;
+        cursor = next;
+      } while (cursor !== '0');
+    }
   }
 
   /** Null for one that doesn't match, or that is broken. An absent answer counts by its negative entries only. */

@@ -25,7 +25,7 @@ const HEAD = cacheStateKey('head');
 const PURGES = cacheStateKey('purges');
 const TTLS = cacheStateKey('times');
 
-/** Purges that are remembered. What was filled before the oldest of them counts as purged. */
+/** Purges that are remembered. Anything filled before the oldest of them counts as purged. */
 const MAX_PURGES = 10_000;
 
 /** The place in the purge log up to which a process knows it. */

@@ -9,7 +9,7 @@ import type { Clock } from '../../clock.ts';
 import { afterChange, type RedisLink } from '../../redis/connection.ts';
 import { oneAtATime } from '../../redis/connectivity.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
-import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
+import { type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
 import {
   CACHE_CLASSES,
   type CacheClass,
@@ -123,19 +123,19 @@ function readMaintenance(text: string): Maintenance | null {
 
 const ID_BYTES = 9;
 const purgeSchema = z.tuple([z.enum(['soft', 'hard']), z.array(tagSchema)]);
-/** What can't be read may purge anything: another release may know tags that this one doesn't. */
+/** A purge that can't be read may purge anything: another release may know tags that this one doesn't. */
 const ANY_PURGE = { mode: 'hard', tags: ['all'] } as const;
 
-/** The purge log in Redis; each process has a table of it in memory. */
-class SharedPurgeLog implements PurgeLog {
+/** The purge log in Redis, as far as this process knows it. */
+class SharedPurgeLog extends PurgeTable implements PurgeLog {
   readonly #store: StateStore;
   readonly #look: () => Promise<void>;
-  /** Until Redis was reached this process has a history of its own, which nobody else trusts. */
-  #table = new PurgeTable(`alone-${randomUUID()}`);
   #lastId = '';
   #isKnown = false;
 
   constructor(store: StateStore, look: () => Promise<void>) {
+    // Until Redis was reached this process has a history of its own, which nobody else trusts.
+    super(`alone-${randomUUID()}`);
     this.#store = store;
     this.#look = look;
   }
@@ -147,18 +147,6 @@ class SharedPurgeLog implements PurgeLog {
 
   get known(): KnownPurges {
     return { ...this.epoch(), lastId: this.#lastId };
-  }
-
-  epoch(): PurgeEpoch {
-    return this.#table.epoch();
-  }
-
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(epoch, tags);
-  }
-
-  snapshot(): Pick<PurgeLog, 'since'> {
-    return this.#table.snapshot();
   }
 
   /** After a rejection other than NotSentError it may have been purged or not. */
@@ -174,15 +162,16 @@ class SharedPurgeLog implements PurgeLog {
     if (history !== epoch.history || sequence > epoch.sequence + 1) return false;
     if (sequence <= epoch.sequence) return true;
     const { mode, tags } = readPurge(purge);
-    this.#table.apply(tags, mode, sequence);
+    this.apply(tags, mode, sequence);
     this.#lastId = idOf(purge);
     return true;
   }
 
   /** In another history, and after too many purges were missed, everything filled before counts as purged. */
   adopt({ history, sequence, floor, purges }: StateReply): void {
-    if (history !== this.#table.history || floor > this.epoch().sequence) {
-      this.#table = new PurgeTable(history, floor);
+    const epoch = this.epoch();
+    if (history !== epoch.history || floor > epoch.sequence) {
+      this.restart(history, floor);
       this.#lastId = '';
     }
     this.#isKnown = true;
@@ -191,7 +180,7 @@ class SharedPurgeLog implements PurgeLog {
   }
 }
 
-/** The id tells two purges apart that come to have the same place after Redis has lost one. */
+/** The id distinguishes two purges that come to have the same place after Redis has lost one. */
 function writePurge(tags: readonly Tag[], mode: PurgeMode): string {
   return `${randomBytes(ID_BYTES).toString('base64url')} ${JSON.stringify([mode, tags])}`;
 }

@@ -1,4 +1,4 @@
-/** What one process reports to the others of its what-if: sums, to be added to those of the others. */
+/** The report of one process to the others on its what-if: sums, to be added to those of the others. */
 import { z } from 'zod';
 import { CACHE_CLASSES } from '../ttl-policy.ts';
 
@@ -93,7 +93,7 @@ export const whatIfReportSchema = z.strictObject({
 });
 export type WhatIfReport = z.output<typeof whatIfReportSchema>;
 
-/** What each candidate's cache did at a read. */
+/** The outcome of a read for each candidate's cache. */
 export interface Outcomes {
   /** 1 for a call to the store. */
   readonly calls: Uint8Array;
