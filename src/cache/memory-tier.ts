@@ -119,9 +119,7 @@ export class MemoryTier {
 
   /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
   inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
-    const kept = (stored: StoredEntry | null | undefined, bytes: number): KeptCopy | null =>
-      stored === null || stored === undefined ? null : { stored, bytes, keptForMs: null };
-    const negative = workspaceSet === null ? null : this.#absent.peek(key)?.negatives.get(workspaceSet);
+    const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet);
     return {
       entry: kept(this.peek(key), this.#cacheOf(key).peek(key)?.bytes ?? weighNegative(key)),
       negative: kept(negative, weighNegative(key)),
@@ -218,6 +216,10 @@ export class MemoryTier {
     const slot = this.#cacheOf(key).peek(key);
     if (slot !== undefined) this.#put(key, { ...slot, bytes: weigh(key, slot.stored) });
   }
+}
+
+function kept(stored: StoredEntry | undefined, bytes: number): KeptCopy | null {
+  return stored === undefined ? null : { stored, bytes, keptForMs: null };
 }
 
 /** An estimate of the memory that an entry takes, the room around it included. */
