@@ -216,6 +216,10 @@ export class CacheModel {
       this.#world.clock.advance(DEADLINE_MS);
       await Promise.race([Promise.all(this.#pending), setTimeout(LOOK_AGAIN_MS)]);
       await this.#untilQuiet();
+      // They remember a failure from when they are answered with it.
+      if (this.#heldSinceMs === null || this.#failedMs < this.#heldSinceMs) continue;
+      this.#failedMs = this.#world.clock.nowMs();
+      this.#failedAt = performance.now();
     }
     this.#heldSinceMs = null;
   }
