@@ -11,7 +11,7 @@ import { openRedisBackend } from './backend/redis.ts';
 import { maintenanceGate } from './cache/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
-import { UnsharedCache } from './cache/shared-cache.ts';
+import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
@@ -257,7 +257,7 @@ export class Gateway {
     return new ReadThrough({
       ...this.#parts,
       fetch: store.guard.fetch,
-      sharedCache: backend.sharedCache ?? new UnsharedCache(),
+      sharedCache: backend.sharedCache ?? UNSHARED,
       purges: backend.purges,
       maintenance: backend.maintenance,
       events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),

@@ -1,9 +1,8 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
-import { type Copy, explain, type Explanation } from '../cache/explain.ts';
+import { explain } from '../cache/explain.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import type { CopyView, ExplanationView } from './answers.ts';
-import { iso, isoOrNull, ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
+import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import { ttlView } from './cache-control.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -33,7 +32,7 @@ export function explainEndpoint(options: AdminOptions): Endpoint {
     const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
     const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
-    return { path, route, workspaces: workspaceIds, times, ...viewOf(explanation) };
+    return { path, route, workspaces: workspaceIds, ...explanation, times };
   });
 }
 
@@ -71,56 +70,4 @@ function targetOf(path: string, resolution: Resolution): Target {
     throw badQuery(`The path ${quoted(path)} puts no question to the cache. ${resolution.message}`);
   }
   throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
-}
-
-function viewOf(explanation: Explanation): Omit<ExplanationView, 'path' | 'route' | 'workspaces' | 'times'> {
-  const { atMs, key, memory, shared, flight, lastMiss, maintenance, next } = explanation;
-  const leased = shared.state === 'asked' ? shared : { leaseLeftMs: null, hasJustFailed: false };
-  return {
-    at: iso(atMs),
-    key,
-    class: explanation.class,
-    next,
-    memory: memory && viewOfCopy(memory),
-    redis: viewOfShared(shared),
-    knownForeign: explanation.isKnownForeign,
-    flight: {
-      since: isoOrNull(flight.sinceMs),
-      leaseLeftMs: leased.leaseLeftMs,
-      justFailed: flight.hasJustFailed || leased.hasJustFailed,
-    },
-    lastMiss: lastMiss && { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
-    evicted: explanation.wasEvicted,
-    maintenance: maintenance && { until: iso(maintenance.untilMs), by: maintenance.by },
-  };
-}
-
-function viewOfShared(shared: Explanation['shared']): ExplanationView['redis'] {
-  if (shared.state !== 'asked') return { state: shared.state, entry: null };
-  const { copy, isBroken } = shared;
-  if (copy === null) return { state: isBroken ? 'unreadable' : 'asked', entry: null };
-  return { state: 'asked', entry: { ...viewOfCopy(copy), keptForMs: copy.keptForMs } };
-}
-
-function viewOfCopy(copy: Copy): CopyView {
-  const { state, isOutdated, ageMs, ttlMs, jitterMs, tags, bytes } = copy;
-  const isPurged = state === 'purged';
-  return {
-    // The public word for a copy that is not served any more.
-    state: state === 'unusable' ? 'expired' : state,
-    answer: copy.isFound ? 'found' : 'absent',
-    visible: copy.isVisible,
-    ageMs,
-    ttlMs,
-    filledAt: iso(copy.requestedAtMs),
-    fetchedAt: iso(copy.receivedAtMs),
-    // The first read after that starts a refresh. After a soft purge the next read does.
-    freshUntil: isPurged || isOutdated ? null : iso(copy.freshUntilMs),
-    staleUntil: isPurged ? null : iso(copy.staleUntilMs),
-    errorUntil: isPurged ? null : iso(copy.errorUntilMs),
-    jitterMs,
-    softPurged: isOutdated,
-    tags,
-    bytes,
-  };
 }

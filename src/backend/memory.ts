@@ -2,7 +2,6 @@
 import { Audit } from '../admin/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../admin/stats/stats.ts';
-import { MemoryMaintenance } from '../cache/maintenance.ts';
 import { MemoryPurgeLog } from '../cache/purge-log.ts';
 import { MemoryTtlControl } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
@@ -25,14 +24,9 @@ export function memoryBackend(options: BackendOptions): Backend {
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     sharedCache: null,
     purges: new MemoryPurgeLog(),
-    ttlControl: new MemoryTtlControl({
-      policy: ttl,
-      clock,
-      timers,
-      onEnd: (end) => void audit.record(ttlEndEntry(end)),
-    }),
+    ttlControl: new MemoryTtlControl(ttl, timers, (end) => void audit.record(ttlEndEntry(end))),
     onTtlsConfigured: () => {},
-    maintenance: new MemoryMaintenance(maintenance),
+    maintenance,
     audit,
     whatIf,
     stats: new Stats(clock, null),

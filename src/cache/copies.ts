@@ -1,19 +1,32 @@
 /** Finds the copies of a request: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
 import type { Listener } from '../telemetry/events.ts';
+import type { Timers } from '../timers.ts';
+import type { Fetch } from '../upstream/store.ts';
 import type { Learned, StoredEntry } from './entry.ts';
+import type { MaintenanceWatch } from './maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, freshnessOf, type FreshnessPolicy, type VisibleCopies, newerCopy } from './plan.ts';
-import type { Reader, Tier } from './reader.ts';
+import { type CachedCopy, freshnessOf, type FreshnessPolicy, newerCopy, type VisibleCopies } from './plan.ts';
+import type { PurgeLog } from './purge-log.ts';
+import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
-import { isOfKind, isVisible, workspaceSetOf } from './visibility.ts';
+import type { TtlPolicy } from './ttl-policy.ts';
 
-export interface CopiesOptions extends FreshnessPolicy {
+/** The parts that the cache is made of. */
+export interface CacheParts {
+  readonly fetch: Fetch;
   readonly memory: MemoryTier;
   readonly sharedCache: SharedCache;
+  readonly ttl: Pick<TtlPolicy, 'of'>;
+  readonly purges: PurgeLog;
+  /** While it is on, no call to the store is begun. */
+  readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly events: Listener;
+  /** How long one call to the store may take in all; longer than the store client's own limit. */
+  readonly maxWaitMs: number;
 }
 
 /** The copies that the tiers hold for a request, before the reader is authorized. */
@@ -26,11 +39,11 @@ export interface FoundCopies<T> {
 }
 
 export class Copies {
-  readonly #options: CopiesOptions;
+  readonly #options: CacheParts;
   /** Readers of one key who miss at once look it up together. */
   readonly #lookUps = new Map<string, Promise<Shared>>();
 
-  constructor(options: CopiesOptions) {
+  constructor(options: CacheParts) {
     this.#options = options;
     options.sharedCache.onStored((key, requestedAtMs) => options.memory.deleteOlder(key, requestedAtMs));
   }

@@ -57,8 +57,8 @@ export function gated(send: Fetch, gate: Gate): Fetch {
   return (resource, params, options) => gate(() => send(resource, params, options));
 }
 
-/** The maintenance of this process, whoever began it. */
-export class MaintenanceState implements MaintenanceWatch {
+/** The maintenance of this process. Without Redis, operators change it here, and it is forgotten when the process stops. */
+export class MaintenanceState implements MaintenanceControl {
   readonly #clock: Clock;
   readonly #onSet: () => void;
   #last: Maintenance | null = null;
@@ -73,9 +73,19 @@ export class MaintenanceState implements MaintenanceWatch {
     return this.ifOn(this.#last);
   }
 
-  set(maintenance: Maintenance | null): void {
-    this.#last = maintenance;
+  async begin(untilMs: number, by: string): Promise<MaintenanceChange> {
+    return this.set(this.until(untilMs, by));
+  }
+
+  async end(): Promise<MaintenanceChange> {
+    return this.set(null);
+  }
+
+  set(to: Maintenance | null): MaintenanceChange {
+    const from = this.current();
+    this.#last = to;
     this.#onSet();
+    return { from, to };
   }
 
   /** Null once its end has come. */
@@ -86,32 +96,5 @@ export class MaintenanceState implements MaintenanceWatch {
   /** The maintenance until then; it has begun with the one that is on. */
   until(untilMs: number, by: string): Maintenance {
     return { sinceMs: this.current()?.sinceMs ?? this.#clock.nowMs(), untilMs, by };
-  }
-}
-
-/** For a gateway without Redis: forgotten when it stops. */
-export class MemoryMaintenance implements MaintenanceControl {
-  readonly #state: MaintenanceState;
-
-  constructor(state: MaintenanceState) {
-    this.#state = state;
-  }
-
-  current(): Maintenance | null {
-    return this.#state.current();
-  }
-
-  async begin(untilMs: number, by: string): Promise<MaintenanceChange> {
-    return this.#change(this.#state.until(untilMs, by));
-  }
-
-  async end(): Promise<MaintenanceChange> {
-    return this.#change(null);
-  }
-
-  #change(to: Maintenance | null): MaintenanceChange {
-    const from = this.#state.current();
-    this.#state.set(to);
-    return { from, to };
   }
 }

@@ -2,10 +2,9 @@
 import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
-import { hash32 } from './hash.ts';
-import type { Reader } from './reader.ts';
-import { isSearchKey } from './request.ts';
-import { workspaceSetOf } from './visibility.ts';
+import { hash32, isSearchKey } from './request.ts';
+import type { Inspection, KeptCopy } from './shared-cache.ts';
+import { type Reader, workspaceSetOf } from './reader.ts';
 
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */
@@ -19,7 +18,7 @@ interface Slot {
   readonly unwatch: () => void;
 }
 
-/** What is known of a key without a record: the store's answer, and the negative entries of those who asked for it. */
+/** A key without a record: the store's answer, and the negative entries of those who asked for it. */
 interface AbsentKey {
   /** The store's answer. Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
   readonly absent: StoredEntry | null;
@@ -94,7 +93,7 @@ export class MemoryTier {
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): void {
     for (const { key, stored } of entries) {
-      const present = this.peek(key)?.stored;
+      const present = this.peek(key);
       if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored);
     }
   }
@@ -113,20 +112,18 @@ export class MemoryTier {
     });
   }
 
-  /** The last answer for the key and what it weighs, for operators: to look at it is no use of it. */
-  peek(key: string): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    const slot = this.#cacheOf(key).peek(key);
-    const absent = this.#absent.peek(key)?.absent ?? null;
-    return slot ?? (absent === null ? undefined : { stored: absent, bytes: weighNegative(key) });
+  /** The last answer for the key: to look at it is no use of it. */
+  peek(key: string): StoredEntry | undefined {
+    return this.#cacheOf(key).peek(key)?.stored ?? this.#absent.peek(key)?.absent ?? undefined;
   }
 
-  /** The same for a negative entry. */
-  peekNegative(
-    key: string,
-    workspaceSet: string,
-  ): { readonly stored: StoredEntry; readonly bytes: number } | undefined {
-    const stored = this.#absent.peek(key)?.negatives.get(workspaceSet);
-    return stored === undefined ? undefined : { stored, bytes: weighNegative(key) };
+  /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
+  inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
+    const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet);
+    return {
+      entry: kept(this.peek(key), this.#cacheOf(key).peek(key)?.bytes ?? weighNegative(key)),
+      negative: kept(negative, weighNegative(key)),
+    };
   }
 
   /** The keys of all entries. */
@@ -219,6 +216,10 @@ export class MemoryTier {
     const slot = this.#cacheOf(key).peek(key);
     if (slot !== undefined) this.#put(key, { ...slot, bytes: weigh(key, slot.stored) });
   }
+}
+
+function kept(stored: StoredEntry | undefined, bytes: number): KeptCopy | null {
+  return stored === undefined ? null : { stored, bytes, keptForMs: null };
 }
 
 /** An estimate of the memory that an entry takes, the room around it included. */

@@ -3,12 +3,11 @@
  * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses and one
  * of those that wait takes over.
  */
-import type { Clock } from '../clock.ts';
-import type { LeaseWaitEnd, Listener } from '../telemetry/events.ts';
-import { type Timers, withDeadline } from '../timers.ts';
+import type { LeaseWaitEnd } from '../telemetry/events.ts';
+import { withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
-import { asStoreError, type Fetch, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import { authorize, type Copies, type FoundCopies, newerOf } from './copies.ts';
+import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { authorize, type CacheParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
   backfillsOf,
@@ -20,12 +19,10 @@ import {
   negativeEntry,
   type StoredEntry,
 } from './entry.ts';
-import { hash32 } from './hash.ts';
-import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, type FreshnessPolicy, plan } from './plan.ts';
-import { isPurged, type PurgeLog } from './purge-log.ts';
-import type { Reader, Tier } from './reader.ts';
-import type { CacheRequest } from './request.ts';
+import { type CacheRequest, hash32 } from './request.ts';
+import { type CachedCopy, plan } from './plan.ts';
+import { isPurged } from './purge-log.ts';
+import { isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import {
   type Completion,
   type FailedCall,
@@ -34,11 +31,9 @@ import {
   type LeaseAttempt,
   NOTHING,
   OWN_LEASE,
-  type SharedCache,
   toFailure,
 } from './shared-cache.ts';
 import { isCacheable } from './ttl-policy.ts';
-import { isFailureVisible, isVisible, workspaceSetOf } from './visibility.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;
@@ -48,6 +43,8 @@ export interface FetchTask<T = unknown> {
   readonly previous: StoredEntry<T> | null;
   /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
+  /** Whether anybody still waits for it: asked right before the call is sent. */
+  readonly isWanted: () => boolean;
 }
 
 /** How a flight ended, unless it rejects. */
@@ -70,21 +67,6 @@ export interface FetchResult {
   readonly notBeforeMs?: number;
 }
 
-export interface OriginFetcherOptions extends FreshnessPolicy {
-  readonly fetch: Fetch;
-  readonly memory: MemoryTier;
-  readonly sharedCache: SharedCache;
-  readonly copies: Copies;
-  readonly purges: PurgeLog;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly events: Listener;
-  /** How long one call may take in all; longer than the store client's own limit. */
-  readonly maxWaitMs: number;
-}
-
-/** `isWanted`: asked right before the call is sent. */
-export type Wanted<T> = FetchTask<T> & { readonly isWanted: () => boolean };
 type Called<T> = Answered<T> & Pick<FetchResult, 'failure'>;
 
 /** How long a waiter trusts to be woken before it asks for the lease again. */
@@ -93,14 +75,16 @@ const LOOK_EVERY_MS = 250;
 const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
-  readonly #options: OriginFetcherOptions;
+  readonly #options: CacheParts;
+  readonly #copies: Copies;
 
-  constructor(options: OriginFetcherOptions) {
+  constructor(options: CacheParts, copies: Copies) {
     this.#options = options;
+    this.#copies = copies;
   }
 
   /** Rejects with a StoreError and nothing else. */
-  async fetch<T>(task: Wanted<T>): Promise<FetchResult> {
+  async fetch<T>(task: FetchTask<T>): Promise<FetchResult> {
     try {
       return await this.#fly(task);
     } catch (error) {
@@ -125,9 +109,9 @@ export class OriginFetcher {
     void this.#try('fail', () => this.#options.sharedCache.setFailure(key, workspaceSetOf(reader), toFailure(failure)));
   }
 
-  async #fly<T>(task: Wanted<T>): Promise<FetchResult> {
+  async #fly<T>(task: FetchTask<T>): Promise<FetchResult> {
     // Between a reader's look and its flight another flight of the key may have ended.
-    const local = this.#options.copies.inMemory(task.request, task.reader);
+    const local = this.#copies.inMemory(task.request, task.reader);
     const copy = sufficientCopy(local, task);
     if (copy !== null) return foundIn(copy.tier, copy);
     const attempt = await this.#acquire(task, local);
@@ -135,14 +119,14 @@ export class OriginFetcher {
   }
 
   async #proceed<T>(
-    task: Wanted<T>,
+    task: FetchTask<T>,
     local: FoundCopies<T>,
     attempt: Exclude<LeaseAttempt, { status: 'taken' }>,
   ): Promise<FetchResult> {
     if (attempt.status === 'failed') throw fromFailure(attempt.failure);
     const { lease, found } = attempt;
     // Another process may have stored and left between this reader's look and its lease.
-    const shared = this.#options.copies.adopt(task.request, task.reader, found);
+    const shared = this.#copies.adopt(task.request, task.reader, found);
     const copy = sufficientCopy(newerOf(local, shared), task);
     if (copy === null) return this.#lead(task, lease);
     void this.#try('release', () => lease.release());
@@ -150,7 +134,7 @@ export class OriginFetcher {
   }
 
   /** Asks the store, for all processes. */
-  async #lead<T>(task: Wanted<T>, lease: Lease): Promise<FetchResult> {
+  async #lead<T>(task: FetchTask<T>, lease: Lease): Promise<FetchResult> {
     const { request, reader } = task;
     const { stored, failure } = await this.#callUnder(lease, task);
     const isOwn = isVisible(request, stored, reader);
@@ -191,8 +175,8 @@ export class OriginFetcher {
    * Waits for the process that has the lease. It subscribes before it looks, so that it hears of every call that ends, and
    * takes over when the lease lapses.
    */
-  async #follow<T>(task: Wanted<T>, local: FoundCopies<T>): Promise<FetchResult> {
-    const { clock, copies, purges, sharedCache, events, maxWaitMs } = this.#options;
+  async #follow<T>(task: FetchTask<T>, local: FoundCopies<T>): Promise<FetchResult> {
+    const { clock, purges, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
     const [epoch, beganAtMs] = [purges.epoch(), clock.nowMs()];
     const report = (end: LeaseWaitEnd): void =>
@@ -203,7 +187,7 @@ export class OriginFetcher {
     try {
       while (clock.nowMs() - beganAtMs < maxWaitMs) {
         // Looks several times a second would hide all other spans.
-        const look = () => copies.inSharedCache(task.request, task.reader);
+        const look = () => this.#copies.inSharedCache(task.request, task.reader);
         if (mustLook) found = newerOf(local, await unrecorded(look));
         const copy = mustLook ? (sufficientCopy(found, task) ?? newsOf(found, local, task)) : null;
         if (copy !== null) {
@@ -251,13 +235,11 @@ export class OriginFetcher {
     { failure, tookMs }: FailedCall,
     joinedAt: Pick<Learned, 'epoch' | 'requestedAtMs'>,
   ): Promise<FetchResult> {
-    const { clock, timers, maxWaitMs } = this.#options;
     const error = fromFailure(failure);
     const receivedAtMs = joinedAt.requestedAtMs + tookMs;
     if (!isFailureVisible(error, task.reader))
       return this.#answerForeign(task, { ...joinedAt, receivedAtMs }, joinedAt.requestedAtMs);
-    const leftMs = failure.workspaceId === null ? receivedAtMs - clock.nowMs() : 0;
-    if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, maxWaitMs), resolve));
+    if (failure.workspaceId === null) await pauseUntil(receivedAtMs, this.#options);
     this.keepFailure(task, error);
     throw error;
   }
@@ -278,7 +260,7 @@ export class OriginFetcher {
   }
 
   /** Makes the call, and reports its failure to the other processes. */
-  async #callUnder<T>(lease: Lease, task: Wanted<T>): Promise<Called<T>> {
+  async #callUnder<T>(lease: Lease, task: FetchTask<T>): Promise<Called<T>> {
     const beganAtMs = this.#options.clock.nowMs();
     try {
       return await this.#call(task);
@@ -291,7 +273,7 @@ export class OriginFetcher {
     }
   }
 
-  async #call<T>(task: Wanted<T>): Promise<Called<T>> {
+  async #call<T>(task: FetchTask<T>): Promise<Called<T>> {
     const { fetch, purges, clock, timers, events, maxWaitMs } = this.#options;
     const { request, reader, isWanted, isBackground } = task;
     const { key, kind } = request;
@@ -349,6 +331,22 @@ export class OriginFetcher {
       this.#options.events.onSharedCacheFailed?.({ operation, error });
       return undefined;
     }
+  }
+}
+
+/** A reader who waits for a time looks at the clock this often: it may be set meanwhile. */
+const LOOK_AT_CLOCK_MS = 100;
+
+/** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
+export async function pauseUntil(
+  untilMs: number,
+  { clock, timers, maxWaitMs }: Pick<CacheParts, 'clock' | 'timers' | 'maxWaitMs'>,
+): Promise<void> {
+  let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
+  while (leftMs > 0 && clock.nowMs() < untilMs) {
+    const waitMs = Math.min(leftMs, LOOK_AT_CLOCK_MS);
+    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
+    leftMs -= waitMs;
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { MissReason } from '../telemetry/events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { mix32 } from './hash.ts';
+import { mix32 } from './request.ts';
 import type { Maintenance } from './maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Tier } from './reader.ts';

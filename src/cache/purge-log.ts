@@ -2,14 +2,14 @@
  * Purges as a log of tags (C6): each purge is one more entry, whose sequence number is an epoch. A copy remembers the
  * epoch that was read before its fetch began, and counts as purged once one of its tags was purged in a later one. So no
  * list of keys is kept or searched, and a fill that began before a purge can't survive it. One number serves all tags of
- * a copy, also those that only the answer tells (the workspace of an evaluation).
+ * a copy, also those that only the answer shows (the workspace of an evaluation).
  */
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import type { RecordTag } from '../upstream/resources.ts';
 import type { Tagged } from './entry.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
-/** What copies are purged by: the tags of their record, of their class, and one that all of them have. */
+/** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
 export type Tag = 'all' | `class:${CacheClass}` | RecordTag;
 
 /** A tag as an operator writes it; null for anything else. */
@@ -63,7 +63,7 @@ const MAX_TAGS = 10_000;
 
 /** The last purges of each tag, applied in order of sequence: the memory of every implementation of PurgeLog. */
 export class PurgeTable {
-  readonly history: string;
+  #history: string;
   readonly #maxTags: number;
   /** In order of the last purge. */
   readonly #purges = new Map<Tag, LastPurges>();
@@ -73,14 +73,29 @@ export class PurgeTable {
 
   /** `sequence`: the end of a log whose past is not known. */
   constructor(history: string, sequence = 0, maxTags = MAX_TAGS) {
-    this.history = history;
+    this.#history = history;
     this.#maxTags = maxTags;
     this.#sequence = sequence;
     this.#floor = sequence;
   }
 
-  get epoch(): PurgeEpoch {
-    return { history: this.history, sequence: this.#sequence };
+  epoch(): PurgeEpoch {
+    return { history: this.#history, sequence: this.#sequence };
+  }
+
+  snapshot(): PurgeTable {
+    const copy = new PurgeTable(this.#history, this.#floor, this.#maxTags);
+    copy.#sequence = this.#sequence;
+    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
+    return copy;
+  }
+
+  /** Begins anew, at the end of a log whose past is not known. */
+  restart(history: string, sequence: number): void {
+    this.#history = history;
+    this.#purges.clear();
+    this.#sequence = sequence;
+    this.#floor = sequence;
   }
 
   apply(tags: readonly Tag[], mode: PurgeMode, sequence: number): void {
@@ -94,7 +109,7 @@ export class PurgeTable {
   }
 
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    if (epoch.history !== this.history || epoch.sequence < this.#floor) return 'hard';
+    if (epoch.history !== this.#history || epoch.sequence < this.#floor) return 'hard';
     if (epoch.sequence >= this.#sequence) return null;
     let worst: PurgeMode | null = null;
     for (const tag of tags) {
@@ -104,13 +119,6 @@ export class PurgeTable {
       if (last.soft > epoch.sequence) worst = 'soft';
     }
     return worst;
-  }
-
-  copy(): PurgeTable {
-    const copy = new PurgeTable(this.history, this.#floor, this.#maxTags);
-    copy.#sequence = this.#sequence;
-    for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
-    return copy;
   }
 
   #forgetOldest(): void {
@@ -123,27 +131,13 @@ export class PurgeTable {
 }
 
 /** For a gateway without Redis. */
-export class MemoryPurgeLog implements PurgeLog {
-  readonly #table: PurgeTable;
-
-  constructor(maxTags = MAX_TAGS) {
-    this.#table = new PurgeTable('memory', 0, maxTags);
-  }
-
-  epoch(): PurgeEpoch {
-    return this.#table.epoch;
-  }
-
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(epoch, tags);
-  }
-
-  snapshot(): Pick<PurgeLog, 'since'> {
-    return this.#table.copy();
+export class MemoryPurgeLog extends PurgeTable implements PurgeLog {
+  constructor(maxTags?: number) {
+    super('memory', 0, maxTags);
   }
 
   purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
-    this.#table.apply(tags, mode, this.#table.epoch.sequence + 1);
+    this.apply(tags, mode, this.epoch().sequence + 1);
     return Promise.resolve();
   }
 }

@@ -26,7 +26,7 @@ export interface WidenedLists {
   readonly entries: number;
   /** The number of workspaces that the lists are of. */
   readonly workspaces: number;
-  /** False if no copy tells the workspace of an evaluation: then the lists are those of all workspaces. */
+  /** False if no copy shows the workspace of an evaluation: then the lists are those of all workspaces. */
   readonly ownerKnown: boolean;
 }
 
@@ -59,7 +59,7 @@ export async function purge(request: PurgeRequest, dependencies: PurgeDependenci
   const lists = { entries: 0, workspaces: new Set<Tag>() };
   const isAffected = ({ tags: own, epoch }: Tagged): boolean => {
     if (!own.some((tag) => all.has(tag)) || before.since(epoch, own) === 'hard') return false;
-    // What has been stored since the purge is not of it.
+    // Copies stored since the purge are not part of it.
     if (!request.isDryRun && purges.since(epoch, own) === null) return false;
     if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
       lists.entries += 1;
@@ -90,7 +90,7 @@ async function count(
 }
 
 /**
- * A purged evaluation takes along the lists that may hold it: its workspace's, or all if no copy tells which that is. A
+ * A purged evaluation takes along the lists that may hold it: its workspace's, or all if no copy shows which that is. A
  * purged workspace takes along negative entries, because nobody knows the workspace of those.
  */
 async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Promise<readonly Tag[]> {
@@ -115,7 +115,7 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
 /** The workspaces that copies of the evaluation tell: several if it has moved, none if there is no copy. */
 async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDependencies): Promise<readonly string[]> {
   const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
-    const own = memory.peek(key)?.stored;
+    const own = memory.peek(key);
     try {
       return [own, await shared?.get(key)];
     } catch {

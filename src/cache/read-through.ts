@@ -5,21 +5,15 @@
 import type { MissReason } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';
 import { StoreError } from '../upstream/store.ts';
-import { assess, authorize, Copies, newerOf } from './copies.ts';
+import { assess, authorize, type CacheParts, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { type Fetched, type Flight, Flights, type FlightsOptions } from './flights.ts';
-import { type MaintenanceWatch, maintenanceError } from './maintenance.ts';
-import { OriginFetcher, type OriginFetcherOptions } from './origin-fetch.ts';
+import { type Fetched, type Flight, Flights } from './flights.ts';
+import { maintenanceError } from './maintenance.ts';
+import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
+import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import { isOfKind } from './visibility.ts';
-
-export interface ReadThroughOptions extends Omit<OriginFetcherOptions, 'copies'>, FlightsOptions {
-  /** While it is on, no call to the store is begun. */
-  readonly maintenance: MaintenanceWatch;
-}
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
 const PATIENCE_MS = 1000;
@@ -49,14 +43,14 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'
 };
 
 export class ReadThrough implements Cache {
-  readonly #options: ReadThroughOptions;
+  readonly #options: CacheParts;
   readonly #copies: Copies;
   readonly #flights: Flights;
 
-  constructor(options: ReadThroughOptions) {
+  constructor(options: CacheParts) {
     this.#options = options;
     this.#copies = new Copies(options);
-    this.#flights = new Flights(new OriginFetcher({ ...options, copies: this.#copies }), options);
+    this.#flights = new Flights(new OriginFetcher(options, this.#copies), options);
   }
 
   /** The flight of a key in this process, for operators. */
@@ -92,20 +86,20 @@ export class ReadThrough implements Cache {
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
   #refreshInBackground<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#flights.fetch({ request, reader, previous: stored, isBackground: true });
+    const { result } = this.#flights.fetch({ request, reader, previous: stored, isBackground: true, isWanted: always });
     // The flight reports its failure. The reader has been served a copy.
     result.catch(() => undefined);
   }
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
     const { request, reader, previous } = miss;
-    const task = { request, reader, previous: previous?.stored ?? null, isBackground: false };
     // A call that renews a copy is of use also if the reader that caused it has gone.
-    const isWaiting = previous === null ? reader.isWaiting : undefined;
+    const isWanted = previous === null ? (reader.isWaiting ?? always) : always;
+    const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
     let flight: Flight<Fetched>;
     let end: End;
     do {
-      flight = this.#flights.fetch(task, isWaiting);
+      flight = this.#flights.fetch(task);
       end = await this.#endOf(flight, miss.fallback !== null);
     } while (end.kind === 'landed' && !flight.startedByCaller && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
@@ -205,6 +199,10 @@ export class ReadThrough implements Cache {
   #sinceMs(startedMicros: number): number {
     return (this.#options.clock.nowMicros() - startedMicros) / 1000;
   }
+}
+
+function always(): boolean {
+  return true;
 }
 
 function outcomeOf(copy: CachedCopy): ReadOutcome {

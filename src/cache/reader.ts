@@ -1,6 +1,8 @@
-/** A read of the cache: who reads, and what it brings. */
+/** A read of the cache: who reads, what it brings, and who may see what (C4, K7). */
+import { createHash } from 'node:crypto';
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { Entry } from './entry.ts';
+import type { StoreError } from '../upstream/store.ts';
+import type { Entry, StoredEntry } from './entry.ts';
 import type { CacheRequest } from './request.ts';
 
 /**
@@ -58,4 +60,42 @@ export interface FlightView {
   readonly sinceMs: number | null;
   /** Whether the last one has failed so lately that none is begun yet. */
   readonly hasJustFailed: boolean;
+}
+
+/**
+ * Whether the copy answers the request for this reader: a list, or a record of one of its workspaces. Checked on every
+ * read, hits included (C4). A negative entry does not: each set of workspaces has its own.
+ */
+export function isVisible<T>(
+  request: CacheRequest<T>,
+  stored: StoredEntry,
+  { workspaceIds }: Pick<Reader, 'workspaceIds'>,
+): stored is StoredEntry<T> {
+  if (!isOfKind(request, stored) || stored.entry.answer.kind === 'absent') return false;
+  const workspaceId = request.workspaceOf(stored.entry.answer.record);
+  return workspaceId === null || workspaceIds.includes(workspaceId);
+}
+
+/** The type of a record follows from its kind. */
+export function isOfKind<T>(request: CacheRequest<T>, stored: StoredEntry): stored is StoredEntry<T> {
+  return stored.kind === request.kind;
+}
+
+/** Whether the reader may learn of a failed call: not if that is about a record of another workspace. */
+export function isFailureVisible({ workspaceId }: Pick<StoreError, 'workspaceId'>, { workspaceIds }: Reader): boolean {
+  return workspaceId === null || workspaceIds.includes(workspaceId);
+}
+
+const names = new WeakMap<readonly string[], string>();
+
+/** Names a reader's set of workspaces, whatever their order: what negative entries are kept for. */
+export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): string {
+  const [only = '', ...others] = workspaceIds;
+  if (others.length === 0) return only;
+  const known = names.get(workspaceIds);
+  if (known !== undefined) return known;
+  const sorted = [...new Set(workspaceIds)].toSorted();
+  const name = sorted.length === 1 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
+  names.set(workspaceIds, name);
+  return name;
 }

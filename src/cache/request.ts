@@ -11,7 +11,6 @@ import {
   SEARCH_PREFIX,
 } from '../upstream/resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from '../upstream/store.ts';
-import { hash32 } from './hash.ts';
 
 /** Goes up with ENTRY_VERSION in redis/entry-format.ts, so that two releases can run side by side over one Redis. */
 const KEY_VERSION = 'v2';
@@ -51,7 +50,7 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, given: P): Ca
   };
 }
 
-/** The request of a single record whose type does not matter, or is checked where it does. */
+/** The request of a single record whose type does not matter, or is checked by the caller. */
 export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknown> {
   const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
   return cacheRequest(resource, { id });
@@ -75,4 +74,23 @@ export function isOfKey(kind: ResourceKind, key: string, record: unknown): boole
 /** Whether the key is that of a searched list. */
 export function isSearchKey(key: string): boolean {
   return key.startsWith(`${KEY_VERSION}:{${SEARCH_PREFIX}`);
+}
+
+/**
+ * A 32-bit hash of a string, not cryptographic, as an unsigned integer: FNV-1a, then `mix32`, because FNV's high bits hardly differ for
+ * strings that differ only at their ends.
+ */
+export function hash32(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return mix32(hash);
+}
+
+/** MurmurHash3's finalizer, not cryptographic: each bit of what goes in changes about half of those that come out, an unsigned integer. */
+export function mix32(bits: number): number {
+  let hash = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -2,7 +2,7 @@
  * The cache that several processes share. Every method may reject: each process then goes on without it, and a reader
  * notices nothing but a miss.
  */
-import { StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { StoreError } from '../upstream/store.ts';
 import type { Keyed, Learned, Measured, StoredEntry, Tagged } from './entry.ts';
 import type { Reader } from './reader.ts';
 
@@ -17,15 +17,7 @@ export interface Shared {
 }
 
 /** Why a call ended without an answer, for those who waited for it in other processes. */
-export interface FlightFailure {
-  readonly kind: StoreErrorKind;
-  /** Private, for logs. */
-  readonly message: string;
-  readonly retryAfterMs: number | null;
-  readonly status: number | null;
-  /** The workspace that a malformed record claims; null for any other failure. */
-  readonly workspaceId: string | null;
-}
+export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 
 /** - `lost`: the lease had ended, or the key holds something newer: nothing was done, and nobody may keep the answer. */
 export type Completion = 'stored' | 'unshared' | 'lost';
@@ -79,8 +71,8 @@ export interface Following {
 
 /** Everything that is shared of a key, for operators. */
 export interface Inspection {
-  readonly entry: (Sized & { readonly keptForMs: number | null }) | null;
-  readonly negative: (Sized & { readonly keptForMs: number | null }) | null;
+  readonly entry: KeptCopy | null;
+  readonly negative: KeptCopy | null;
   /** Something is there that is no entry. It counts as nothing. */
   readonly isBroken: boolean;
   /** How long the lease is still held by some process; null if nobody has it. */
@@ -89,9 +81,11 @@ export interface Inspection {
   readonly hasJustFailed: boolean;
 }
 
-interface Sized {
+/** A copy as operators are shown it; `keptForMs` is null if it is not known. */
+export interface KeptCopy {
   readonly stored: StoredEntry;
   readonly bytes: number;
+  readonly keptForMs: number | null;
 }
 
 /** The part that reads use. */
@@ -123,41 +117,21 @@ export const NOTHING: Shared = { entry: null, foreign: null, negative: null };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {
-  complete: () => Promise.resolve('unshared'),
-  fail: () => Promise.resolve(),
-  release: () => Promise.resolve(),
+  complete: async () => 'unshared',
+  fail: async () => {},
+  release: async () => {},
 };
 
 /** For a gateway that is alone: nothing is shared, and a lease is always had. */
-export class UnsharedCache implements SharedCache {
-  lookUp(): Promise<Shared> {
-    return Promise.resolve(NOTHING);
-  }
-
-  backfill(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  setNegative(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  setFailure(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  acquire(): Promise<LeaseAttempt> {
-    return Promise.resolve({ status: 'acquired', lease: OWN_LEASE, found: NOTHING });
-  }
-
-  follow(): Following {
-    return { next: () => Promise.resolve(null), close: () => {} };
-  }
-
-  onStored(): () => void {
-    return () => {};
-  }
-}
+export const UNSHARED: SharedCache = {
+  lookUp: async () => NOTHING,
+  backfill: async () => {},
+  setNegative: async () => {},
+  setFailure: async () => {},
+  acquire: async () => ({ status: 'acquired', lease: OWN_LEASE, found: NOTHING }),
+  follow: () => ({ next: async () => null, close: () => {} }),
+  onStored: () => () => {},
+};
 
 export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {
   return { kind, message, retryAfterMs, status, workspaceId };

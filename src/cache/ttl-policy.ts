@@ -1,6 +1,6 @@
 /**
  * How long each class of answers may be served (C1, C2): the configured TTLs, and what operators set over them while the
- * gateway runs, for good or for a while. What was set for a while ends by itself, by the clock of each process; then the
+ * gateway runs, for good or for a while. Values set for a while end by themselves, by the clock of each process; then the
  * value that was set for good is in force again, else the configured one.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -8,7 +8,7 @@ import type { Clock } from '../clock.ts';
 import type { Timers } from '../timers.ts';
 import { RESOURCE_KINDS } from '../upstream/resources.ts';
 
-/** What has TTLs of its own: each kind of resource, and negative entries. */
+/** The classes that have TTLs of their own: each kind of resource, and negative entries. */
 export const CACHE_CLASSES = [...RESOURCE_KINDS, 'notFound'] as const;
 export type CacheClass = (typeof CACHE_CLASSES)[number];
 
@@ -57,7 +57,7 @@ export function overridesFor(ttl: Partial<CacheTtl>, untilMs: number | null): re
   });
 }
 
-/** What `added` leaves of `present`, and `added`: one without an end also ends the one that covers it. */
+/** The overrides of `present` that `added` leaves, and `added`: one without an end also ends the one that covers it. */
 export function mergeOverrides(present: readonly TtlOverride[], added: readonly TtlOverride[]): readonly TtlOverride[] {
   const isReplaced = (old: TtlOverride): boolean =>
     added.some(({ name, untilMs }) => name === old.name && (untilMs === null || old.untilMs !== null));
@@ -96,7 +96,7 @@ export class TtlPolicy {
   readonly #clock: Clock;
   #configured: TtlByClass;
   readonly #overrides = new Map<CacheClass, readonly TtlOverride[]>();
-  /** What is in force, until the first of its TTLs ends. */
+  /** The TTLs in force, until the first of its TTLs ends. */
   readonly #current = new Map<CacheClass, { readonly ttl: CacheTtl; readonly untilMs: number }>();
 
   constructor(clock: Clock, configured: TtlByClass) {
@@ -111,12 +111,12 @@ export class TtlPolicy {
     return this.#compute(cacheClass);
   }
 
-  /** What is in force if nothing is set. */
+  /** In force if nothing is set. */
   configuredOf(cacheClass: CacheClass): CacheTtl {
     return this.#configured[cacheClass];
   }
 
-  /** What is set, also what has ended and was not taken away yet. */
+  /** All that are set, also those that have ended and were not taken away yet. */
   overridesOf(cacheClass: CacheClass): readonly TtlOverride[] {
     return this.#overrides.get(cacheClass) ?? [];
   }
@@ -129,6 +129,16 @@ export class TtlPolicy {
   override(cacheClass: CacheClass, overrides: readonly TtlOverride[]): void {
     this.#overrides.set(cacheClass, overrides);
     this.#compute(cacheClass);
+  }
+
+  /** Takes away what has ended; returns the change, or null if nothing has. */
+  takeEnded(cacheClass: CacheClass): TtlChange | null {
+    const before = this.overridesOf(cacheClass);
+    const left = withoutEnded(before, this.#clock.nowMs());
+    if (left.length === before.length) return null;
+    this.override(cacheClass, left);
+    const configured = this.#configured[cacheClass];
+    return { from: ttlState(configured, before), to: ttlState(configured, left) };
   }
 
   /** Another configuration; overrides stay. Returns whether it differs from the one before. */
@@ -169,24 +179,21 @@ export interface TtlControl {
   reset(cacheClass: CacheClass): Promise<TtlChange>;
 }
 
-export interface MemoryTtlControlOptions {
-  readonly policy: TtlPolicy;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** Called once for each class whose TTLs have ended by themselves. */
-  readonly onEnd: (end: TtlEnd) => void;
-}
-
 /** The machine's clock may be set meanwhile, so an end is looked for this often. */
 const LOOK_EVERY_MS = 250;
 
 /** For a gateway without Redis: overrides are forgotten when it stops. */
 export class MemoryTtlControl implements TtlControl {
-  readonly #options: MemoryTtlControlOptions;
+  readonly #policy: TtlPolicy;
+  readonly #timers: Timers;
+  readonly #onEnd: (end: TtlEnd) => void;
   #cancelLook: () => void = () => undefined;
 
-  constructor(options: MemoryTtlControlOptions) {
-    this.#options = options;
+  /** `onEnd` is called once for each class whose TTLs have ended by themselves. */
+  constructor(policy: TtlPolicy, timers: Timers, onEnd: (end: TtlEnd) => void) {
+    this.#policy = policy;
+    this.#timers = timers;
+    this.#onEnd = onEnd;
   }
 
   async set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange> {
@@ -199,33 +206,26 @@ export class MemoryTtlControl implements TtlControl {
   }
 
   #change(cacheClass: CacheClass, change: (present: readonly TtlOverride[]) => readonly TtlOverride[]): TtlChange {
-    const { policy } = this.#options;
     this.#takeEnded();
-    const from = policy.stateOf(cacheClass);
-    policy.override(cacheClass, change(policy.overridesOf(cacheClass)));
+    const from = this.#policy.stateOf(cacheClass);
+    this.#policy.override(cacheClass, change(this.#policy.overridesOf(cacheClass)));
     this.#lookAgain();
-    return { from, to: policy.stateOf(cacheClass) };
+    return { from, to: this.#policy.stateOf(cacheClass) };
   }
 
   #takeEnded(): void {
-    const { policy, clock, onEnd } = this.#options;
     for (const cacheClass of CACHE_CLASSES) {
-      const before = policy.overridesOf(cacheClass);
-      const left = withoutEnded(before, clock.nowMs());
-      if (left.length === before.length) continue;
-      policy.override(cacheClass, left);
-      const configured = policy.configuredOf(cacheClass);
-      onEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
+      const change = this.#policy.takeEnded(cacheClass);
+      if (change !== null) this.#onEnd({ cacheClass, ...change });
     }
   }
 
   /** While something is set that has an end. */
   #lookAgain(): void {
-    const { policy, timers } = this.#options;
     this.#cancelLook();
-    const isAnyToEnd = CACHE_CLASSES.some((each) => policy.overridesOf(each).some(({ untilMs }) => untilMs !== null));
-    if (!isAnyToEnd) return;
-    this.#cancelLook = timers.after(LOOK_EVERY_MS, () => {
+    const all = CACHE_CLASSES.flatMap((each) => this.#policy.overridesOf(each));
+    if (all.every(({ untilMs }) => untilMs === null)) return;
+    this.#cancelLook = this.#timers.after(LOOK_EVERY_MS, () => {
       this.#takeEnded();
       this.#lookAgain();
     });

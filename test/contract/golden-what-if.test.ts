@@ -46,14 +46,14 @@ test('a report: sums, to be added to those of other processes', () => {
   const report = watched.whatIf.report();
   expect(whatIfReportSchema.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
   const [list] = report.classes;
-  const [counts] = list?.counts ?? [];
+  const counts = list?.counts;
   // All points have one form.
-  const classes = [{ ...list, counts: [{ ...counts, points: counts?.points.slice(4, 5) }] }];
+  const classes = [{ ...list, counts: { ...counts, points: counts?.points.slice(4, 5) } }];
   expect(JSON.stringify({ ...report, classes })).toBe(
-    '{"version":2,"atMs":1768478500000,"classes":[{"class":"list",' +
-      '"measured":{"reads":3,"storeCalls":1,"sinceMs":1768478400000},' +
-      '"counts":[{"startedMs":1768478400000,"sinceMs":1768478400000,"exactReads":3,"otherReads":0,"sampledReads":0,' +
-      '"sampledWeight":0,"repeatReads":0,"points":[{"freshMs":45000,"exactCalls":2,"sampledCalls":0,"repeatCalls":0,"firstAge":0,"ages":[10000]}]}],' +
+    '{"version":3,"atMs":1768478500000,"classes":[{"class":"list",' +
+      '"measured":{"reads":3,"hits":3,"storeCalls":1,"sinceMs":1768478400000},' +
+      '"counts":{"startedMs":1768478400000,"sinceMs":1768478400000,"exactReads":3,"otherReads":0,"sampledReads":0,' +
+      '"sampledWeight":0,"repeatReads":0,"points":[{"freshMs":45000,"calls":[2,0,0],"waits":[2,0,0],"firstAge":0,"ages":[10000]}]},' +
       '"refreshes":[[51,1,1]]}]}',
   );
 });

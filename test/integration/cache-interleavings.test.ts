@@ -5,7 +5,7 @@ import { history } from '../support/cache-actions.ts';
 import { CacheModel } from '../support/cache-model.ts';
 import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
 
-const RUNS = { memory: 20, redis: 20 } as const;
+const RUNS = { memory: 150, redis: 25 } as const;
 
 describe.each(BACKENDS)('%s', (kind) => {
   test('C2, C4, C6, K6, Q9: nobody is shown what is purged, too old, or of another workspace; nothing is asked twice at once; everybody is answered', async () => {

@@ -2,7 +2,7 @@
 import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { hash32 } from '../../src/cache/hash.ts';
+import { hash32 } from '../../src/cache/request.ts';
 import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -11,14 +11,19 @@ import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 
 const READS = 1500;
 const UNLIMITED = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
-const pointSchema = z.looseObject({ freshMs: z.number(), hitRatio: z.number(), extrapolated: z.boolean() });
+const pointSchema = z.looseObject({
+  freshMs: z.number(),
+  hitRatio: z.number(),
+  storeCallsPerRead: z.number(),
+  extrapolated: z.boolean(),
+});
 const adviceSchema = z.looseObject({
   processes: z.number(),
   classes: z.array(
     z.looseObject({
       class: z.string(),
       reads: z.number(),
-      measured: z.object({ hitRatio: z.number(), upstreamRps: z.number() }).nullable(),
+      measured: z.object({ hitRatio: z.number(), storeCallsPerRead: z.number(), upstreamRps: z.number() }).nullable(),
       current: pointSchema.nullable(),
       curve: z.array(pointSchema),
       recommendation: z.object({ freshMs: z.number().nullable(), why: z.string() }),
@@ -34,7 +39,8 @@ async function adviceAt(gateway: TestGateway) {
   const advice = classes.find((each) => each.class === 'evaluation');
   if (advice === undefined) throw new Error('There is no advice on evaluations.');
   const ratioAt = (freshMs: number) => advice.curve.find((point) => point.freshMs === freshMs)?.hitRatio ?? -1;
-  return { ...advice, processes, ratioAt };
+  const callsAt = (freshMs: number) => advice.curve.find((point) => point.freshMs === freshMs)?.storeCallsPerRead ?? -1;
+  return { ...advice, processes, ratioAt, callsAt };
 }
 
 function putAll(count: number): void {
@@ -118,7 +124,9 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
   const [one, other] = [await adviceAt(world.here), await adviceAt(world.there)];
   expect(other.curve.map(({ hitRatio }) => hitRatio)).toEqual(one.curve.map(({ hitRatio }) => hitRatio));
   // Of eight reads of a key: a call a round; every other round; one.
-  expect([15_000, 45_000, 120_000].map((freshMs) => one.ratioAt(freshMs))).toEqual([0.5, 0.75, 0.875]);
+  expect([15_000, 45_000, 120_000].map((freshMs) => one.callsAt(freshMs))).toEqual([0.5, 0.25, 0.125]);
+  // Stale copies are served meanwhile, so only the first read waits.
+  expect(one.ratioAt(15_000)).toBe(0.875);
   expect(one.measured?.hitRatio).toBe(1 - KEYS / reads);
   const reports = await world.names('evalgate:{what-if-*');
   expect(reports).toHaveLength(2);

@@ -1,6 +1,6 @@
 /** The what-if of one process with a clock and TTLs of its own, for tests to feed. */
 import type { ReadReport } from '../../src/telemetry/events.ts';
-import { hash32 } from '../../src/cache/hash.ts';
+import { hash32 } from '../../src/cache/request.ts';
 import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
 import type { WhatIfReport } from '../../src/cache/what-if/tally.ts';
@@ -65,16 +65,15 @@ export class Watched {
   }
 
   point(freshMs: number, cacheClass: CacheClass = 'evaluation'): SimulatedPoint {
-    const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts ?? [];
-    for (const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads, points } of counts) {
-      const point = points.find((each) => each.freshMs === freshMs);
-      if (point === undefined) continue;
-      const { exactCalls, sampledCalls, repeatCalls, ages } = point;
-      const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
-      const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
-      return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages };
-    }
-    throw new Error(`there is no point of ${freshMs} ms`);
+    const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts;
+    const point = counts?.points.find((each) => each.freshMs === freshMs);
+    if (counts === undefined || counts === null || point === undefined)
+      throw new Error(`there is no point of ${freshMs} ms`);
+    const { startedMs, sinceMs, exactReads, otherReads, sampledWeight, repeatReads } = counts;
+    const [exactCalls, sampledCalls, repeatCalls] = point.calls;
+    const share = repeatReads === 0 ? 1 : repeatCalls / repeatReads;
+    const calls = exactCalls + sampledCalls + share * (otherReads - sampledWeight);
+    return { reads: exactReads + otherReads, calls, startedMs, sinceMs, ages: point.ages };
   }
 
   advice(cacheClass: CacheClass = 'evaluation'): ClassAdvice {

@@ -1,5 +1,5 @@
 /** The last hour, for operators: reads and calls to the store by class, the costliest keys, the use of API keys. */
-import { LastMisses } from '../../cache/last-misses.ts';
+import { LastMisses } from '../../cache/explain.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';
 import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';

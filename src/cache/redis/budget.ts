@@ -13,16 +13,15 @@ import { settingsOf } from '../../redis/settings.ts';
 import type { Timers } from '../../timers.ts';
 
 export interface RedisBudgetOptions {
-  /** To the cache Redis. */
-  readonly link: Pick<RedisLink, 'servers' | 'isUp' | 'onUp'>;
+  readonly cache: RedisLink;
   readonly names: Pick<CacheNames, 'entryPrefix'>;
   /** Most bytes that entries, with all that lies beside them, may take in all servers together; null for no such limit. */
   readonly maxBytes: number | null;
-  /** Whether keys and limits are in the same Redis. */
-  readonly isShared: boolean;
+  /** Whether keys and limits are in the same Redis: the cache leaves a reserve there. */
+  readonly isOne: boolean;
   readonly timers: Timers;
   /** Called when the cache goes over the budget, with what is exceeded, and when it is within again (null). */
-  readonly onChange: (excess: BudgetExcess | null) => void;
+  readonly onBudget: (excess: BudgetExcess | null) => void;
 }
 
 export interface BudgetExcess {
@@ -55,8 +54,8 @@ export class RedisBudget {
   /** Samples as soon as Redis answers. Without a budget and a Redis to share, there is nothing to sample. */
   constructor(options: RedisBudgetOptions) {
     this.#options = options;
-    const isNeeded = options.maxBytes !== null || options.isShared;
-    this.#stopListening = isNeeded ? options.link.onUp(() => void this.#sample()) : () => {};
+    const isNeeded = options.maxBytes !== null || options.isOne;
+    this.#stopListening = isNeeded ? options.cache.onUp(() => void this.#sample()) : () => {};
     if (isNeeded) void this.#sample();
   }
 
@@ -76,7 +75,7 @@ export class RedisBudget {
     if (this.#isSampling || this.#isClosed) return;
     this.#isSampling = true;
     this.#cancelNext();
-    if (this.#options.link.isUp()) {
+    if (this.#options.cache.isUp()) {
       try {
         this.#become((await this.#readReserve()) ?? (await this.#readBudget()));
       } catch {
@@ -90,14 +89,14 @@ export class RedisBudget {
   #become(excess: BudgetExcess | null): void {
     const before = this.#excess;
     this.#excess = excess;
-    if (before?.limit !== excess?.limit && !this.#isClosed) this.#options.onChange(excess);
+    if (before?.limit !== excess?.limit && !this.#isClosed) this.#options.onBudget(excess);
   }
 
   /** On a Cluster the fullest primary counts: nobody knows at which one the next entry will be. */
   async #readReserve(): Promise<BudgetExcess | null> {
-    const { link, isShared } = this.#options;
-    if (!isShared) return null;
-    const infos = await Promise.all(link.servers().map(({ client }) => client.info('memory')));
+    const { cache, isOne } = this.#options;
+    if (!isOne) return null;
+    const infos = await Promise.all(cache.servers().map(({ client }) => client.info('memory')));
     for (const info of infos) {
       const { usedMemoryBytes: usedBytes, maxMemoryBytes } = settingsOf(info, null);
       // 0: it has no limit.
@@ -109,9 +108,9 @@ export class RedisBudget {
   }
 
   async #readBudget(): Promise<BudgetExcess | null> {
-    const { link, maxBytes } = this.#options;
+    const { cache, maxBytes } = this.#options;
     if (maxBytes === null) return null;
-    const estimates = await Promise.all(link.servers().map((server) => this.#estimateBytes(server)));
+    const estimates = await Promise.all(cache.servers().map((server) => this.#estimateBytes(server)));
     const newest = estimates.reduce((sum, bytes) => sum + bytes, 0);
     this.#entryBytes = newest * NEWEST + (this.#entryBytes ?? newest) * (1 - NEWEST);
     return this.#excessOf('budget', Math.round(this.#entryBytes), maxBytes);

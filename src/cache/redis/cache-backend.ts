@@ -1,34 +1,22 @@
-/** What the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
+/** Everything that the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';
 import { CacheNames } from '../../redis/names.ts';
-import { type Timers, withDeadline } from '../../timers.ts';
-import type { MaintenanceState } from '../maintenance.ts';
+import { withDeadline } from '../../timers.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { CacheClass, TtlEnd, TtlPolicy } from '../ttl-policy.ts';
-import { type BudgetExcess, RedisBudget } from './budget.ts';
+import type { CacheClass } from '../ttl-policy.ts';
+import { RedisBudget, type RedisBudgetOptions } from './budget.ts';
 import { RedisSharedCache } from './shared-tier.ts';
-import { StateSync } from './state-sync.ts';
+import { StateSync, type StateSyncOptions } from './state-sync.ts';
 
-export interface CacheBackendOptions {
-  /** Their owner closes them. */
+export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, Omit<StateSyncOptions, 'onTtlChanged'> {
+  /** Its owner closes it, and the link to the cache Redis. */
   readonly state: RedisLink;
-  readonly cache: RedisLink;
-  /** Whether one and the same Redis is behind both: the cache leaves a reserve there. */
-  readonly isOne: boolean;
-  /** Most bytes of entries in the cache Redis; null for no such limit. */
-  readonly maxBytes: number | null;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
   /** The memory tier of this process. It is not used while changes may be missed (C8). */
   readonly memory: MemoryTier;
-  /** The TTLs and the maintenance of this process, which are kept up to date. */
-  readonly ttl: TtlPolicy;
-  readonly maintenance: MaintenanceState;
-  readonly clock: Clock;
-  readonly timers: Timers;
   /**
    * Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`), or entries
    * could not be kept for a TTL that was made longer (`keep`).
@@ -36,12 +24,6 @@ export interface CacheBackendOptions {
   readonly onFailed: (operation: 'decode' | 'recheck' | 'keep', error: unknown) => void;
   /** `reason`: why it is disconnected; null otherwise. */
   readonly onConnectivity: (role: RedisRole, now: Connectivity, reason: unknown) => void;
-  /** TTLs have ended by themselves; called in one process of all. */
-  readonly onTtlEnd: (end: TtlEnd) => void;
-  /** The state Redis was emptied, or holds an old copy. */
-  readonly onStateLost: () => void;
-  /** The shared cache went over its budget in Redis, with what is exceeded, or is within it again (null). */
-  readonly onBudget: (excess: BudgetExcess | null) => void;
 }
 
 /** How long a lease holds without being renewed; more than three times as long as its renewals are apart. */
@@ -70,32 +52,19 @@ export class CacheBackend {
   }
 
   private constructor(options: CacheBackendOptions) {
-    const { state, cache, store, ttl, clock, timers, onFailed, maxBytes, isOne } = options;
+    const { state, cache, store } = options;
     const names = new CacheNames(store);
     this.#options = options;
-    this.state = new StateSync(state, {
-      ...options,
-      onTtlChanged: (cacheClass) => this.keepLonger([cacheClass]),
-    });
-    this.#budget = new RedisBudget({
-      link: cache,
-      names,
-      maxBytes,
-      isShared: isOne,
-      timers,
-      onChange: (excess) => options.onBudget(excess),
-    });
+    this.state = new StateSync(state, { ...options, onTtlChanged: (cacheClass) => this.keepLonger([cacheClass]) });
+    this.#budget = new RedisBudget({ ...options, names });
     this.sharedCache = new RedisSharedCache({
-      link: cache,
+      ...options,
       names,
       budget: this.#budget,
-      ttl,
-      clock,
-      timers,
       self: randomUUID(),
       leaseMs: LEASE_MS,
       isPurgeLogKnown: () => this.state.purges.isKnown,
-      onBroken: (error) => onFailed('decode', error),
+      onBroken: (error) => options.onFailed('decode', error),
     });
     // A Cluster answers if all of it does: the state lies at one of its nodes, and messages may come from any.
     const lookAtState = async (): Promise<void> => {

@@ -32,6 +32,15 @@ export const tagSchema = z.custom<Tag>(
   'expected a tag',
 );
 
+/** Null for what is not JSON of that form. */
+export function parseJson<S extends z.ZodType>(schema: S, text: string): z.output<S> | null {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
 const answerSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('found'),
@@ -156,20 +165,6 @@ export function decodeTagged(
     return { tags, epoch: position, ...times, isAbsent: answer.kind === 'absent' };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
-    return null;
-  }
-}
-
-/** `requestedAtMs` of the entry; null, and reported, if it is broken. */
-export function decodeRequestedAtMs(
-  key: string,
-  meta: string,
-  onBroken: (error: BrokenEntryError) => void,
-): number | null {
-  try {
-    return parseMeta(key, meta).filledAtMs;
-  } catch (error) {
-    onBroken(asBroken(key, error));
     return null;
   }
 }

@@ -2,15 +2,17 @@
  * The shared cache in Redis: entries, each under a name of its own, and beside each its negative entries, its lease and
  * the memory of its last failure. Redis may evict any of them at any time.
  */
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { RedisClient, RedisLink } from '../../redis/connection.ts';
+import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
 import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { Reader } from '../reader.ts';
+import type { Tag } from '../purge-log.ts';
+import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
   FlightFailure,
   Following,
@@ -26,18 +28,16 @@ import type { RedisBudget } from './budget.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
-  decodeRequestedAtMs,
   decodeTagged,
   encodeEntry,
   ENTRY_LUA,
   retentionOf,
 } from './entry-format.ts';
-import { FlightChannel, type KeyNames, Leases, workspaceTagsOf } from './leases.ts';
-import { workspaceSetOf } from '../visibility.ts';
+import { FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
+import { ACQUIRE, type KeyNames, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
 
 export interface RedisSharedCacheOptions {
-  /** To the cache Redis. */
-  readonly link: RedisLink;
+  readonly cache: RedisLink;
   readonly names: CacheNames;
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly clock: Clock;
@@ -124,39 +124,31 @@ const NEGATIVE = 'absent';
 export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   readonly #options: RedisSharedCacheOptions;
   readonly #channel: FlightChannel;
-  readonly #leases: Leases;
 
   constructor(options: RedisSharedCacheOptions) {
     this.#options = options;
-    this.#channel = new FlightChannel(options);
-    const namesOf = (key: string, workspaceSet: string): KeyNames => this.#namesOf(key, workspaceSet);
-    this.#leases = new Leases({ ...options, channel: this.#channel, namesOf });
+    this.#channel = new FlightChannel({ ...options, link: options.cache });
   }
 
   async get(key: string): Promise<StoredEntry | null> {
     this.#assertUsable();
-    const { link, names, onBroken } = this.#options;
+    const { cache: link, names, onBroken } = this.#options;
     const fields = await link.run((client) => client.hmgetBuffer(names.of(key), 'meta', 'body'));
     return await decodeEntry(key, fields, onBroken);
   }
 
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
     this.#assertUsable();
-    const { link, onBroken } = this.#options;
+    const { cache: link } = this.#options;
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
-    const [meta, body, foreign, negative] = Array.isArray(reply) ? reply.map((field: unknown) => field) : [];
-    return {
-      entry: await decodeEntry(key, [meta, body], onBroken),
-      foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
-      negative: await decodeEntry(key, [negative], onBroken),
-    };
+    return await this.#decode(key, Array.isArray(reply) ? reply : []);
   }
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { link, names, ttl, budget } = this.#options;
+    const { cache: link, names, ttl, budget } = this.#options;
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
@@ -169,19 +161,36 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {
     this.#assertUsable();
-    const { link, ttl } = this.#options;
+    const { cache: link, ttl } = this.#options;
     const args = await encodeEntry(key, negative, ttl);
     await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
   }
 
   async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
     this.#assertUsable();
-    await this.#leases.setFailure(key, workspaceSet, failure);
+    const name = this.#namesOf(key, workspaceSet).failure;
+    await this.#options.cache.run((client) => client.set(name, writeFailure(failure), 'PX', REMEMBER_FAILURE_MS));
   }
 
-  async acquire(request: LeaseRequest): Promise<LeaseAttempt> {
+  async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     this.#assertUsable();
-    return await this.#leases.acquire(request);
+    const { cache: link, leaseMs } = this.#options;
+    const workspaceSet = workspaceSetOf({ workspaceIds });
+    const names = this.#namesOf(key, workspaceSet);
+    const token = randomUUID();
+    const call = {
+      keys: [names.lease, names.failure, names.entry, names.negative],
+      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
+    };
+    const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
+    if (Array.isArray(reply)) {
+      const lease = new RedisLease({ ...this.#options, link, channel: this.#channel, key, workspaceSet, names, token });
+      return { status: 'acquired', lease, found: await this.#decode(key, reply) };
+    }
+    const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
+    if (failure !== null) return { status: 'failed', failure };
+    if (typeof reply === 'number') this.#channel.expectLapse(key, reply);
+    return { status: 'taken' };
   }
 
   follow(key: string): Following {
@@ -198,16 +207,14 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const counted = new Set<string>();
     let entries = 0;
     let bytes = 0;
-    for (const { client } of this.#options.link.servers()) {
-      for await (const names of this.#scan(client)) {
-        if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
-        const unseen = names.filter((name) => !counted.has(name));
-        for (const name of unseen) counted.add(name);
-        for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
-          if (sizeBytes === null) continue;
-          entries += 1;
-          bytes += sizeBytes;
-        }
+    for await (const names of this.#scan()) {
+      if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
+      const unseen = names.filter((name) => !counted.has(name));
+      for (const name of unseen) counted.add(name);
+      for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
+        if (sizeBytes === null) continue;
+        entries += 1;
+        bytes += sizeBytes;
       }
     }
     return { entries, bytes, isComplete: true };
@@ -219,19 +226,17 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     this.#assertUp();
-    const { link, clock, ttl } = this.#options;
+    const { cache: link, clock, ttl } = this.#options;
     const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
-    for (const { client } of link.servers()) {
-      for await (const names of this.#scan(client)) {
-        await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
-      }
+    for await (const names of this.#scan()) {
+      await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
     }
   }
 
   async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {
     this.#assertUp();
-    const { link } = this.#options;
+    const { cache: link } = this.#options;
     const names = this.#namesOf(key, workspaceSet ?? '');
     const [[meta, body], keptMs, negativeMeta, negativeKeptMs, leaseMs, failureMs] = await link.run((client) =>
       Promise.all([
@@ -246,12 +251,13 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     let isBroken = false;
     const entry = await decodeEntry(key, [meta, body], () => (isBroken = true));
     const negative = await decodeEntry(key, [negativeMeta], () => {});
-    const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
-    const negativeBytes = negativeMeta?.length ?? 0;
+    const kept = (stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) => {
+      const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
+      return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
+    };
     return {
-      entry: entry === null ? null : { stored: entry, bytes, keptForMs: leftOf(keptMs) },
-      negative:
-        negative === null ? null : { stored: negative, bytes: negativeBytes, keptForMs: leftOf(negativeKeptMs) },
+      entry: kept(entry, keptMs, meta, body),
+      negative: kept(negative, negativeKeptMs, negativeMeta),
       isBroken,
       leaseLeftMs: leftOf(leaseMs),
       hasJustFailed: leftOf(failureMs) !== null,
@@ -273,11 +279,21 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#channel.close();
   }
 
+  /** The reply of a script: the fields of the entry, the meta of a foreign one, and that of the negative entry. */
+  async #decode(key: string, [meta, body, foreign, negative]: readonly unknown[]): Promise<Shared> {
+    const { onBroken } = this.#options;
+    return {
+      entry: await decodeEntry(key, [meta, body], onBroken),
+      foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
+      negative: await decodeEntry(key, [negative], onBroken),
+    };
+  }
+
   async #recheck(key: string, memory: MemoryTier): Promise<void> {
-    const { link, names, onBroken } = this.#options;
+    const { cache: link, names, onBroken } = this.#options;
     const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
-    const requestedAtMs = meta === null ? null : decodeRequestedAtMs(key, meta, onBroken);
-    if (requestedAtMs !== null) memory.deleteOlder(key, requestedAtMs);
+    const shared = meta === null ? null : decodeTagged(meta, onBroken);
+    if (shared !== null) memory.deleteOlder(key, shared.requestedAtMs);
   }
 
   #namesOf(key: string, workspaceSet: string): KeyNames {
@@ -293,19 +309,29 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 
   /** Entries and negative entries; everything else that lies beside an entry is no hash. */
-  async *#scan(client: RedisClient): AsyncGenerator<readonly string[]> {
-    const pattern = `${this.#options.names.entryPattern}*`;
-    let cursor = '0';
-    do {
-      const [next, names] = await client.scan(cursor, 'MATCH', pattern, 'COUNT', BATCH, 'TYPE', 'hash');
-      yield names;
-      cursor = next;
-    } while (cursor !== '0');
+  async *#scan(): AsyncGenerator<readonly string[]> {
+    const { cache, names: cacheNames } = this.#options;
+    for (const { client } of cache.servers()) {
+      let cursor = '0';
+      do {
+        const [next, names] = await client.scan(
+          cursor,
+          'MATCH',
+          `${cacheNames.entryPattern}*`,
+          'COUNT',
+          BATCH,
+          'TYPE',
+          'hash',
+        );
+        yield names;
+        cursor = next;
+      } while (cursor !== '0');
+    }
   }
 
   /** Null for one that doesn't match, or that is broken. An absent answer counts by its negative entries only. */
   async #sizeIf(name: string, matches: (stored: Tagged) => boolean): Promise<number | null> {
-    const [meta, bodyBytes] = await this.#options.link.run((client) =>
+    const [meta, bodyBytes] = await this.#options.cache.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
     );
     const tagged = meta === null ? null : decodeTagged(meta, this.#options.onBroken);
@@ -316,7 +342,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   /** While Redis doesn't answer, every call rejects at once instead of after the time of a command. */
   #assertUp(): void {
-    if (!this.#options.link.isUp()) throw new Error('the cache Redis does not answer');
+    if (!this.#options.cache.isUp()) throw new Error('the cache Redis does not answer');
   }
 
   #assertUsable(): void {
@@ -328,4 +354,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 /** PTTL answers with a negative number for what is not there, and for what has no end. */
 function leftOf(pttl: number): number | null {
   return pttl < 0 ? null : pttl;
+}
+
+/** The tags of the copies that the reader may see, negative entries apart. */
+function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
+  return workspaceIds.map((id): Tag => `workspace:${id}`);
 }

@@ -15,6 +15,7 @@
  * such as HDEL or LTRIM, Redis allows all that follow, whatever its version (Redis manual, "Execution under low memory
  * conditions").
  */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisCommands } from '../../redis/connection.ts';
 import { cacheStateKey, channelName } from '../../redis/names.ts';
@@ -24,7 +25,7 @@ const HEAD = cacheStateKey('head');
 const PURGES = cacheStateKey('purges');
 const TTLS = cacheStateKey('times');
 
-/** Purges that are remembered. What was filled before the oldest of them counts as purged. */
+/** Purges that are remembered. Anything filled before the oldest of them counts as purged. */
 const MAX_PURGES = 10_000;
 
 /** The place in the purge log up to which a process knows it. */
@@ -33,20 +34,6 @@ export interface KnownPurges {
   readonly sequence: number;
   /** The id of the last purge; empty if it is not known. */
   readonly lastId: string;
-}
-
-export interface StateReply {
-  readonly history: string;
-  readonly sequence: number;
-  /** Purges up to this one are forgotten. */
-  readonly floor: number;
-  /** Those after the later of the known one and `floor`; all of them if another history was known. */
-  readonly purges: readonly string[];
-  readonly ttlVersion: string;
-  /** The fields of the TTLs; null if they are as they were known. */
-  readonly ttls: TtlFields | null;
-  /** As JSON; empty for none. */
-  readonly maintenance: string;
 }
 
 export type TtlFields = ReadonlyMap<string, string>;
@@ -144,85 +131,79 @@ return before
 );
 
 const sequenceSchema = z.coerce.number().int().nonnegative();
-const fieldsSchema = z.array(z.string()).transform(asMap);
-const stateSchema = z.tuple([
-  z.string(),
-  sequenceSchema,
-  sequenceSchema,
-  z.array(z.string()),
-  z.string(),
-  fieldsSchema.nullable(),
-  z.string(),
-]);
+/** Fields and values in turn, as Redis returns a hash. */
+const fieldsSchema = z.array(z.string()).transform((pairs): TtlFields => {
+  const names = pairs.filter((_, index) => index % 2 === 0);
+  return new Map(names.map((name, index) => [name, pairs[2 * index + 1] ?? '']));
+});
+const stateSchema = z
+  .tuple([
+    z.string(),
+    sequenceSchema,
+    sequenceSchema,
+    z.array(z.string()),
+    z.string(),
+    fieldsSchema.nullable(),
+    z.string(),
+  ])
+  .transform(([history, sequence, floor, purges, ttlVersion, ttls, maintenance]) => {
+    return { history, sequence, floor, purges, ttlVersion, ttls, maintenance };
+  });
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 const endSchema = z.tuple([fieldsSchema, z.array(z.string())]);
 
-/** The channel of the state's messages. Channels know no database numbers, so the number is part of the name. */
-export function stateChannel(redis: RedisCommands): string {
-  return channelName('cache', String(redis.db), 'state');
-}
+/**
+ * Purges up to `floor` are forgotten; `purges` are those after the later of the known one and `floor`, or all of them if
+ * another history was known. `ttls` is null if they are as they were known. `maintenance` is JSON; empty for none.
+ */
+export type StateReply = z.output<typeof stateSchema>;
 
-/** Everything that differs from what is known. `newHistory` names the history, should one have to begin. */
-export async function readState(
-  redis: RedisCommands,
-  known: KnownPurges & { readonly ttlVersion: string },
-  newHistory: string,
-): Promise<StateReply> {
-  const args = [...checkArgs(redis, known, newHistory), known.ttlVersion];
-  const reply = await runScript(redis, READ_STATE, { keys: [HEAD, PURGES, TTLS], args });
-  const [history, sequence, floor, purges, ttlVersion, ttls, maintenance] = stateSchema.parse(reply);
-  return { history, sequence, floor, purges, ttlVersion, ttls, maintenance };
-}
+/** A rejection of a change, other than NotSentError, leaves open whether it was done. Changes are published. */
+export class StateStore {
+  /** The channel of the state's messages. Channels know no database numbers, so the number is part of the name. */
+  readonly channel: string;
+  readonly #redis: RedisCommands;
 
-/** Appends a purge to the log and publishes it. A rejection other than NotSentError leaves open whether that was done. */
-export async function appendPurge(
-  redis: RedisCommands,
-  known: KnownPurges,
-  { newHistory, purge }: { readonly newHistory: string; readonly purge: string },
-): Promise<Pick<StateReply, 'history' | 'sequence'>> {
-  const args = [...checkArgs(redis, known, newHistory), purge, MAX_PURGES - 1];
-  const [history, sequence] = purgeSchema.parse(await runScript(redis, PURGE, { keys: [HEAD, PURGES], args }));
-  return { history, sequence };
-}
+  constructor(redis: RedisCommands) {
+    this.#redis = redis;
+    this.channel = channelName('cache', String(redis.db), 'state');
+  }
 
-/** Sets fields, or drops those without a value, and publishes that. Returns all fields as they were before. */
-export async function changeTtls(
-  redis: RedisCommands,
-  version: string,
-  fields: ReadonlyMap<string, string | null>,
-): Promise<TtlFields> {
-  const args = [stateChannel(redis), version, ...[...fields].flatMap(([field, value]) => [field, value ?? ''])];
-  return fieldsSchema.parse(await runScript(redis, CHANGE_TTLS, { keys: [HEAD, TTLS], args }));
-}
+  /** Everything that differs from what is known. */
+  async read(known: KnownPurges, ttlVersion: string): Promise<StateReply> {
+    const args = [...this.#checkArgs(known), ttlVersion];
+    return stateSchema.parse(await runScript(this.#redis, READ_STATE, { keys: [HEAD, PURGES, TTLS], args }));
+  }
 
-/** Drops the fields that still have these values. Returns all fields as they were, and the names of those dropped. */
-export async function endTtls(
-  redis: RedisCommands,
-  version: string,
-  fields: TtlFields,
-): Promise<{ readonly before: TtlFields; readonly ended: readonly string[] }> {
-  const args = [stateChannel(redis), version, ...[...fields].flat()];
-  const [before, ended] = endSchema.parse(await runScript(redis, END_TTLS, { keys: [HEAD, TTLS], args }));
-  return { before, ended };
-}
+  /** Appends a purge to the log; returns its place. */
+  async purge(known: KnownPurges, purge: string): Promise<Pick<StateReply, 'history' | 'sequence'>> {
+    const args = [...this.#checkArgs(known), purge, MAX_PURGES - 1];
+    const reply = await runScript(this.#redis, PURGE, { keys: [HEAD, PURGES], args });
+    const [history, sequence] = purgeSchema.parse(reply);
+    return { history, sequence };
+  }
 
-/** Stores it and publishes that. Returns the one before. */
-export async function changeMaintenance(redis: RedisCommands, maintenance: string): Promise<string> {
-  const args = [stateChannel(redis), maintenance];
-  return z.string().parse(await runScript(redis, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
-}
+  /** Sets fields, or drops those without a value. Returns all fields as they were before. */
+  async changeTtls(fields: ReadonlyMap<string, string | null>): Promise<TtlFields> {
+    const args = [this.channel, randomUUID(), ...[...fields].flatMap(([field, value]) => [field, value ?? ''])];
+    return fieldsSchema.parse(await runScript(this.#redis, CHANGE_TTLS, { keys: [HEAD, TTLS], args }));
+  }
 
-function checkArgs(
-  redis: RedisCommands,
-  { history, sequence, lastId }: KnownPurges,
-  newHistory: string,
-): (string | number)[] {
-  return [newHistory, stateChannel(redis), history, sequence, lastId];
-}
+  /** Drops the fields that still have these values. Returns all fields as they were, and the names of those dropped. */
+  async endTtls(fields: TtlFields): Promise<{ readonly before: TtlFields; readonly ended: readonly string[] }> {
+    const args = [this.channel, randomUUID(), ...[...fields].flat()];
+    const [before, ended] = endSchema.parse(await runScript(this.#redis, END_TTLS, { keys: [HEAD, TTLS], args }));
+    return { before, ended };
+  }
 
-/** Fields and values in turn, as Redis returns a hash. */
-function asMap(pairs: readonly string[]): TtlFields {
-  const map = new Map<string, string>();
-  for (let i = 0; i + 1 < pairs.length; i += 2) map.set(pairs[i] ?? '', pairs[i + 1] ?? '');
-  return map;
+  /** Returns the one before. */
+  async changeMaintenance(maintenance: string): Promise<string> {
+    const args = [this.channel, maintenance];
+    return z.string().parse(await runScript(this.#redis, CHANGE_MAINTENANCE, { keys: [HEAD], args }));
+  }
+
+  /** With a name for a new history, should one have to begin. */
+  #checkArgs({ history, sequence, lastId }: KnownPurges): (string | number)[] {
+    return [randomUUID(), this.channel, history, sequence, lastId];
+  }
 }

@@ -6,11 +6,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
-import { afterChange, type RedisCommands, type RedisLink } from '../../redis/connection.ts';
+import { afterChange, type RedisLink } from '../../redis/connection.ts';
 import { oneAtATime } from '../../redis/connectivity.ts';
 import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
-import { type PurgeEpoch, type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
-import { tagSchema } from './entry-format.ts';
+import { type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
 import {
   CACHE_CLASSES,
   type CacheClass,
@@ -28,17 +27,8 @@ import {
   ttlState,
   withoutEnded,
 } from '../ttl-policy.ts';
-import {
-  appendPurge,
-  changeMaintenance,
-  changeTtls,
-  endTtls,
-  type KnownPurges,
-  readState,
-  stateChannel,
-  type StateReply,
-  type TtlFields,
-} from './state-scripts.ts';
+import { parseJson, tagSchema } from './entry-format.ts';
+import { type KnownPurges, type StateReply, StateStore, type TtlFields } from './state-scripts.ts';
 
 export interface StateSyncOptions {
   /** This process's, which are kept up to date. */
@@ -59,20 +49,27 @@ const PURGE_MESSAGE = /^purge (\S+) ([0-9]{1,15}) (.+)$/s;
 export class StateSync {
   readonly purges: SharedPurgeLog;
   readonly ttl: SharedTtl;
-  readonly maintenance: SharedMaintenance;
-  readonly #link: RedisLink;
+  readonly maintenance: MaintenanceControl;
+  readonly #store: StateStore;
+  readonly #options: StateSyncOptions;
   readonly #unlisten: () => void;
-  readonly #onStateLost: () => void;
+  #maintenance = '';
 
   /** `link` is to the state Redis. */
   constructor(link: RedisLink, options: StateSyncOptions) {
     const look = (): Promise<void> => this.look();
-    this.#link = link;
-    this.#onStateLost = options.onStateLost;
-    this.purges = new SharedPurgeLog(link, look);
-    this.ttl = new SharedTtl(link, look, options);
-    this.maintenance = new SharedMaintenance(link, look, options.maintenance);
-    this.#unlisten = link.subscriber.listen(stateChannel(link), (message) => this.#onMessage(message));
+    const state = options.maintenance;
+    this.#store = new StateStore(link);
+    this.#options = options;
+    this.purges = new SharedPurgeLog(this.#store, look);
+    this.ttl = new SharedTtl(this.#store, look, options);
+    this.maintenance = {
+      // Goes on until its end while Redis does not answer.
+      current: () => state.current(),
+      begin: (untilMs, by) => this.#changeMaintenance(state.until(untilMs, by)),
+      end: () => this.#changeMaintenance(null),
+    };
+    this.#unlisten = link.subscriber.listen(this.#store.channel, (message) => this.#onMessage(message));
   }
 
   /**
@@ -86,13 +83,16 @@ export class StateSync {
   }
 
   async #lookNow(): Promise<void> {
-    const known = { ...this.purges.known, ttlVersion: this.ttl.version };
-    const reply = await readState(this.#link, known, randomUUID());
+    const { known } = this.purges;
+    const reply = await this.#store.read(known, this.ttl.version);
     const isLost = this.purges.isKnown && reply.history !== known.history;
     this.purges.adopt(reply);
-    if (isLost) this.#onStateLost();
+    if (isLost) this.#options.onStateLost();
     if (reply.ttls !== null) this.ttl.adopt(reply.ttlVersion, reply.ttls);
-    this.maintenance.adopt(reply.maintenance);
+    if (reply.maintenance !== this.#maintenance) {
+      this.#maintenance = reply.maintenance;
+      this.#options.maintenance.set(readMaintenance(reply.maintenance));
+    }
     // If it fails, the next heartbeat tries again; the TTLs have ended all the same.
     await this.ttl.takeEnded().catch(() => undefined);
   }
@@ -104,24 +104,39 @@ export class StateSync {
     // If it fails, the next heartbeat tries again.
     this.look().catch(() => undefined);
   }
+
+  async #changeMaintenance(to: Maintenance | null): Promise<MaintenanceChange> {
+    const before = await this.#store.changeMaintenance(to === null ? '' : JSON.stringify(to));
+    await afterChange(() => this.look());
+    return { from: this.#options.maintenance.ifOn(readMaintenance(before)), to };
+  }
+}
+
+/** JavaScript can write it as a date. */
+const timeMs = z.int().min(0).max(8.64e15);
+const maintenanceSchema = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
+
+/** Text that can't be read counts as none. */
+function readMaintenance(text: string): Maintenance | null {
+  return parseJson(maintenanceSchema, text);
 }
 
 const ID_BYTES = 9;
 const purgeSchema = z.tuple([z.enum(['soft', 'hard']), z.array(tagSchema)]);
-/** What can't be read may purge anything: another release may know tags that this one doesn't. */
+/** A purge that can't be read may purge anything: another release may know tags that this one doesn't. */
 const ANY_PURGE = { mode: 'hard', tags: ['all'] } as const;
 
-/** The purge log in Redis; each process has a table of it in memory. */
-class SharedPurgeLog implements PurgeLog {
-  readonly #redis: RedisCommands;
+/** The purge log in Redis, as far as this process knows it. */
+class SharedPurgeLog extends PurgeTable implements PurgeLog {
+  readonly #store: StateStore;
   readonly #look: () => Promise<void>;
-  /** Until Redis was reached this process has a history of its own, which nobody else trusts. */
-  #table = new PurgeTable(`alone-${randomUUID()}`);
   #lastId = '';
   #isKnown = false;
 
-  constructor(redis: RedisCommands, look: () => Promise<void>) {
-    this.#redis = redis;
+  constructor(store: StateStore, look: () => Promise<void>) {
+    // Until Redis was reached this process has a history of its own, which nobody else trusts.
+    super(`alone-${randomUUID()}`);
+    this.#store = store;
     this.#look = look;
   }
 
@@ -131,43 +146,32 @@ class SharedPurgeLog implements PurgeLog {
   }
 
   get known(): KnownPurges {
-    return { ...this.#table.epoch, lastId: this.#lastId };
-  }
-
-  epoch(): PurgeEpoch {
-    return this.#table.epoch;
-  }
-
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(epoch, tags);
-  }
-
-  snapshot(): Pick<PurgeLog, 'since'> {
-    return this.#table.copy();
+    return { ...this.epoch(), lastId: this.#lastId };
   }
 
   /** After a rejection other than NotSentError it may have been purged or not. */
   async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
     const purge = writePurge(tags, mode);
-    const { history, sequence } = await appendPurge(this.#redis, this.known, { newHistory: randomUUID(), purge });
+    const { history, sequence } = await this.#store.purge(this.known, purge);
     if (!this.append(history, sequence, purge)) await afterChange(this.#look);
   }
 
   /** Adds one purge to the table; false if those before it are missing. */
   append(history: string, sequence: number, purge: string): boolean {
-    const epoch = this.#table.epoch;
+    const epoch = this.epoch();
     if (history !== epoch.history || sequence > epoch.sequence + 1) return false;
     if (sequence <= epoch.sequence) return true;
     const { mode, tags } = readPurge(purge);
-    this.#table.apply(tags, mode, sequence);
+    this.apply(tags, mode, sequence);
     this.#lastId = idOf(purge);
     return true;
   }
 
   /** In another history, and after too many purges were missed, everything filled before counts as purged. */
   adopt({ history, sequence, floor, purges }: StateReply): void {
-    if (history !== this.#table.history || floor > this.#table.epoch.sequence) {
-      this.#table = new PurgeTable(history, floor);
+    const epoch = this.epoch();
+    if (history !== epoch.history || floor > epoch.sequence) {
+      this.restart(history, floor);
       this.#lastId = '';
     }
     this.#isKnown = true;
@@ -176,7 +180,7 @@ class SharedPurgeLog implements PurgeLog {
   }
 }
 
-/** The id tells two purges apart that come to have the same place after Redis has lost one. */
+/** The id distinguishes two purges that come to have the same place after Redis has lost one. */
 function writePurge(tags: readonly Tag[], mode: PurgeMode): string {
   return `${randomBytes(ID_BYTES).toString('base64url')} ${JSON.stringify([mode, tags])}`;
 }
@@ -186,24 +190,20 @@ function idOf(purge: string): string {
 }
 
 function readPurge(purge: string): { readonly mode: PurgeMode; readonly tags: readonly Tag[] } {
-  try {
-    const [mode, tags] = purgeSchema.parse(JSON.parse(purge.slice(purge.indexOf(' ') + 1)));
-    return { mode, tags };
-  } catch {
-    return ANY_PURGE;
-  }
+  const read = parseJson(purgeSchema, purge.slice(purge.indexOf(' ') + 1));
+  return read === null ? ANY_PURGE : { mode: read[0], tags: read[1] };
 }
 
 /** TTLs set for all processes. Each ends them by its own clock; the first to notice takes them out of Redis. */
 class SharedTtl implements TtlControl {
-  readonly #redis: RedisCommands;
+  readonly #store: StateStore;
   readonly #look: () => Promise<void>;
-  readonly #options: Omit<StateSyncOptions, 'maintenance'>;
+  readonly #options: StateSyncOptions;
   #version = '';
   #fields: TtlFields = new Map();
 
-  constructor(redis: RedisCommands, look: () => Promise<void>, options: Omit<StateSyncOptions, 'maintenance'>) {
-    this.#redis = redis;
+  constructor(store: StateStore, look: () => Promise<void>, options: StateSyncOptions) {
+    this.#store = store;
     this.#look = look;
     this.#options = options;
   }
@@ -245,7 +245,7 @@ class SharedTtl implements TtlControl {
       return overrides.filter((one) => !left.includes(one)).map((one) => writeOverride(cacheClass, one));
     });
     if (ended.length === 0) return;
-    const taken = await endTtls(this.#redis, randomUUID(), new Map(ended));
+    const taken = await this.#store.endTtls(new Map(ended));
     const leftFields = new Map([...taken.before].filter(([field]) => !taken.ended.includes(field)));
     for (const cacheClass of CACHE_CLASSES) {
       const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
@@ -260,7 +260,7 @@ class SharedTtl implements TtlControl {
     fields: ReadonlyMap<string, string | null>,
     apply: (before: readonly TtlOverride[]) => readonly TtlOverride[],
   ): Promise<TtlChange> {
-    const before = readOverrides(cacheClass, await changeTtls(this.#redis, randomUUID(), fields));
+    const before = readOverrides(cacheClass, await this.#store.changeTtls(fields));
     await afterChange(this.#look);
     const { ttl, clock, onTtlChanged } = this.#options;
     await onTtlChanged(cacheClass);
@@ -295,58 +295,4 @@ function readOverrides(cacheClass: CacheClass, fields: TtlFields): readonly TtlO
       ...(ms === undefined ? [] : [{ name, ms: Number(ms), untilMs: Number(untilMs) }]),
     ].filter((override) => isTtl(override.ms));
   });
-}
-
-/** What JavaScript can write as a date. */
-const timeMs = z.int().min(0).max(8.64e15);
-const maintenanceSchema = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
-
-class SharedMaintenance implements MaintenanceControl {
-  readonly #redis: RedisCommands;
-  readonly #look: () => Promise<void>;
-  readonly #state: MaintenanceState;
-  #adopted = '';
-
-  constructor(redis: RedisCommands, look: () => Promise<void>, state: MaintenanceState) {
-    this.#redis = redis;
-    this.#look = look;
-    this.#state = state;
-  }
-
-  /** Goes on until its end while Redis does not answer. */
-  current(): Maintenance | null {
-    return this.#state.current();
-  }
-
-  /** After a rejection other than NotSentError it may have been done or not. */
-  begin(untilMs: number, by: string): Promise<MaintenanceChange> {
-    return this.#change(this.#state.until(untilMs, by));
-  }
-
-  /** Rejects as `begin` does. */
-  end(): Promise<MaintenanceChange> {
-    return this.#change(null);
-  }
-
-  adopt(text: string): void {
-    if (text === this.#adopted) return;
-    this.#adopted = text;
-    this.#state.set(readMaintenance(text));
-  }
-
-  async #change(to: Maintenance | null): Promise<MaintenanceChange> {
-    const before = await changeMaintenance(this.#redis, to === null ? '' : JSON.stringify(to));
-    await afterChange(this.#look);
-    return { from: this.#state.ifOn(readMaintenance(before)), to };
-  }
-}
-
-/** Text that can't be read counts as none. */
-function readMaintenance(text: string): Maintenance | null {
-  if (text === '') return null;
-  try {
-    return maintenanceSchema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
 }

@@ -3,13 +3,14 @@ import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts
 import { type Comparisons, learnChanges, MIN_COMPARISONS, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, CANDIDATE_FRESH_MS, type Counts, middleOf, type WhatIfReport } from './tally.ts';
 
-/** A prediction for one TTL. Ratios are 0 to 1. */
+/** A prediction for one TTL. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far. */
 export interface CurvePoint {
   readonly freshMs: number;
-  /** 1 − calls to the store / reads. */
+  /** The share of reads that are served without waiting for the store. */
   readonly hitRatio: number;
-  /** Two standard errors of the hit ratio: by so much chance alone may have changed it. */
   readonly hitRatioError: number;
+  readonly storeCallsPerRead: number;
+  readonly storeCallsPerReadError: number;
   /** Calls to the store a second. */
   readonly upstreamRps: number;
   /** Nine of ten answers would be at most this old. */
@@ -37,7 +38,7 @@ export interface ClassAdvice {
   /** The point of the TTL in force, which is in `curve` too; null without reads. */
   readonly current: CurvePoint | null;
   /** The true figures; null without reads. */
-  readonly measured: { readonly hitRatio: number; readonly upstreamRps: number } | null;
+  readonly measured: Pick<CurvePoint, 'hitRatio' | 'storeCallsPerRead' | 'upstreamRps'> | null;
   /** In order of TTL; empty without reads. */
   readonly curve: readonly CurvePoint[];
   readonly recommendation: Recommendation;
@@ -72,7 +73,7 @@ function adviceOn(
   reports: readonly ClassReport[],
   { ttl, maxStaleRatio, nowMs }: AdviceOptions,
 ): ClassAdvice {
-  const all = reports.flatMap(({ atMs, counts }) => counts.slice(0, 1).map((each) => ({ ...each, atMs })));
+  const all = reports.flatMap(({ atMs, counts }) => (counts === null ? [] : [{ ...counts, atMs }]));
   const reads = sum(all, readsOf);
   const outdatedLimit = maxStaleRatio[cacheClass];
   const about = { class: cacheClass, reads, outdatedLimit, measured: measuredOf(reports, nowMs) };
@@ -89,8 +90,9 @@ function adviceOn(
     watchedMs: sum(all, (one) => readsOf(one) * (one.atMs - one.startedMs)) / reads,
   };
   const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(all, index, basis));
-  const { freshMs } = ttl.of(cacheClass);
-  const current = candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, freshMs, basis);
+  const { freshMs, staleMs } = ttl.of(cacheClass);
+  const current =
+    candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, { freshMs, staleMs }, basis);
   const curve = [...candidates.filter((point) => point !== current), current].toSorted((a, b) => a.freshMs - b.freshMs);
   const sinceMs = Math.min(...all.map((one) => one.sinceMs));
   const refreshes = sum(comparisons, ({ seen }) => seen);
@@ -103,9 +105,9 @@ function measuredOf(reports: readonly ClassReport[], nowMs: number): ClassAdvice
   const all = reports.flatMap(({ measured }) => measured ?? []);
   const reads = sum(all, (one) => one.reads);
   if (reads === 0) return null;
-  // A read that a purge overtakes calls again: there may be more calls than reads.
   return {
-    hitRatio: Math.max(0, 1 - sum(all, (one) => one.storeCalls) / reads),
+    hitRatio: sum(all, (one) => one.hits) / reads,
+    storeCallsPerRead: sum(all, (one) => one.storeCalls) / reads,
     upstreamRps: sum(all, (one) => (1000 * one.storeCalls) / Math.max(SHORTEST_MS, nowMs - one.sinceMs)),
   };
 }
@@ -125,24 +127,16 @@ function readsOf({ exactReads, otherReads }: Counts): number {
 function simulatedPoint(all: readonly Simulation[], index: number, basis: Basis): CurvePoint {
   const { outdatedAt, readsPerSecond, watchedMs } = basis;
   const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
-  const reads = sum(all, readsOf);
-  const others = sum(all, ({ otherReads }) => otherReads);
-  const exactCalls = sum(all, ({ points }) => points[index]?.exactCalls ?? 0);
-  const sampledCalls = sum(all, ({ points }) => points[index]?.sampledCalls ?? 0);
-  const hitRatio = Math.max(0, 1 - (exactCalls + otherCalls(all, index, sampledCalls)) / reads);
-  // The number of calls varies as in a Poisson process, and each sampled call stands for several.
-  const perSample =
-    others /
-    Math.max(
-      1,
-      sum(all, ({ sampledReads }) => sampledReads),
-    );
+  const calls = perRead(all, ({ points }) => points[index]?.calls ?? [0, 0, 0]);
+  const waits = perRead(all, ({ points }) => points[index]?.waits ?? [0, 0, 0]);
   const ages = agesOf(all, index);
   return {
     freshMs,
-    hitRatio,
-    hitRatioError: (2 * Math.sqrt(exactCalls + sampledCalls * perSample)) / reads,
-    upstreamRps: (1 - hitRatio) * readsPerSecond,
+    hitRatio: 1 - waits.ratio,
+    hitRatioError: waits.error,
+    storeCallsPerRead: calls.ratio,
+    storeCallsPerReadError: calls.error,
+    upstreamRps: calls.ratio * readsPerSecond,
     ageP90Ms: percentileOf(ages, 0.9),
     outdatedRatio: outdatedAt === null ? null : outdatedOf(ages, outdatedAt),
     extrapolated: watchedMs < freshMs,
@@ -150,17 +144,26 @@ function simulatedPoint(all: readonly Simulation[], index: number, basis: Basis)
 }
 
 /**
- * The calls at all reads for which the sampled ones stand. If those stand for too few reads, busy keys are missing from
- * the sample; if for too many, it has more than its share of them. A read of a busy key is rarely a call, so the
- * difference counts with the share of calls among repeated reads (a regression estimate).
+ * How often something happens at a read: at exact ones, and at all those for which the sampled ones stand. If these stand
+ * for too few reads, busy keys are missing from the sample; if for too many, it has more than its share of them. It rarely
+ * happens at a read of a busy key, so the difference counts with its share among repeated reads (a regression estimate).
+ * The number varies as in a Poisson process, and each sampled one stands for several.
  */
-function otherCalls(all: readonly Simulation[], index: number, sampledCalls: number): number {
+function perRead(
+  all: readonly Simulation[],
+  sumsOf: (one: Simulation) => Counts['points'][number]['calls'],
+): { readonly ratio: number; readonly error: number } {
+  const [exact, sampled, repeated] = [0, 1, 2].map((at) => sum(all, (one) => sumsOf(one)[at] ?? 0));
+  const reads = sum(all, readsOf);
   const others = sum(all, ({ otherReads }) => otherReads);
   const weight = sum(all, ({ sampledWeight }) => sampledWeight);
   const repeats = sum(all, ({ repeatReads }) => repeatReads);
-  const share = repeats === 0 ? 1 : sum(all, ({ points }) => points[index]?.repeatCalls ?? 0) / repeats;
-  const calls = weight === 0 ? others : sampledCalls + share * (others - weight);
-  return Math.min(others, Math.max(0, calls));
+  const samples = sum(all, ({ sampledReads }) => sampledReads);
+  const share = repeats === 0 ? 1 : (repeated ?? 0) / repeats;
+  const estimate = weight === 0 ? others : (sampled ?? 0) + share * (others - weight);
+  const counted = (exact ?? 0) + Math.min(others, Math.max(0, estimate));
+  const variance = (exact ?? 0) + (sampled ?? 0) * (others / Math.max(1, samples));
+  return { ratio: Math.min(1, counted / reads), error: (2 * Math.sqrt(variance)) / reads };
 }
 
 /** By bucket: the share of the answers that were that old. */
@@ -185,38 +188,41 @@ function percentileOf(ages: readonly number[], share: number): number {
 }
 
 function outdatedOf(ages: readonly number[], outdatedAt: OutdatedAt): number {
-  const outdated = ages.reduce((total, share, bucket) => {
-    return total + (share === 0 ? 0 : share * outdatedAt(middleOf(bucket)));
-  }, 0);
-  return Math.min(1, outdated);
+  return Math.min(
+    1,
+    sum([...ages.entries()], ([bucket, share]) => (share === 0 ? 0 : share * outdatedAt(middleOf(bucket)))),
+  );
 }
 
 /**
- * Between the candidates next to it: hits grow with the logarithm of the TTL, ages and what they bring with the TTL itself.
- * Beyond the last candidate it is as that; with no TTL every read is a call to the store.
+ * Between the candidates next to it: calls and waits fall with the logarithm of the TTL, ages and what they bring grow with
+ * the TTL itself. Beyond the last candidate it is as that. With no TTL every read is a call to the store, and waits for it
+ * unless old copies are served meanwhile.
  */
 function interpolated(
   candidates: readonly CurvePoint[],
-  freshMs: number,
+  { freshMs, staleMs }: { readonly freshMs: number; readonly staleMs: number },
   { readsPerSecond, watchedMs }: Basis,
 ): CurvePoint {
   const [first, last] = [candidates[0], candidates.at(-1)];
   if (first === undefined || last === undefined) throw new RangeError('there are no candidates');
   const above = candidates.find((point) => point.freshMs > freshMs) ?? { ...last, freshMs: freshMs + 1 };
-  const atNothing = { freshMs: 0, hitRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
+  const waiting = { hitRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
+  const atNothing = { ...first, freshMs: 0, storeCallsPerRead: 1, ...(staleMs > 0 ? {} : waiting) };
   const below = candidates.findLast((point) => point.freshMs < freshMs) ?? atNothing;
   const share = (freshMs - below.freshMs) / (above.freshMs - below.freshMs);
   const ratio =
     below.freshMs === 0 ? share : Math.log(freshMs / below.freshMs) / Math.log(above.freshMs / below.freshMs);
-  const hitRatio = mix(below.hitRatio, above.hitRatio, ratio);
+  const storeCallsPerRead = mix(below.storeCallsPerRead, above.storeCallsPerRead, ratio);
   const isLearned = below.outdatedRatio !== null && above.outdatedRatio !== null;
   return {
+    ...above,
     freshMs,
-    hitRatio,
-    hitRatioError: above.hitRatioError,
-    upstreamRps: (1 - hitRatio) * readsPerSecond,
+    hitRatio: mix(below.hitRatio, above.hitRatio, ratio),
+    storeCallsPerRead,
+    upstreamRps: storeCallsPerRead * readsPerSecond,
     ageP90Ms: Math.round(mix(below.ageP90Ms, above.ageP90Ms, share)),
-    outdatedRatio: isLearned ? mix(below.outdatedRatio ?? 0, above.outdatedRatio ?? 0, share) : null,
+    outdatedRatio: isLearned ? mix(below.outdatedRatio, above.outdatedRatio, share) : null,
     extrapolated: watchedMs < freshMs,
   };
 }
@@ -271,8 +277,8 @@ function recommend(given: Case): Recommendation {
   if (current.extrapolated && isAllowed(current)) {
     return none(`${span(current.freshMs)}, the time in force, is longer than traffic was watched (${span(ms)}).`);
   }
-  const highest = Math.max(...allowed.map(({ hitRatio }) => hitRatio));
-  const best = allowed.find(({ hitRatio }) => 1 - hitRatio <= TOLERANCE * (1 - highest)) ?? current;
+  const lowest = Math.min(...allowed.map(({ storeCallsPerRead }) => storeCallsPerRead));
+  const best = allowed.find(({ storeCallsPerRead }) => storeCallsPerRead <= TOLERANCE * lowest) ?? current;
   if (best !== current && isAllowed(current) && !isWorthIt(best, current, refreshes)) {
     return {
       freshMs: current.freshMs,
@@ -286,8 +292,8 @@ function recommend(given: Case): Recommendation {
 function isWorthIt(best: CurvePoint, current: CurvePoint, refreshes: number): boolean {
   const [before, after] = [current.outdatedRatio ?? 0, best.outdatedRatio ?? 0];
   const doubt = 2 * Math.sqrt(Math.max(before, after) / Math.max(1, refreshes));
-  const isLessLoad = best.hitRatio - current.hitRatio > Math.hypot(best.hitRatioError, current.hitRatioError);
-  return isLessLoad || before - after > doubt;
+  const error = Math.hypot(best.storeCallsPerReadError, current.storeCallsPerReadError);
+  return current.storeCallsPerRead - best.storeCallsPerRead > error || before - after > doubt;
 }
 
 function unlearned(refreshes: number): string {

@@ -27,9 +27,9 @@ export const MIN_COMPARISONS = 30;
 const MIN_GAIN = 5;
 
 /**
- * Null where too little was compared.
+ * Null if too little was compared.
  *
- * Records change at random times (a Poisson process), all at the one rate that fits best; or, where the data says clearly
+ * Records change at random times (a Poisson process), all at the one rate that fits best; or, if the data says clearly
  * that they aren't alike, each at a rate that is drawn from a mixture (fitted by expectation maximization over a grid of
  * rates). Both by maximum likelihood. One more comparison is thrown in, half of it changed, so that refreshes
  * without a change don't pass for proof that there are never any.

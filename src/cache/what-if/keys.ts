@@ -1,5 +1,5 @@
 /** Which keys are read most, and the times of the keys that a simulator follows: numbers side by side, to take little room. */
-import { mix32 } from '../hash.ts';
+import { mix32 } from '../request.ts';
 
 /** How a key stands when it is read: `turning` at the read that makes it hot. */
 export type Heat = 'tail' | 'turning' | 'hot';

@@ -9,15 +9,14 @@ import type { Clock } from '../../clock.ts';
 import { NotSentError, type RedisLink } from '../../redis/connection.ts';
 import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
 import type { Timers } from '../../timers.ts';
-import { hash32, mix32 } from '../hash.ts';
+import { hash32, mix32 } from '../request.ts';
 import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
 import { EVENT_KINDS, type EventKind, isSampled, type TtlSimulator } from './simulator.ts';
 import { type WhatIfReport, whatIfReportSchema } from './tally.ts';
 
 const SEND_EVERY_MS = 250;
-/** A report is published after so many sendings; one that is still the same after more, so that it does not expire. */
+/** A report is published after so many sendings. */
 const PUBLISH_EVERY = 4;
-const RENEW_EVERY = 20;
 const KEPT_FOR_MS = 15_000;
 
 const VERSION = 2;
@@ -104,14 +103,18 @@ export interface SharingOptions {
 }
 
 /** A process that follows keys. */
-interface Owner {
+class Owner {
   readonly id: string;
-  /** `hash32` of the id. */
   readonly seed: number;
   /** Events that wait to be sent to it. */
-  waiting: KeyEvent[];
-  /** The level at which it samples each class, as far as it has told: every key until then. */
-  levels: readonly number[];
+  waiting: KeyEvent[] = [];
+  /** The level at which it samples each class, as far as it has reported: every key until then. */
+  levels: readonly number[] = [];
+
+  constructor(id: string) {
+    this.id = id;
+    this.seed = hash32(id);
+  }
 }
 
 export class Sharing {
@@ -121,12 +124,11 @@ export class Sharing {
   #owners: readonly Owner[];
   #cancel: () => void = () => undefined;
   #sentLevels = '';
-  #published = '';
   #sendings = 0;
 
   constructor(options: SharingOptions) {
     this.#options = options;
-    this.#self = newOwner(options.self);
+    this.#self = new Owner(options.self);
     this.#owners = [this.#self];
     const channel = whatIfChannel(options.store, options.self);
     this.#unlisten = options.link.subscriber.listen(channel, (message) => this.#onMessage(message));
@@ -184,7 +186,7 @@ export class Sharing {
     const ids = this.#options.peers();
     if (ids.join() === this.#owners.map(({ id }) => id).join()) return;
     const known = new Map([this.#self, ...this.#owners].map((owner) => [owner.id, owner]));
-    const owners = ids.map((id) => known.get(id) ?? newOwner(id));
+    const owners = ids.map((id) => known.get(id) ?? new Owner(id));
     for (const owner of this.#owners) if (!owners.includes(owner)) this.#simulateHere(owner.waiting);
     this.#owners = owners;
   }
@@ -247,17 +249,9 @@ export class Sharing {
 
   async #publish(): Promise<void> {
     const { link, store, self, report } = this.#options;
-    const current = report();
-    // The time of the report is not news.
-    const news = JSON.stringify(current.classes);
-    if (news === this.#published && this.#sendings % RENEW_EVERY !== 0) return;
-    try {
-      await link.run((redis) => redis.set(whatIfReportKey(store, self), JSON.stringify(current), 'PX', KEPT_FOR_MS));
-      this.#published = news;
-    } catch {
-      // The next one is published in any case.
-      this.#published = '';
-    }
+    const text = JSON.stringify(report());
+    // If it fails, the next one follows in a second.
+    await link.run((redis) => redis.set(whatIfReportKey(store, self), text, 'PX', KEPT_FOR_MS)).catch(() => undefined);
   }
 
   #readReport(text: string): WhatIfReport[] {
@@ -268,8 +262,4 @@ export class Sharing {
       return [];
     }
   }
-}
-
-function newOwner(id: string): Owner {
-  return { id, seed: hash32(id), waiting: [], levels: [] };
 }

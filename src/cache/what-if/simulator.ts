@@ -11,7 +11,7 @@
  * is a copy filled at that moment, without a call. Not modelled: purges, failures, and what memory can't hold.
  */
 import type { Clock } from '../../clock.ts';
-import { mix32 } from '../hash.ts';
+import { mix32 } from '../request.ts';
 import { MAX_JITTER } from '../plan.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-rate.ts';
@@ -69,7 +69,11 @@ export class TtlSimulator {
   readonly #watched = new Map<CacheClass, Watched>();
   readonly #changes = new Map<CacheClass, ChangeTally>();
   /** The outcomes of the last read. */
-  readonly #outcomes: Outcomes = { calls: new Uint8Array(CANDIDATES), agesMs: new Float64Array(CANDIDATES) };
+  readonly #outcomes: Outcomes = {
+    calls: new Uint8Array(CANDIDATES),
+    waits: new Uint8Array(CANDIDATES),
+    agesMs: new Float64Array(CANDIDATES),
+  };
 
   constructor({ clock, ttl }: { readonly clock: Clock; readonly ttl: Pick<TtlPolicy, 'of'> }) {
     this.#clock = clock;
@@ -228,15 +232,17 @@ export class TtlSimulator {
   /** Works out what each cache does at a read of the key in that row. */
   #read(row: number, { ttl: { staleMs } }: Watched, timeMs: number): void {
     const { cells } = this.#keys;
-    const { calls, agesMs } = this.#outcomes;
+    const { calls, waits, agesMs } = this.#outcomes;
     for (let column = 0; column < CANDIDATES; column++) {
       const ageMs = this.#ageMs(row, column, timeMs);
       const jitter = randomOf(cells[row] ?? 0, cells[row + FILLS + column] ?? 0);
       const endMs = (CANDIDATE_FRESH_MS[column] ?? 0) * (1 - MAX_JITTER * jitter);
       const isCall = ageMs < 0 || ageMs >= endMs;
       if (isCall) this.#setFill(row, column, timeMs);
+      const isWait = isCall && (ageMs < 0 || ageMs >= endMs + staleMs);
       calls[column] = isCall ? 1 : 0;
-      agesMs[column] = isCall && ageMs >= endMs + staleMs ? 0 : Math.max(0, ageMs);
+      waits[column] = isWait ? 1 : 0;
+      agesMs[column] = isWait ? 0 : ageMs;
     }
   }
 

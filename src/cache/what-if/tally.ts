@@ -1,4 +1,4 @@
-/** What one process reports to the others of its what-if: sums, to be added to those of the others. */
+/** The report of one process to the others on its what-if: sums, to be added to those of the others. */
 import { z } from 'zod';
 import { CACHE_CLASSES } from '../ttl-policy.ts';
 
@@ -37,6 +37,12 @@ const bucketSchema = z
   .min(0)
   .max(BUCKETS - 1);
 
+/**
+ * Counted at exact reads; at sampled ones, as so many as they stand for; and those again, each times how often its key was
+ * read before.
+ */
+const sumsSchema = z.tuple([amount, amount, amount]);
+
 const countsSchema = z.strictObject({
   /** Since when the simulation runs, and since when its figures were counted, Unix milliseconds. */
   startedMs: amount,
@@ -54,10 +60,9 @@ const countsSchema = z.strictObject({
     .array(
       z.strictObject({
         freshMs: amount,
-        /** Calls to the store at `exactReads`, and at the reads for which the sampled ones stand. */
-        exactCalls: amount,
-        sampledCalls: amount,
-        repeatCalls: amount,
+        /** Calls to the store, and reads that wait for one. */
+        calls: sumsSchema,
+        waits: sumsSchema,
         /** Ages of the answers: the first bucket that holds any, and shares of 10,000 from there on. */
         firstAge: bucketSchema,
         ages: z.array(amount).max(BUCKETS),
@@ -68,7 +73,8 @@ const countsSchema = z.strictObject({
 export type Counts = z.output<typeof countsSchema>;
 
 export const whatIfReportSchema = z.strictObject({
-  version: z.literal(2),
+  /** Another one for every other form: processes of other releases leave the report out. */
+  version: z.literal(3),
   /** Unix milliseconds. */
   atMs: amount,
   classes: z
@@ -76,9 +82,9 @@ export const whatIfReportSchema = z.strictObject({
       z.strictObject({
         class: z.enum(CACHE_CLASSES),
         /** The process's own true figures since then; failed reads don't count. Null if nothing was read there. */
-        measured: z.strictObject({ reads: amount, storeCalls: amount, sinceMs: amount }).nullable(),
-        /** The candidates. Processes of an earlier release add a second one. */
-        counts: z.array(countsSchema).max(2),
+        measured: z.strictObject({ reads: amount, hits: amount, storeCalls: amount, sinceMs: amount }).nullable(),
+        /** Null if nothing was simulated there. */
+        counts: countsSchema.nullable(),
         /** Refreshes, by the age of the old copy: its bucket, how many there were, how many brought a change. */
         refreshes: z.array(z.tuple([bucketSchema, amount, amount])).max(BUCKETS),
       }),
@@ -87,9 +93,13 @@ export const whatIfReportSchema = z.strictObject({
 });
 export type WhatIfReport = z.output<typeof whatIfReportSchema>;
 
-/** What each candidate's cache did at a read: 1 for a call to the store, and how old the answer was. */
+/** The outcome of a read for each candidate's cache. */
 export interface Outcomes {
+  /** 1 for a call to the store. */
   readonly calls: Uint8Array;
+  /** 1 if the reader waits for that call. */
+  readonly waits: Uint8Array;
+  /** How old the answer was. */
   readonly agesMs: Float64Array;
 }
 
@@ -97,8 +107,9 @@ const PART_MS = 12 * 3_600_000;
 const PARTS = 3;
 const SHARES = 10_000;
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
-/** The sums of a part: these, then three of each TTL: calls at exact and at sampled reads, and those times `before`. */
-const [EXACT, SAMPLED, UNSAMPLED, WEIGHT, REPEATS, CALLS] = [0, 1, 2, 3, 4, 5];
+/** The sums of a part: these, then three of the calls and three of the waits of each TTL. */
+const [EXACT, SAMPLED, UNSAMPLED, WEIGHT, REPEATS, POINTS] = [0, 1, 2, 3, 4, 5];
+const [CALLS, WAITS, POINT_SUMS] = [0, 3, 6];
 
 /**
  * Counts of what simulated caches did over the last day. They are kept in parts of twelve hours, of which the last is
@@ -109,7 +120,7 @@ export class Tally {
   readonly #ages = new Float64Array(CANDIDATES * BUCKETS);
   #parts: readonly { readonly sinceMs: number; readonly sums: Float64Array }[];
   /** The sums of the last part. */
-  #sums = new Float64Array(CALLS + 3 * CANDIDATES);
+  #sums = new Float64Array(POINTS + POINT_SUMS * CANDIDATES);
 
   constructor(startedMs: number) {
     this.startedMs = startedMs;
@@ -138,26 +149,25 @@ export class Tally {
   }
 
   /** A read that stands for so many, null for an exact one, of a key that was read so often before. */
-  count(sampleWeight: number | null, before: number, { calls, agesMs }: Outcomes): void {
-    const isSample = sampleWeight !== null;
+  count(sampleWeight: number | null, before: number, { calls, waits, agesMs }: Outcomes): void {
     const weight = sampleWeight ?? 1;
-    this.#add(isSample ? SAMPLED : EXACT, 1);
-    if (isSample) {
+    this.#add(sampleWeight === null ? EXACT : SAMPLED, 1);
+    if (sampleWeight !== null) {
       this.#add(WEIGHT, weight);
       this.#add(REPEATS, weight * before);
     }
     for (let candidate = 0; candidate < CANDIDATES; candidate++) {
-      if (calls[candidate] === 1) {
-        this.#add(CALLS + 3 * candidate + (isSample ? 1 : 0), weight);
-        if (isSample) this.#add(CALLS + 3 * candidate + 2, weight * before);
-      }
-      const at = candidate * BUCKETS + bucketOf(agesMs[candidate] ?? 0);
-      this.#ages[at] = (this.#ages[at] ?? 0) + weight;
+      const sums = POINTS + POINT_SUMS * candidate;
+      if (calls[candidate] === 1) this.#addTo(sums + CALLS, sampleWeight, before);
+      if (waits[candidate] === 1) this.#addTo(sums + WAITS, sampleWeight, before);
+      const age = candidate * BUCKETS + bucketOf(agesMs[candidate] ?? 0);
+      this.#ages[age] = (this.#ages[age] ?? 0) + weight;
     }
   }
 
   counts(): Counts {
     const sum = (at: number): number => rounded(this.#parts.reduce((all, { sums }) => all + (sums[at] ?? 0), 0));
+    const three = (at: number): [number, number, number] => [sum(at), sum(at + 1), sum(at + 2)];
     return {
       startedMs: this.startedMs,
       sinceMs: this.#parts[0]?.sinceMs ?? this.startedMs,
@@ -168,12 +178,20 @@ export class Tally {
       repeatReads: sum(REPEATS),
       points: CANDIDATE_FRESH_MS.map((freshMs, index) => ({
         freshMs,
-        exactCalls: sum(CALLS + 3 * index),
-        sampledCalls: sum(CALLS + 3 * index + 1),
-        repeatCalls: sum(CALLS + 3 * index + 2),
+        calls: three(POINTS + POINT_SUMS * index + CALLS),
+        waits: three(POINTS + POINT_SUMS * index + WAITS),
         ...sharesOf(this.#ages.subarray(index * BUCKETS, (index + 1) * BUCKETS)),
       })),
     };
+  }
+
+  #addTo(sums: number, sampleWeight: number | null, before: number): void {
+    if (sampleWeight === null) {
+      this.#add(sums, 1);
+      return;
+    }
+    this.#add(sums + 1, sampleWeight);
+    this.#add(sums + 2, sampleWeight * before);
   }
 
   #add(at: number, more: number): void {

@@ -6,10 +6,10 @@
 import type { Clock } from '../../clock.ts';
 import type { Listener } from '../../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
-import type { WhatIfReport } from './tally.ts';
 import { HotKeys } from './keys.ts';
 import { Sharing, type SharingOptions } from './sharing.ts';
 import { keyId, TtlSimulator } from './simulator.ts';
+import type { WhatIfReport } from './tally.ts';
 
 export interface WhatIfOptions {
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export class WhatIf {
   readonly #simulator: TtlSimulator;
   readonly #sharing: Sharing | null;
   readonly #hotKeys = new HotKeys();
-  readonly #measured = new Map<CacheClass, { -readonly [K in keyof Measured]: Measured[K] }>();
+  readonly #measured = new Map<CacheClass, Measured>();
 
   constructor({ clock, ttl }: WhatIfOptions, fleet: WhatIfFleet | null = null) {
     this.#clock = clock;
@@ -39,7 +39,9 @@ export class WhatIf {
     this.hooks = {
       onRead: ({ class: cacheClass, keyHash, outcome }) => {
         if (outcome === 'failed') return;
-        this.#measuredOf(cacheClass).reads += 1;
+        const measured = this.#measuredOf(cacheClass);
+        measured.reads += 1;
+        if (outcome === 'hit' || outcome === 'stale-while-revalidate') measured.hits += 1;
         const id = keyId(cacheClass, keyHash);
         target.add(this.#hotKeys.vote(id), cacheClass, id, clock.nowMs());
       },
@@ -65,11 +67,11 @@ export class WhatIf {
     const classes = CACHE_CLASSES.map((cacheClass) => ({
       class: cacheClass,
       measured: this.#measured.get(cacheClass) ?? null,
-      counts: [this.#simulator.countsOf(cacheClass) ?? []].flat(),
+      counts: this.#simulator.countsOf(cacheClass),
       refreshes: this.#simulator.refreshesOf(cacheClass),
     }));
-    const known = classes.filter(({ measured, counts }) => measured !== null || counts.length > 0);
-    return { version: 2, atMs: this.#clock.nowMs(), classes: known };
+    const known = classes.filter(({ measured, counts }) => measured !== null || counts !== null);
+    return { version: 3, atMs: this.#clock.nowMs(), classes: known };
   }
 
   /** The reports of this process and of all others before the same store that can be reached. Never rejects. */
@@ -81,10 +83,10 @@ export class WhatIf {
     this.#sharing?.close();
   }
 
-  #measuredOf(cacheClass: CacheClass): Measured & { reads: number; storeCalls: number } {
+  #measuredOf(cacheClass: CacheClass): Measured {
     const known = this.#measured.get(cacheClass);
     if (known !== undefined) return known;
-    const measured = { reads: 0, storeCalls: 0, sinceMs: this.#clock.nowMs() };
+    const measured = { reads: 0, hits: 0, storeCalls: 0, sinceMs: this.#clock.nowMs() };
     this.#measured.set(cacheClass, measured);
     return measured;
   }

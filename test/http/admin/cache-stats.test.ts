@@ -398,7 +398,7 @@ describe('/api/cache/advice', () => {
     expect(list).toMatchObject({
       reads: 10,
       outdatedLimit: 0.02,
-      measured: { hitRatio: 1 - gateway.store.calls('list') / 10 },
+      measured: { hitRatio: 0.9, storeCallsPerRead: gateway.store.calls('list') / 10 },
     });
     expect(list?.curve.length).toBeGreaterThan(5);
     // Backfilled by the list.

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Entry } from '../../../src/cache/entry.ts';
-import { hash32 } from '../../../src/cache/hash.ts';
+import { hash32 } from '../../../src/cache/request.ts';
 import { type Freshness, freshnessOf, jitterOf } from '../../../src/cache/plan.ts';
 import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
 import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';

@@ -33,6 +33,8 @@ export function predict(curve, freshMs) {
     freshMs,
     hitRatio: mix(last.hitRatio, next.hitRatio),
     hitRatioError: Math.max(last.hitRatioError, next.hitRatioError),
+    storeCallsPerRead: mix(last.storeCallsPerRead, next.storeCallsPerRead),
+    storeCallsPerReadError: Math.max(last.storeCallsPerReadError, next.storeCallsPerReadError),
     upstreamRps: mix(last.upstreamRps, next.upstreamRps),
     ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
     outdatedRatio: isKnown ? mix(last.outdatedRatio ?? 0, next.outdatedRatio ?? 0) : null,
@@ -41,11 +43,11 @@ export function predict(curve, freshMs) {
 }
 
 /**
- * The numbers of a prediction. `hitRatio` of the interface is 1 less the store calls per read.
+ * The numbers of a prediction.
  * @type {readonly { readonly name: string, readonly valueOf: (point: CurvePoint) => number | null, readonly show: (value: number) => string }[]}
  */
 export const MEASURES = [
-  { name: 'Store calls per read', valueOf: ({ hitRatio }) => 1 - hitRatio, show: decimal },
+  { name: 'Store calls per read', valueOf: ({ storeCallsPerRead }) => storeCallsPerRead, show: decimal },
   { name: 'Store calls', valueOf: ({ upstreamRps }) => upstreamRps, show: rate },
   { name: 'Age p90', valueOf: ({ ageP90Ms }) => ageP90Ms, show: duration },
   { name: 'Outdated', valueOf: ({ outdatedRatio }) => outdatedRatio, show: percent },

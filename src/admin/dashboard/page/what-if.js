@@ -161,10 +161,10 @@ function placeText(curve, place) {
 /** @param {ClassAdvice} advice */
 function basisOf({ reads, since, current, measured, outdatedLimit }) {
   const watched = since === null ? 'No reads were observed yet.' : `From ${count(reads)} reads since ${moment(since)}.`;
-  const error = `Chance alone may move predicted store calls per read by ${decimal(current?.hitRatioError ?? null)}.`;
+  const error = `Chance alone may move predicted store calls per read by ${decimal(current?.storeCallsPerReadError ?? null)}.`;
   const limit = `Recommended TTLs keep outdated answers under ${percent(outdatedLimit)}.`;
   if (measured === null) return `${watched} ${error} ${limit}`;
-  const perRead = decimal(1 - measured.hitRatio);
+  const perRead = decimal(measured.storeCallsPerRead);
   const real = `Measured: ${perRead} store calls per read, ${rate(measured.upstreamRps)}.`;
   return `${watched} ${real} ${error} ${limit}`;
 }

@@ -80,15 +80,15 @@ describe('the time in force', () => {
     const { curve, current } = watched.advice('list');
     const [low, high] = [below, above].map((each) => curve.find((point) => point.freshMs === each));
     expect(current).toMatchObject({ freshMs, extrapolated: false });
-    expect(current?.hitRatio).toBeGreaterThan(low?.hitRatio ?? 1);
-    expect(current?.hitRatio).toBeLessThan(high?.hitRatio ?? 0);
+    expect(current?.storeCallsPerRead).toBeLessThan(low?.storeCallsPerRead ?? 0);
+    expect(current?.storeCallsPerRead).toBeGreaterThan(high?.storeCallsPerRead ?? 1);
     expect(current?.outdatedRatio).toBeLessThan(high?.outdatedRatio ?? 0);
   });
 
   test('of nothing is a call a read, also before the first one', () => {
     const watched = watch(1000, 10);
     watched.ttl.override('list', overridesFor({ freshMs: 0 }, null));
-    expect(watched.advice('list').current).toMatchObject({ freshMs: 0, hitRatio: 0, outdatedRatio: 0 });
+    expect(watched.advice('list').current).toMatchObject({ freshMs: 0, storeCallsPerRead: 1 });
   });
 
   test('beyond all candidates is told by the last one, and extrapolated', () => {

@@ -27,7 +27,7 @@ describe('one key that is read every second for ten seconds', () => {
     expect(curve.map(({ freshMs }) => freshMs)).toEqual([...CANDIDATE_FRESH_MS, 300_000].toSorted((a, b) => a - b));
     expect(current).toEqual(curve.find(({ freshMs }) => freshMs === 300_000));
     const five = curve.find(({ freshMs }) => freshMs === 5000);
-    expect(five).toMatchObject({ hitRatio: 0.8, outdatedRatio: null, extrapolated: false });
+    expect(five).toMatchObject({ storeCallsPerRead: 0.2, hitRatio: 0.9, outdatedRatio: null, extrapolated: false });
     expect(five?.upstreamRps).toBeCloseTo(0.2, 10);
     // 0, 1, 2, 3, 4, 5 (served while it is refreshed), 1, 2, 3 and 4 s: nine of them are at most 4 s.
     expect(five?.ageP90Ms).toBeGreaterThan(4000 * 0.9);

@@ -1,0 +1,158 @@
+/**
+ * The one channel on which processes report how their calls to the store ended. Every process receives all messages,
+ * because each may hold an older copy of the entry; so waiting for a call needs no subscription of its own.
+ */
+import { z } from 'zod';
+import type { RedisLink } from '../../redis/connection.ts';
+import type { CacheNames } from '../../redis/names.ts';
+import type { Timers } from '../../timers.ts';
+import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
+import type { FlightEnd, FlightFailure, Following } from '../shared-cache.ts';
+import { parseJson } from './entry-format.ts';
+
+const failureSchema = z.object({
+  kind: z.custom<StoreErrorKind>(isStoreErrorKind),
+  message: z.string(),
+  retryAfterMs: z.number().nullable(),
+  status: z.int().nullable(),
+  workspaceId: z.string().nullable().default(null),
+});
+
+/** JSON, because keys and failures hold any text. `sender` is the process. */
+const messageSchema = z.discriminatedUnion('end', [
+  z.object({ end: z.literal('stored'), sender: z.string(), key: z.string(), filledAtMs: z.int() }),
+  z.object({
+    end: z.literal('failed'),
+    sender: z.string(),
+    key: z.string(),
+    failure: failureSchema,
+    workspaceSet: z.string().nullable().default(null),
+    tookMs: z.number().default(0),
+  }),
+  // The entry is as it was: nothing was to be fetched any more, or the answer is a negative entry.
+  z.object({ end: z.literal('released'), sender: z.string(), key: z.string() }),
+]);
+type FlightMessage = z.output<typeof messageSchema>;
+type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
+
+export function writeFailure({ kind, message, retryAfterMs, status, workspaceId }: FlightFailure): string {
+  return JSON.stringify({ kind, message, retryAfterMs, status, workspaceId });
+}
+
+/** Null for what is no failure. */
+export function readFailure(text: string): FlightFailure | null {
+  return parseJson(failureSchema, text);
+}
+
+/** The waiters for a key's call in this process. */
+class Followers {
+  readonly listeners = new Set<(end: FlightEnd) => void>();
+  /** How long the lease held when it was last asked for; null once that was waited for. */
+  leaseLeftMs: number | null = null;
+}
+
+type StoredListener = (key: string, requestedAtMs: number) => void;
+
+interface FlightChannelOptions {
+  /** To the cache Redis. */
+  readonly link: Pick<RedisLink, 'subscriber' | 'db'>;
+  readonly names: CacheNames;
+  readonly timers: Timers;
+  /** This process, as the sender of its own messages. */
+  readonly self: string;
+}
+
+/** So that a lease that was not renewed has lapsed when it is looked at. */
+const LAPSE_MARGIN_MS = 5;
+
+export class FlightChannel {
+  /** The channel's name. */
+  readonly name: string;
+  readonly #timers: Timers;
+  readonly #self: string;
+  readonly #followers = new Map<string, Followers>();
+  readonly #storedListeners = new Set<StoredListener>();
+  readonly #unlisten: () => void;
+
+  constructor({ link, names, timers, self }: FlightChannelOptions) {
+    this.name = names.flightsChannel(link.db);
+    this.#timers = timers;
+    this.#self = self;
+    const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
+    this.#unlisten = link.subscriber.listen(this.name, (text) => {
+      // Most are about an entry that this process has just stored itself.
+      if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
+      // Another release may send other messages.
+      const message = parseJson(messageSchema, text);
+      if (message !== null) this.#receive(message);
+    });
+  }
+
+  /** A message of this process; scripts publish it. */
+  message({ end, ...rest }: Unsent<FlightMessage>): string {
+    return JSON.stringify({ end, sender: this.#self, ...rest });
+  }
+
+  /** Hears of every end from now on. While the subscription is lost there are none, and waiters look by themselves. */
+  follow(key: string): Following {
+    const ends: FlightEnd[] = [];
+    let wake: (() => void) | null = null;
+    const listener = (end: FlightEnd): void => {
+      ends.push(end);
+      wake?.();
+    };
+    const followers = this.#followers.get(key) ?? new Followers();
+    this.#followers.set(key, followers);
+    followers.listeners.add(listener);
+    return {
+      next: async (timeoutMs) => {
+        if (ends.length === 0) {
+          const { promise, resolve } = Promise.withResolvers<void>();
+          wake = resolve;
+          const cancel = this.#timers.after(Math.min(timeoutMs, takeLeaseLeftMs(followers)), resolve);
+          await promise;
+          cancel();
+          wake = null;
+        }
+        return ends.shift() ?? null;
+      },
+      close: () => {
+        followers.listeners.delete(listener);
+        const isLast = followers.listeners.size === 0 && this.#followers.get(key) === followers;
+        if (isLast) this.#followers.delete(key);
+      },
+    };
+  }
+
+  /** The key's lease lapses after that time unless it is renewed: its followers look then, if not before. */
+  expectLapse(key: string, leaseLeftMs: number): void {
+    const followers = this.#followers.get(key);
+    if (followers !== undefined) followers.leaseLeftMs = leaseLeftMs;
+  }
+
+  /** Calls back for every entry that another process stored. Returns a function that ends this. */
+  onStored(listener: StoredListener): () => void {
+    this.#storedListeners.add(listener);
+    return () => this.#storedListeners.delete(listener);
+  }
+
+  close(): void {
+    this.#unlisten();
+    this.#storedListeners.clear();
+  }
+
+  #receive(message: FlightMessage): void {
+    // Before those who wait look: they would take an older copy for the news otherwise.
+    if (message.end === 'stored' && message.sender !== this.#self) {
+      for (const listener of this.#storedListeners) listener(message.key, message.filledAtMs);
+    }
+    const end: FlightEnd = message.end === 'failed' ? { ...message, kind: 'failed' } : { kind: 'stored' };
+    for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
+  }
+}
+
+function takeLeaseLeftMs(followers: Followers): number {
+  const { leaseLeftMs } = followers;
+  followers.leaseLeftMs = null;
+  return leaseLeftMs === null ? Number.POSITIVE_INFINITY : leaseLeftMs + LAPSE_MARGIN_MS;
+}
