@@ -82,7 +82,7 @@ describe('queries name metrics and labels that a gateway has', () => {
 describe('alerts', () => {
   test('each has a severity, a summary that is one sentence, and a section of the runbook with its five parts', () => {
     const sections = new Map(runbook.split(/^## /m).map((section) => [section.split('\n')[0] ?? '', section]));
-    const parts = ['What it means.', 'What consumers see.', 'How to look.', 'What to do.', 'When to escalate.'];
+    const parts = ['Meaning.', 'Impact.', 'Diagnosis.', 'Mitigation.', 'Escalation.'];
     for (const { name, labels, annotations } of alerts) {
       expect([name, labels?.['severity']]).toEqual([name, expect.stringMatching(/^(?:critical|warning|info)$/)]);
       expect(annotations?.['summary']).toMatch(/^[A-Z].*\.$/);
