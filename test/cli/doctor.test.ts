@@ -1,4 +1,4 @@
-/** `evalgate doctor` in front of real stores and gateways, sound and broken. What it finds of Redis is in test/integration. */
+/** `evalgate doctor` with real stores and gateways, sound and broken. Its findings about Redis are in test/integration. */
 import type { ServerResponse } from 'node:http';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** `evalgate keys` through the admin listener of a real gateway. What goes straight to Redis is in test/integration. */
+/** `evalgate keys` through the admin listener of a real gateway. Commands that use Redis are in test/integration. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

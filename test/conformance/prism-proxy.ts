@@ -1,4 +1,4 @@
-/** Prism in front of a gateway. It forwards every request, and reports in a header where one departs from the document. */
+/** Prism in front of a gateway. It forwards every request, and reports deviations from the document in a header. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, request, type RequestListener } from 'node:http';

@@ -1,4 +1,4 @@
-/** What is deployed beside the gateway goes by names that it has: metrics, settings, commands, addresses. */
+/** The files in deploy use only names that the gateway has: metrics, settings, commands, addresses. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,7 +30,7 @@ const known = knownMetrics();
 /** Prometheus puts them on whatever it scrapes; buckets have their bound. */
 const EVERYWHERE = ['job', 'instance', 'le'];
 
-/** What of a query is not there: a metric, or a label of a metric. */
+/** The parts of a query that do not exist: a metric, or a label of a metric. */
 function unknownIn(query: string): readonly string[] {
   const expr = query.replaceAll(/\[[^\]]*\]/g, '');
   const named = [...expr.matchAll(/\b((?:evalgate|nodejs|process)[a-z0-9_:]+|up|ALERTS)\b(?!\()(?:\{([^}]*)\})?/g)];
@@ -131,7 +131,7 @@ const wordsOf = (line: string): readonly string[] =>
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   );
 
-/** What the program says of a command that it does not take. Nothing listens where the others would go. */
+/** The program's message about a command that it refuses; null if it accepts it. Nothing listens at the address. */
 async function refusalOf(command: string): Promise<string | null> {
   const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });
   return status === 2 && !stderr.includes('Commands:') ? stderr : null;
@@ -215,7 +215,7 @@ describe('what is deployed', () => {
     const listed = [...manifests.matchAll(/- name: ([A-Z][A-Z_]+)$/gm)].map(([, name = '']) => name);
     const literals = [...manifests.matchAll(/^ +- ([A-Z][A-Z_]+)=/gm)].map(([, name = '']) => name);
     for (const names of [composed, listed, literals]) expect(names.length).toBeGreaterThan(2);
-    // What is put into the value of another is nobody's but the manifest's.
+    // A variable used in the value of another belongs to the manifest only.
     const isOwn = (name: string): boolean => manifests.includes(`$(${name})`);
     expect([...composed, ...listed, ...literals].filter((name) => !ours.has(name) && !isOwn(name))).toEqual([]);
   });

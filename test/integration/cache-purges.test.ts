@@ -54,7 +54,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       readers[`rubric ${name}`] = await world.readerOf(GET_RUBRIC, subject);
       readers[`list ${name}`] = await world.readerOf(LIST_CALLS, subject);
     }
-    /** What misses, and is cached anew; a hit there is one in the tier of both. */
+    /** The reads that miss, and are cached again; a hit there is in the tier that both share. */
     const missing = async (gateway = world.here): Promise<readonly string[]> => {
       const missed: string[] = [];
       for (const [name, reader] of Object.entries(readers)) {

@@ -31,7 +31,7 @@ async function createHerd(reader: Reader) {
     }
     expect(open).toBeGreaterThanOrEqual(asked.length);
   });
-  // What came before this has been read by the time this is answered.
+  // When this is answered, everything before it has been read.
   for (const gateway of world.gateways) await gateway.get('/v2/calls?page=0', { key: reader.key });
   return { hold, asked };
 }

@@ -41,7 +41,7 @@ afterAll(async () => {
   await Promise.all([state.close(), cache.close()]);
 });
 
-/** What is found of Redis and its clock. */
+/** The findings about Redis and its clock. */
 async function doctor(env: Record<string, string>) {
   const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
   const { status, stdout, stderr } = await runCli(args, { env });

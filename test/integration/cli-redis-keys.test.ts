@@ -182,7 +182,7 @@ test('whoever goes through the gateway and whoever goes to Redis read the same, 
   ];
   for (const [args, stdin = ''] of calls) {
     const here = await direct(args, stdin);
-    // What was imported is new again for the other way.
+    // Imported keys are new again for the other way.
     if (args[0] === 'import' && here.status === 0) await redis.flush();
     const there = await runCli(['keys', ...args, '--admin', adminUrl], { env: { REDIS_URL: redis.url }, stdin });
     expect({ args, ...here }).toEqual({ args, ...there });

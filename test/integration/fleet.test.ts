@@ -272,7 +272,7 @@ describe('advice and history', () => {
     await b.get(REPORTS, { key });
     for (const gateway of [a, b])
       await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
-    // What was not written yet is written at the end.
+    // Pending writes happen at the end.
     await b.get(REPORTS, { key });
     await b.close();
     expect(await historyAt(a)).toEqual(['fleet', [4, 3], [2, 2]]);

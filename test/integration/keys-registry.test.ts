@@ -1,4 +1,4 @@
-/** What the key registry does through the admin listener, wherever it keeps its keys. */
+/** The key registry through the admin listener, wherever it keeps its keys. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';

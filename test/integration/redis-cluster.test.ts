@@ -170,7 +170,7 @@ test('C8, R5: a primary that dies: known keys go on, and its replica takes over 
   const { keyId, token: key } = known;
   for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
   const gone = await cluster.ownerOf(await slotOf(RECORDS));
-  // What the replica was not told of may be lost, and is no fault of a gateway.
+  // Changes that the replica did not receive may be lost, without a fault of a gateway.
   await withClient(gone.url, (client) => client.wait(1, 5000));
   await gone.kill();
   await vi.waitFor(async () => {

@@ -107,7 +107,7 @@ test('C8, R5: a primary that freezes is left for the new one, with all that it k
   const { keyId, token: key } = await a.issue({ perMinute: 1000 });
   for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
   const old = await group.primary();
-  // What the replica was not told of may be lost, and is no fault of a gateway.
+  // Changes that the replica did not receive may be lost, without a fault of a gateway.
   await withClient(old.url, (client) => client.wait(1, 5000));
   await old.pause();
   await vi.waitFor(async () => {

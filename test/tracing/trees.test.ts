@@ -1,4 +1,4 @@
-/** What requests leave in traces: exact trees, from a real gateway with a real Redis to a collector. */
+/** The traces of requests: exact trees, from a real gateway with a real Redis to a collector. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Collector } from '../support/collector.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -1,4 +1,4 @@
-/** What each request to the admin listener passes before an endpoint sees it. */
+/** The guards that each request to the admin listener passes before an endpoint. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';

@@ -208,7 +208,7 @@ describe('docs/metrics.md', () => {
     served = new Map(Array.from(lines, ([, name = '', help = '', kind = '']) => [name, { kind, help }]));
   });
 
-  /** Null where there is no such metric. */
+  /** Null if there is no such metric. */
   const labelsOf = (selected: string): readonly string[] | null => {
     const name = documented.has(selected) ? selected : selected.replace(/_(?:bucket|sum|count)$/, '');
     if (name === 'evalgate_workers') return ['state'];

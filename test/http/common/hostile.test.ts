@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 beforeEach(() => {
-  // What is absent is known for 15 s: each test sees its own calls.
+  // Absence is remembered for 15 s: each test sees its own calls.
   gateway.clock.advance(20_000);
 });
 

@@ -18,7 +18,7 @@ const TOO_LATE = 'The evaluation store did not answer in time. Try again later.'
 const BROKEN = 'the connection to the store failed';
 const TOO_DEEP = "the store's answer is nested deeper than 64 levels";
 
-/** What the consumer is told, and how the private reason in the log begins. `%` stands for the id that was asked for. */
+/** The message for the consumer, and the beginning of the private reason in the log. `%` stands for the requested id. */
 const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: string]>> = {
   html: [UNREADABLE, "the store's answer is markup, not JSON"],
   'empty-body': [UNREADABLE, "the store's answer is empty"],

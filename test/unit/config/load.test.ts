@@ -1,4 +1,4 @@
-/** What an operator writes, in the environment and in the file, and what comes of it: a value, or an exact error. */
+/** Settings in the environment and in the file, and their result: a value, or an exact error. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { PROBLEMS, VARIABLES } from './variables.ts';
 
-/** What the values of others need to be allowed. */
+/** Settings that others need to be allowed. */
 const COMPANIONS = { UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x', REDIS_URL: 'redis://h' };
 
 let folder: string;
