@@ -82,7 +82,7 @@ test('C7: a sound store passes, and only reads are sent to it', async () => {
   ]);
 });
 
-describe('what is wrong with a store is found, with what to do about it', () => {
+describe('faults of a store are found, with a remedy', () => {
   const noAnswer = 'fail upstream: the store gives no whole answer: ';
   const cases: readonly {
     readonly what: string;

@@ -66,7 +66,7 @@ describe('queries name metrics and labels that a gateway has', () => {
     }
   });
 
-  test('what is not there is found out', () => {
+  test('an unknown name is found', () => {
     expect(unknownIn('rate(evalgate_requests_total[5m])')).toEqual(['there is no evalgate_requests_total']);
     expect(unknownIn('evalgate_redis_up{rule="state"}')).toEqual(['evalgate_redis_up has no rule']);
     expect(unknownIn('sum by (status) (evalgate_redis_up)')).toEqual(['no metric here has status']);
@@ -113,7 +113,7 @@ ${groups}`;
   // Without promtool the names have been looked at above, and nothing else.
   const promtool = programOnPath('promtool');
   test.skipIf(promtool === null)(
-    'promtool takes the rules, and each case fires and does not as it says (skipped where promtool is not on the PATH)',
+    'promtool accepts the rules, and each case fires or not as it says (skipped if promtool is not on the PATH)',
     async () => {
       const cwd = join(ROOT, 'deploy/prometheus');
       const run = (...args: readonly string[]) => promisify(execFile)(promtool ?? '', args, { cwd });
@@ -171,7 +171,7 @@ async function outputOf(program: string | null, ...args: readonly string[]): Pro
 
 const compose = (await whyNoCompose()) === null ? programOnPath('docker') : null;
 
-describe('what is deployed', () => {
+describe('manifests', () => {
   const files = ['docker-compose.yml', ...filesBelow('deploy', '.yaml', '.yml')];
 
   test.each(files)('%s is sound YAML', (file) => {
@@ -180,16 +180,13 @@ describe('what is deployed', () => {
 
   const [kubectl, kubeconform] = ['kubectl', 'kubeconform'].map(programOnPath);
   const overlays = ['overlays/sample', 'overlays/production', 'components/monitoring'];
-  test.skipIf(!kubectl).each(overlays)(
-    'kubectl builds %s (skipped where kubectl is not on the PATH)',
-    async (folder) => {
-      const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
-      const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
-      // Not every cluster has the Prometheus operator.
-      expect(kinds.includes('PrometheusRule')).toBe(folder === 'components/monitoring');
-      expect(built).not.toContain('evalgate-runbook');
-    },
-  );
+  test.skipIf(!kubectl).each(overlays)('kubectl builds %s (skipped if kubectl is not on the PATH)', async (folder) => {
+    const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
+    const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
+    // Not every cluster has the Prometheus operator.
+    expect(kinds.includes('PrometheusRule')).toBe(folder === 'components/monitoring');
+    expect(built).not.toContain('evalgate-runbook');
+  });
 
   test.skipIf(!kubeconform)('kubeconform takes the manifests (skipped where it is not on the PATH)', async () => {
     const manifests = filesBelow('deploy/kubernetes', '.yaml').filter((file) => !file.endsWith('kustomization.yaml'));
@@ -226,7 +223,7 @@ describe('what is deployed', () => {
   });
 });
 
-describe('what stands before the gateways', () => {
+describe('the balancer', () => {
   test('lets the longest response headers through', async () => {
     const [, kilobytes] = /proxy-buffer-size: (\d+)k/.exec(
       readText('deploy/kubernetes/overlays/production/ingress.yaml'),

@@ -85,7 +85,7 @@ test.each([
   30_000,
 );
 
-test('what is recorded while nothing can be written stands there once afterwards, and pushes nothing out', async () => {
+test('entries recorded while nothing can be written are there once afterwards, and push nothing out', async () => {
   await a.issue({ name: 'before' });
   await whileWritesWait(async () => {
     for (let seconds = 1; seconds <= 5; seconds += 1) {

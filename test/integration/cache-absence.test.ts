@@ -245,7 +245,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     expect(single.calls()).toBe(1);
   });
 
-  test('a record that has moved to the reader is there after 15 s, and at once where its new owner has read it', async () => {
+  test('a record that has moved to the reader is there after 15 s, and at once if its new owner has read it', async () => {
     const theirs = putSubject(world.store);
     const mine = { ...theirs, workspaceId: randomUUID() };
     const [reader, colleague] = [await world.readerOf(GET_CALL, mine), await world.readerOf(GET_CALL, mine)];

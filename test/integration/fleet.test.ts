@@ -72,7 +72,7 @@ function until(check: () => Promise<void>): Promise<void> {
 describe('in front of one store', () => {
   beforeEach(startTwo);
 
-  test('what one has fetched is fetched for all', async () => {
+  test('an answer that one has fetched is there for all', async () => {
     const key = await a.issueKey();
     const first = await a.get(REPORTS, { key });
     const second = await b.get(REPORTS, { key });
@@ -126,7 +126,7 @@ describe('in front of one store', () => {
     expect(await nameAt(a, key)).toBe('Renamed');
   });
 
-  test('what was changed at one is in the audit of all, and outlives them', async () => {
+  test('a change at one is in the audit of all, and outlives them', async () => {
     const { keyId } = await a.issue({ name: 'audited' });
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
     const audited = await auditOf(b);

@@ -140,7 +140,7 @@ test('the cache leaves memory to keys and limits as soon as one primary is short
   await expectServed();
 });
 
-test('C8: where a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
+test('C8: if a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
   const key = known.token;
   expect(await use(a, key)).toBe(200);
   // Another one than that of the keys, whose node then knows that it is not whole.

@@ -58,7 +58,7 @@ test('the doctor asks the Sentinels, and says what is wrong with a name or a pas
   expect((await doctor(`redis+sentinel://${server}/main`)).join()).toMatch(/^fail REDIS_URL: /);
 });
 
-test('of a primary that the Sentinels name and that does not answer, the doctor says which one it is', async () => {
+test('the doctor names a primary that the Sentinels report and that does not answer', async () => {
   const url = group.url.replace(/\/main$/, '/gone');
   const hosts = group.url.replace(/^.*:\/\/|\/main$/g, '').split(',');
   const each = (...words: readonly string[]) =>

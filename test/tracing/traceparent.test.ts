@@ -146,7 +146,7 @@ describe('by default', () => {
   });
 });
 
-describe('what is recorded', () => {
+describe('recording', () => {
   test('with a ratio, neither the flag nor the id of a consumer counts', async () => {
     await start({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
 
@@ -180,7 +180,7 @@ describe('what is recorded', () => {
     expect(collector.span(REQUEST).traceId).toBe(TRACE_ID);
   });
 
-  test('what is not recorded is carried on all the same, and exported with nothing', async () => {
+  test('an unrecorded trace is still passed on, and not exported', async () => {
     await start({ OTEL_TRACES_SAMPLER: 'always_off' });
 
     const sent = await passedOn({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-01` });

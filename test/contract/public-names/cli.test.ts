@@ -46,7 +46,7 @@ async function walk(words: readonly string[]): Promise<Help[]> {
   return [own, ...inner];
 }
 
-test('every command has help with examples, and --json where it answers; verbs and options are as pinned', async () => {
+test('every command has help with examples, and --json if it answers; verbs and options are as pinned', async () => {
   const all = await walk([]);
   for (const { command, commands, options } of all) {
     const isAnswering = commands.length === 0;

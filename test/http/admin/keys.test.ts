@@ -340,7 +340,7 @@ describe('POST /api/keys/import', () => {
     ]);
   });
 
-  test('takes none where one is faulty, lists all faults, and never repeats what may be a secret', async () => {
+  test('takes none if one is faulty, lists all faults, and never repeats what may be a secret', async () => {
     const token = 'evg_ThisIsAKeyThatSomeonePastedInPlaceOfItsHash';
     const answer = await importKeys(
       IMPORTED,

@@ -301,7 +301,7 @@ describe('when the store is slow', () => {
   });
 });
 
-describe('what becomes of a copy', () => {
+describe('the life of a copy', () => {
   test.each([
     { ...GET_REPORT, table: 'evaluations' },
     { ...GET_REPORT_TRANSCRIPT, table: 'transcripts' },

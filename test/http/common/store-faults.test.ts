@@ -145,7 +145,7 @@ test.each([
   expect(gateway.store.connections).toBe(1);
 });
 
-test('where nothing listens the store cannot be reached', async () => {
+test('without a listener the store cannot be reached', async () => {
   const gateway = await startUpstreamGateway({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
   const reply = await gateway.read('ev_1');
   expect([reply.status, reply.json]).toEqual([500, { error: { message: UNREACHABLE } }]);

@@ -102,7 +102,7 @@ describe('the sample', () => {
   });
 });
 
-describe('what the interface warns of', () => {
+describe('warnings of the interface', () => {
   test('six records are malformed, each in another way, in one workspace, on no first page', async () => {
     const faults = items.flatMap((item) => {
       const path = evaluationSchema.safeParse(item).error?.issues[0]?.path.join('.');
