@@ -1,17 +1,17 @@
-# The gateway in a small image: Node.js runs the TypeScript sources as they are, as a user without privileges.
+# The gateway in a small image: Node.js runs the TypeScript sources directly, as a user without privileges.
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Source maps, TypeScript and bundles of packages that offer others are of no use at run time and are nearly half of what
-# is installed.
+# Source maps, TypeScript and alternative bundles of packages are not needed at run time, and are nearly half of the
+# installation.
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
   && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \
     -o -path '*/swagger-ui-dist/swagger-ui-es-bundle*' -o -path '*/swagger-ui-dist/swagger-ui.js' \) -delete
 COPY LICENSE ./
 COPY config ./config
 COPY src ./src
-# Compiled here, so that the root file system can be read-only and the first start is as quick as the next. Node.js keeps
-# such a cache for each user id and to that user alone: the one that runs later makes it, then it becomes the image's.
+# Compiled here, so that the root file system can be read-only and the first start is fast too. Node.js keeps this cache
+# per user id: the later user creates it, then it belongs to root.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
@@ -23,18 +23,18 @@ RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 FROM node:24-slim
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache HOST=0.0.0.0
 WORKDIR /app
-# For commands in a container that runs: docker exec CONTAINER evalgate fleet
+# For commands in a running container: docker exec CONTAINER evalgate fleet
 RUN ln -s /app/src/cli/evalgate.js /usr/local/bin/evalgate
-# What changes least comes first. All of it is root's and can't be written by the user that runs it.
+# The layers that change least come first. All files belong to root, so the gateway's user cannot write them.
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/config ./config
 COPY --from=build /app/src ./src
 COPY --from=build /app/.compile-cache ./.compile-cache
-# In numbers, since orchestrators that refuse root can't look a name up. It is the user "node" of the base image.
+# As a number, because orchestrators that refuse root cannot look up a name. It is the user "node" of the base image.
 USER 1000:1000
 EXPOSE 8080 8081
-# Says no while starting and draining alone, as for balancers. Compose and Swarm go by it; Kubernetes has probes instead.
+# Fails only while the gateway starts or drains, as for balancers. Compose and Swarm use it; Kubernetes has probes instead.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT || 8081}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "/app/src/cli/evalgate.js"]

@@ -1,4 +1,4 @@
-/** What the benchmark is told on the command line. Says what is wrong with it, and ends the process with status 1. */
+/** The options of the benchmark. Prints what is wrong with them, and ends the process with status 1. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 
 export interface BenchOptions {
@@ -8,7 +8,7 @@ export interface BenchOptions {
   readonly memorySeconds: number;
 }
 
-/** @param cases - All there are: what is run where none is named. */
+/** @param cases - All there are: what is run if none is named. */
 export function readOptions(cases: readonly string[], argv: readonly string[]): BenchOptions {
   return new Command('npm run bench --')
     .description('Measures what a request costs, beside other servers with the same bodies. Status 1: a bar is missed.')

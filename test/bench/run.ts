@@ -1,6 +1,6 @@
 /**
  * Measures what a request costs, beside other servers with the same bodies, and prints tables as Markdown. Exits with
- * status 1 where a bar is missed. Progress goes to stderr. Linux only: the CPU time comes from /proc.
+ * status 1 if a bar is missed. Progress goes to stderr. Linux only: the CPU time comes from /proc.
  * Usage: node test/bench/run.ts --help
  */
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** What was measured of transcripts, and what it is held against. */
+/** The measurements of transcripts, and their bars. */
 import { z } from 'zod';
 
 /** Size of the bodies that are parsed and paged, in UTF-16 units. */
@@ -50,7 +50,7 @@ export type Costs = z.output<typeof costsSchema>;
 
 type Bar = readonly [what: string, value: number, limit: number];
 
-/** What is over its bar, in words. `slack` multiplies the bars, for a machine that does other things too. */
+/** The missed bars, in words. `slack` multiplies the bars, for a machine with other work. */
 export function missedBars(costs: Costs, slack = 1): Readonly<Record<keyof Costs, readonly string[]>> {
   const missed = (bars: readonly Bar[]): readonly string[] =>
     bars

@@ -1,4 +1,4 @@
-/** What transcripts cost: parsing each format, pages early and late, hostile bodies. Measured. */
+/** The cost of transcripts: parsing each format, pages early and late, hostile bodies. Measured. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -193,7 +193,7 @@ function pageMicros(pager: TranscriptPager, request: PageRequest, samples: numbe
   return Math.min(...times);
 }
 
-/** What is in use after a full garbage collection. */
+/** The memory in use after a full garbage collection. */
 function usedMB(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc()');

@@ -1,5 +1,5 @@
 /**
- * Prints what transcripts cost, and exits with status 1 where a bar is missed.
+ * Prints what transcripts cost, and exits with status 1 if a bar is missed.
  * Usage: node test/bench/transcript.ts [--json] [--hostile-units N] [--rounds N] [--slack X]: one JSON document instead of
  * tables; the size of the hostile bodies; how often each thing is measured; by what the bars are multiplied.
  */

@@ -4,7 +4,7 @@ import { programOnPath } from '../support/process.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** Rejects, saying what to do, where no browser can be had. */
+/** Rejects, saying what to do, if there is no browser. */
 export async function launchChromium(): Promise<Browser> {
   try {
     return await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox'] });

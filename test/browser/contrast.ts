@@ -4,13 +4,13 @@ import type { Page } from 'playwright-core';
 export interface Text {
   readonly text: string;
   readonly ink: string;
-  /** Of the element and all around it, from the inside out. */
+  /** The backgrounds of the element and its ancestors, from the inside out. */
   readonly grounds: readonly string[];
   readonly sizePx: number;
   readonly weight: number;
 }
 
-/** Every text that is shown, once a look. What can't be used at the moment is exempt. */
+/** Every visible text, once per style. Disabled controls are exempt. */
 export function textsOf(page: Page): Promise<readonly Text[]> {
   return page.evaluate(() => {
     const found = new Map<string, Text>();

@@ -6,7 +6,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { launchChromium } from './chromium.ts';
 
-/** What the page did that it must not do: none of it is put up with in any test. */
+/** Forbidden actions of the page: a test fails on any of them. */
 interface Watched {
   readonly elsewhere: readonly string[];
   readonly complaints: readonly string[];

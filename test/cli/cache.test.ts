@@ -21,7 +21,7 @@ const cache = (...args: readonly string[]) => runCli(['cache', ...args, '--admin
 const cacheJson = (...args: readonly string[]) => runJson(['cache', ...args, '--admin', gateway.adminUrl]);
 const read = async (path = LIST) => String((await gateway.get(path, { key })).headers['cache-status']);
 
-/** What the listener itself answers. */
+/** The listener's own answers. */
 async function fromListener(path: string): Promise<unknown> {
   return (await gateway.admin('GET', path)).json;
 }

@@ -1,4 +1,4 @@
-/** `evalgate doctor` in front of real stores and gateways, sound and broken. What it finds of Redis is in test/integration. */
+/** `evalgate doctor` with real stores and gateways, sound and broken. Its findings about Redis are in test/integration. */
 import type { ServerResponse } from 'node:http';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -82,7 +82,7 @@ test('C7: a sound store passes, and only reads are sent to it', async () => {
   ]);
 });
 
-describe('what is wrong with a store is found, with what to do about it', () => {
+describe('faults of a store are found, with a remedy', () => {
   const noAnswer = 'fail upstream: the store gives no whole answer: ';
   const cases: readonly {
     readonly what: string;

@@ -1,4 +1,4 @@
-/** `evalgate keys` through the admin listener of a real gateway. What goes straight to Redis is in test/integration. */
+/** `evalgate keys` through the admin listener of a real gateway. Commands that use Redis are in test/integration. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -285,7 +285,7 @@ describe('the way to the admin listener', () => {
     expect(stderr).toContain(message);
   });
 
-  test('what is not the admin listener is not taken for it, and nothing is followed', async () => {
+  test('another server is not mistaken for the admin listener, and redirects are not followed', async () => {
     const advice = 'Give the address of the admin listener with --admin URL.\n';
     for (const url of [gateway.publicUrl, `${gateway.publicUrl}/docs#`, gateway.store.url]) {
       const { status, stdout, stderr } = await runCli(['keys', 'list', '--admin', url]);
@@ -300,7 +300,7 @@ describe('the way to the admin listener', () => {
     expect(redirected.stderr).toContain('is not an admin listener of evalgate: status 302.');
   });
 
-  test('where no gateway runs, the message says how to start one', async () => {
+  test('if no gateway runs, the message says how to start one', async () => {
     const gone = await createStoreServer();
     await gone.close();
     const { status, stderr } = await runCli(['keys', 'list', '--admin', `${gone.url}/`]);
@@ -310,7 +310,7 @@ describe('the way to the admin listener', () => {
     ]);
   });
 
-  test('where keys are is said by the whole configuration: a faulty one is refused, unless the listener is named', async () => {
+  test('the whole configuration decides where keys are: a faulty one is refused, unless the listener is named', async () => {
     const env = { PORT: 'x' };
     const { status, stdout, stderr } = await runCli(['keys', 'list'], { env });
     expect([status, stdout]).toEqual([1, '']);

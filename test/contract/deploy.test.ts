@@ -1,4 +1,4 @@
-/** What is deployed beside the gateway goes by names that it has: metrics, settings, commands, addresses. */
+/** The files in deploy use only names that the gateway has: metrics, settings, commands, addresses. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,7 +30,7 @@ const known = knownMetrics();
 /** Prometheus puts them on whatever it scrapes; buckets have their bound. */
 const EVERYWHERE = ['job', 'instance', 'le'];
 
-/** What of a query is not there: a metric, or a label of a metric. */
+/** The parts of a query that do not exist: a metric, or a label of a metric. */
 function unknownIn(query: string): readonly string[] {
   const expr = query.replaceAll(/\[[^\]]*\]/g, '');
   const named = [...expr.matchAll(/\b((?:evalgate|nodejs|process)[a-z0-9_:]+|up|ALERTS)\b(?!\()(?:\{([^}]*)\})?/g)];
@@ -66,7 +66,7 @@ describe('queries name metrics and labels that a gateway has', () => {
     }
   });
 
-  test('what is not there is found out', () => {
+  test('an unknown name is found', () => {
     expect(unknownIn('rate(evalgate_requests_total[5m])')).toEqual(['there is no evalgate_requests_total']);
     expect(unknownIn('evalgate_redis_up{rule="state"}')).toEqual(['evalgate_redis_up has no rule']);
     expect(unknownIn('sum by (status) (evalgate_redis_up)')).toEqual(['no metric here has status']);
@@ -82,7 +82,7 @@ describe('queries name metrics and labels that a gateway has', () => {
 describe('alerts', () => {
   test('each has a severity, a summary that is one sentence, and a section of the runbook with its five parts', () => {
     const sections = new Map(runbook.split(/^## /m).map((section) => [section.split('\n')[0] ?? '', section]));
-    const parts = ['What it means.', 'What consumers see.', 'How to look.', 'What to do.', 'When to escalate.'];
+    const parts = ['Meaning.', 'Impact.', 'Diagnosis.', 'Mitigation.', 'Escalation.'];
     for (const { name, labels, annotations } of alerts) {
       expect([name, labels?.['severity']]).toEqual([name, expect.stringMatching(/^(?:critical|warning|info)$/)]);
       expect(annotations?.['summary']).toMatch(/^[A-Z].*\.$/);
@@ -113,7 +113,7 @@ ${groups}`;
   // Without promtool the names have been looked at above, and nothing else.
   const promtool = programOnPath('promtool');
   test.skipIf(promtool === null)(
-    'promtool takes the rules, and each case fires and does not as it says (skipped where promtool is not on the PATH)',
+    'promtool accepts the rules, and each case fires or not as it says (skipped if promtool is not on the PATH)',
     async () => {
       const cwd = join(ROOT, 'deploy/prometheus');
       const run = (...args: readonly string[]) => promisify(execFile)(promtool ?? '', args, { cwd });
@@ -131,7 +131,7 @@ const wordsOf = (line: string): readonly string[] =>
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   );
 
-/** What the program says of a command that it does not take. Nothing listens where the others would go. */
+/** The program's message about a command that it refuses; null if it accepts it. Nothing listens at the address. */
 async function refusalOf(command: string): Promise<string | null> {
   const { status, stderr } = await runCli(wordsOf(command), { env: { ADMIN_PORT: '1' } });
   return status === 2 && !stderr.includes('Commands:') ? stderr : null;
@@ -171,7 +171,7 @@ async function outputOf(program: string | null, ...args: readonly string[]): Pro
 
 const compose = (await whyNoCompose()) === null ? programOnPath('docker') : null;
 
-describe('what is deployed', () => {
+describe('manifests', () => {
   const files = ['docker-compose.yml', ...filesBelow('deploy', '.yaml', '.yml')];
 
   test.each(files)('%s is sound YAML', (file) => {
@@ -180,16 +180,13 @@ describe('what is deployed', () => {
 
   const [kubectl, kubeconform] = ['kubectl', 'kubeconform'].map(programOnPath);
   const overlays = ['overlays/sample', 'overlays/production', 'components/monitoring'];
-  test.skipIf(!kubectl).each(overlays)(
-    'kubectl builds %s (skipped where kubectl is not on the PATH)',
-    async (folder) => {
-      const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
-      const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
-      // Not every cluster has the Prometheus operator.
-      expect(kinds.includes('PrometheusRule')).toBe(folder === 'components/monitoring');
-      expect(built).not.toContain('evalgate-runbook');
-    },
-  );
+  test.skipIf(!kubectl).each(overlays)('kubectl builds %s (skipped if kubectl is not on the PATH)', async (folder) => {
+    const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
+    const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
+    // Not every cluster has the Prometheus operator.
+    expect(kinds.includes('PrometheusRule')).toBe(folder === 'components/monitoring');
+    expect(built).not.toContain('evalgate-runbook');
+  });
 
   test.skipIf(!kubeconform)('kubeconform takes the manifests (skipped where it is not on the PATH)', async () => {
     const manifests = filesBelow('deploy/kubernetes', '.yaml').filter((file) => !file.endsWith('kustomization.yaml'));
@@ -215,7 +212,7 @@ describe('what is deployed', () => {
     const listed = [...manifests.matchAll(/- name: ([A-Z][A-Z_]+)$/gm)].map(([, name = '']) => name);
     const literals = [...manifests.matchAll(/^ +- ([A-Z][A-Z_]+)=/gm)].map(([, name = '']) => name);
     for (const names of [composed, listed, literals]) expect(names.length).toBeGreaterThan(2);
-    // What is put into the value of another is nobody's but the manifest's.
+    // A variable used in the value of another belongs to the manifest only.
     const isOwn = (name: string): boolean => manifests.includes(`$(${name})`);
     expect([...composed, ...listed, ...literals].filter((name) => !ours.has(name) && !isOwn(name))).toEqual([]);
   });
@@ -226,7 +223,7 @@ describe('what is deployed', () => {
   });
 });
 
-describe('what stands before the gateways', () => {
+describe('the balancer', () => {
   test('lets the longest response headers through', async () => {
     const [, kilobytes] = /proxy-buffer-size: (\d+)k/.exec(
       readText('deploy/kubernetes/overlays/production/ingress.yaml'),

@@ -1,5 +1,5 @@
 /**
- * What processes share of keys through Redis, byte by byte: a gateway of another release must understand it, so that two
+ * The data about keys that processes share through Redis, byte by byte: a gateway of another release must understand it, so that two
  * releases can run side by side. The record itself is in public-names/key-record.test.ts.
  */
 import type { Redis } from 'ioredis';

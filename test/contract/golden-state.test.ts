@@ -53,7 +53,7 @@ async function head(): Promise<Record<string, string>> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, golden(value)]));
 }
 
-/** What has been published since the last call. */
+/** The messages published since the last call. */
 async function published(count: number): Promise<readonly string[]> {
   await vi.waitUntil(() => messages.length >= count, { timeout: 10_000, interval: 5 });
   return messages.splice(0);

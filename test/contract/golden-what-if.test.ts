@@ -1,5 +1,5 @@
 /**
- * What travels between processes for the what-if curves, byte by byte: processes of several releases meet over one Redis.
+ * The messages between processes for the what-if curves, byte by byte: processes of several releases share one Redis.
  * A changed form gets another version, which older processes then leave out.
  */
 import { overridesFor } from '../../src/cache/ttl-policy.ts';

@@ -117,7 +117,7 @@ describe('work for clients that have gone', () => {
     expect(gateway.store.requests.map(({ id }) => id)).not.toContain(EVALUATION_ID);
   });
 
-  test('goes on where another waits for it', async () => {
+  test('goes on if another waits for it', async () => {
     const gateway = await gatewayWith('');
     const key = await gateway.issueKey();
     const gate = gateway.store.gate();
@@ -180,7 +180,7 @@ describe('connections', () => {
     for (const socket of first) socket.destroy();
   });
 
-  test('further ones of one address are closed at once where that is limited, and others are let in', async () => {
+  test('further ones of one address are closed at once if that is limited, and others are accepted', async () => {
     const { publicUrl } = await gatewayWith('server: { maxConnectionsPerAddress: 2 }');
     const first = await Promise.all([dial(publicUrl, ''), dial(publicUrl, '')]);
     expect(await ended(await dial(publicUrl, LIVE))).toBe('');

@@ -92,7 +92,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   expect(await metric(gateway, 'evalgate_workers{state="answered"}')).toBe(2);
   expect(await metric(gateway, counted)).toBe(20);
 
-  // What is in flight when all are told to end is finished, and a second signal changes nothing.
+  // Requests in flight are finished after the signal to end, and a second signal changes nothing.
   const gate = store.gate();
   const inFlight = gateway.get('/v2/calls/ev_2', key);
   await store.waitForCalls(2, 'evaluation');

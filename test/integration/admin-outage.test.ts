@@ -85,7 +85,7 @@ test.each([
   30_000,
 );
 
-test('what is recorded while nothing can be written stands there once afterwards, and pushes nothing out', async () => {
+test('entries recorded while nothing can be written are there once afterwards, and push nothing out', async () => {
   await a.issue({ name: 'before' });
   await whileWritesWait(async () => {
     for (let seconds = 1; seconds <= 5; seconds += 1) {
@@ -130,7 +130,7 @@ test('a change that a Redis out of reach was not even sent was not made: it is i
       'The key registry cannot be asked at the moment. GET /readyz tells which dependency is down; try again when it is back.',
     ]);
   }
-  // What only reads goes on, with what the process itself knows.
+  // Reading endpoints go on, with the data of this process.
   for (const path of ['/api/cache', '/api/cache/ttl', '/api/cache/maintenance', '/api/fleet', '/api/cache/history']) {
     expect([path, (await a.admin('GET', path)).status]).toEqual([path, 200]);
   }

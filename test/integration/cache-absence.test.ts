@@ -172,7 +172,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const hold = world.store.hold();
       const { reading, probing, probed } = await probeWhileOwnerWaits(owner, { subject, gateway, probe, hold });
       const sharing = world.here.get(owner.path, { key: colleague });
-      // What came before these is waiting by the time that they are answered.
+      // When these are answered, the requests before them are waiting.
       for (let i = 0; i < 3; i += 1) await world.here.get('/v2/calls?page=0', { key });
       const releasedAtMs = performance.now();
       hold.release();
@@ -245,7 +245,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     expect(single.calls()).toBe(1);
   });
 
-  test('a record that has moved to the reader is there after 15 s, and at once where its new owner has read it', async () => {
+  test('a record that has moved to the reader is there after 15 s, and at once if its new owner has read it', async () => {
     const theirs = putSubject(world.store);
     const mine = { ...theirs, workspaceId: randomUUID() };
     const [reader, colleague] = [await world.readerOf(GET_CALL, mine), await world.readerOf(GET_CALL, mine)];

@@ -14,7 +14,7 @@ const SAMPLE_EVERY_MS = 2000;
 
 const timers = new HurriedTimers();
 let world: CacheWorld;
-/** Of entries, for anything that is to look like one. */
+/** The common prefix of the names of entries, for anything that should look like one. */
 let prefix: string;
 
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
@@ -24,7 +24,7 @@ async function start(settings: string, env: Readonly<Record<string, string>> = {
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
 }
 
-/** What is in Redis of the reader's record, by the names. */
+/** The names in Redis that belong to the reader's record. */
 const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
 
 /** Every gateway has noticed. */

@@ -81,7 +81,7 @@ describe('maintenance of a fleet', () => {
 
     await b.admin('DELETE', PATH);
     await untilAllAre(false);
-    // What failed a moment ago is asked for at once, at each of them.
+    // A failure of a moment ago is requested again at once, at each of them.
     for (const gateway of [a, b, c]) expect((await gateway.get(`${LIST}?page=2`, { key })).status).toBe(200);
     expect(a.store.requests.length).toBeGreaterThan(calls);
   });

@@ -45,7 +45,7 @@ class Probing {
   readonly #world: CacheWorld;
   readonly #owner = randomUUID();
   readonly #probers = [randomUUID(), randomUUID()] as const;
-  /** Of the owner; of the owner too, and malformed; of nobody. */
+  /** Ids: a record of the owner, a malformed one of the owner, none. */
   readonly #ids = { foreign: `ev_${randomUUID()}`, broken: `ev_${randomUUID()}`, madeUp: `ev_${randomUUID()}` };
   #keys: readonly string[] = [];
   #ownKey = '';

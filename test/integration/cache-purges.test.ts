@@ -54,7 +54,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       readers[`rubric ${name}`] = await world.readerOf(GET_RUBRIC, subject);
       readers[`list ${name}`] = await world.readerOf(LIST_CALLS, subject);
     }
-    /** What misses, and is cached anew; a hit there is one in the tier of both. */
+    /** The reads that miss, and are cached again; a hit there is in the tier that both share. */
     const missing = async (gateway = world.here): Promise<readonly string[]> => {
       const missed: string[] = [];
       for (const [name, reader] of Object.entries(readers)) {
@@ -67,7 +67,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     return { a, b, missing };
   }
 
-  describe('what is dropped', () => {
+  describe('purged entries', () => {
     const cases: readonly (readonly [string, (a: Subject, b: Subject) => string, readonly string[]])[] = [
       [
         'a workspace: all of it',
@@ -108,7 +108,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       expect(await missing(world.here)).toEqual([]);
     });
 
-    test('what is absent goes with every workspace, because it may have been of that', async () => {
+    test('absence is purged with every workspace, because the record may have been in it', async () => {
       const reader = await world.reader(GET_CALL, { isStored: false });
       expect([(await reader.ask()).status, (await reader.ask()).status, reader.calls()]).toEqual([404, 404, 1]);
       await purge([`workspace:${newSubject().workspaceId}`]);

@@ -31,7 +31,7 @@ async function createHerd(reader: Reader) {
     }
     expect(open).toBeGreaterThanOrEqual(asked.length);
   });
-  // What came before this has been read by the time this is answered.
+  // When this is answered, everything before it has been read.
   for (const gateway of world.gateways) await gateway.get('/v2/calls?page=0', { key: reader.key });
   return { hold, asked };
 }
@@ -84,7 +84,7 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
     });
   });
 
-  test('who waits shares the answer also where a class is never fresh', async () => {
+  test('waiters share the answer even if a class is never fresh', async () => {
     await world.setTimes('evaluation', { fresh: '0s', stale: '0s', error: '1s' });
     const reader = await world.reader(GET_CALL);
     const { hold, asked } = await createHerd(reader);
@@ -143,7 +143,7 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
   });
 });
 
-describe('what two gateways share in Redis', () => {
+describe('two gateways share in Redis', () => {
   beforeAll(async () => {
     world = await CacheWorld.start('redis');
   });
@@ -379,7 +379,7 @@ describe('what two gateways share in Redis', () => {
     expect(await waiting).toMatchObject({ status: 200, cache: MISS });
   });
 
-  test('what was held back by one gateway alone is asked for by the other', async () => {
+  test('a call that only one gateway held back is made by the other', async () => {
     const reader = await world.reader(GET_CALL);
     const end = world.store.override(/^/, (_request, response) => sendError(response, 429, 'TOO_MANY_REQUESTS'));
     await reader.ask(world.here);

@@ -187,7 +187,7 @@ describe('times in Redis', () => {
     await world.resetTimes('evaluation');
   });
 
-  test('what is kept for a while is kept no longer than that, and a shorter TTL takes nothing away', async () => {
+  test('a copy with an end is kept no longer than that, and a shorter TTL takes nothing away', async () => {
     await world.setTimes('evaluation', { fresh: '30s', stale: '0s', error: '10s' });
     const reader = await world.reader(GET_CALL);
     await reader.ask();

@@ -41,7 +41,7 @@ afterAll(async () => {
   await Promise.all([state.close(), cache.close()]);
 });
 
-/** What is found of Redis and its clock. */
+/** The findings about Redis and its clock. */
 async function doctor(env: Record<string, string>) {
   const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
   const { status, stdout, stderr } = await runCli(args, { env });
@@ -233,7 +233,7 @@ const withUser = async (...rights: readonly string[]): Promise<string> => {
   return state.url.replace('redis://', 'redis://name:secret@');
 };
 /** Without them it says what it could not look at, and makes nothing up. */
-test('what a user may not ask is said to be unknown', async () => {
+test('data without permission is reported as unknown', async () => {
   await set(state, 'appendonly', 'no');
   // The Redis client says on the console that it cannot see whether Redis is ready.
   vi.spyOn(console, 'warn').mockImplementation(() => {});

@@ -153,7 +153,7 @@ test('an import is taken over whole, and again without harm', async () => {
   expect(await documentOf(view, ['show', 'k_2'])).toMatchObject({ status: 'deprecated', quotaId: 'k_2' });
 });
 
-test('whoever goes through the gateway and whoever goes to Redis read the same, in answers and in refusals', async () => {
+test('through the gateway and directly in Redis, answers and refusals are the same', async () => {
   const { adminUrl } = await runGateway();
   const { keyId } = await create();
   const revoked = await create();
@@ -182,7 +182,7 @@ test('whoever goes through the gateway and whoever goes to Redis read the same, 
   ];
   for (const [args, stdin = ''] of calls) {
     const here = await direct(args, stdin);
-    // What was imported is new again for the other way.
+    // Imported keys are new again for the other way.
     if (args[0] === 'import' && here.status === 0) await redis.flush();
     const there = await runCli(['keys', ...args, '--admin', adminUrl], { env: { REDIS_URL: redis.url }, stdin });
     expect({ args, ...here }).toEqual({ args, ...there });
@@ -204,7 +204,7 @@ test('K4: a key is good at a running gateway as soon as it is created, and refus
 
 const auditSchema = z.object({ entries: z.array(z.looseObject({ who: z.string(), action: z.string() })) });
 
-test('what is changed here is in the audit of the gateways, by the account at this machine', async () => {
+test('a change made here is in the audit of the gateways, by the account at this machine', async () => {
   const { adminUrl } = await runGateway();
   const { keyId } = await create('--per-minute', '30');
   const successor = await documentOf(issued, ['rotate', keyId, '--overlap', '2h']);
@@ -229,7 +229,7 @@ test('what is changed here is in the audit of the gateways, by the account at th
   expect(JSON.stringify(entries)).not.toContain(successor.key);
 }, 30_000);
 
-test('a key is made and shown also where the audit cannot be written', async () => {
+test('a key is made and shown even if the audit cannot be written', async () => {
   await withClient(redis.url, (client) => client.set('evalgate:audit', 'no list'));
   const { keyId, key } = await create();
   expect(key).toMatch(/^evg_/);
@@ -311,7 +311,7 @@ test.each([
   expect(stderr).not.toContain('s3cret');
 });
 
-test('what answers in another language is not Redis', async () => {
+test('a server that answers in another language is not Redis', async () => {
   const server = createServer((socket) => void socket.on('error', () => undefined).write('220 mail.example ESMTP\r\n'));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = z.object({ port: z.int() }).parse(server.address());
@@ -346,7 +346,7 @@ test('the rights that the documentation names are enough for every command', asy
   expect(z.object({ keys: z.array(view) }).parse(await run(['list'])).keys).toHaveLength(3);
 });
 
-test('where a change is refused, it says that the change may have been made', async () => {
+test('if a change is refused, it says that the change may have been made', async () => {
   await withClient(redis.url, (client) =>
     client.acl('SETUSER', 'reader', 'on', '>secret', '~*', '&*', '+@all', '-hset'),
   );

@@ -365,7 +365,7 @@ test('a Redis that comes back empty is reported: all keys are gone', async () =>
   expect(lines()).toHaveLength(1);
 });
 
-test('two uses of Redis are told apart where they are two, and are one where they are one', async () => {
+test('two uses of Redis are distinguished if they are two, and are one if they are one', async () => {
   await start({ REDIS_CACHE_URL: `${redis.url}/1` });
   const started = logOf(gateway, 'started');
   expect(started).toMatchObject([{ redis: 'one for state, one for the cache' }]);
@@ -377,7 +377,7 @@ test('two uses of Redis are told apart where they are two, and are one where the
   );
 });
 
-test('commands are timed where they are sent, and counted where they fail', async () => {
+test('commands are timed if they are sent, and counted if they fail', async () => {
   await start();
   await read();
   const name = 'evalgate_redis_command_duration_seconds_count';

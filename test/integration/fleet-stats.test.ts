@@ -1,4 +1,4 @@
-/** What two gateways over one Redis show of the last hour: the counts of both, at either of them. */
+/** Two gateways with one Redis show the last hour of both, at either of them. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { statsOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -57,7 +57,7 @@ const CUT_OFF = {
 
 const show = async (gateway: TestGateway, path: string) => (await gateway.admin('GET', path)).json;
 
-/** What all of them answer. */
+/** The answers of all of them. */
 const expectOfAll = async (path: string, expected: object): Promise<void> => {
   for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
 };

@@ -72,7 +72,7 @@ function until(check: () => Promise<void>): Promise<void> {
 describe('in front of one store', () => {
   beforeEach(startTwo);
 
-  test('what one has fetched is fetched for all', async () => {
+  test('an answer that one has fetched is there for all', async () => {
     const key = await a.issueKey();
     const first = await a.get(REPORTS, { key });
     const second = await b.get(REPORTS, { key });
@@ -126,7 +126,7 @@ describe('in front of one store', () => {
     expect(await nameAt(a, key)).toBe('Renamed');
   });
 
-  test('what was changed at one is in the audit of all, and outlives them', async () => {
+  test('a change at one is in the audit of all, and outlives them', async () => {
     const { keyId } = await a.issue({ name: 'audited' });
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
     const audited = await auditOf(b);
@@ -272,7 +272,7 @@ describe('advice and history', () => {
     await b.get(REPORTS, { key });
     for (const gateway of [a, b])
       await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
-    // What was not written yet is written at the end.
+    // Pending writes happen at the end.
     await b.get(REPORTS, { key });
     await b.close();
     expect(await historyAt(a)).toEqual(['fleet', [4, 3], [2, 2]]);

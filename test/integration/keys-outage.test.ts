@@ -122,7 +122,7 @@ test('C8: a gateway that starts without Redis lets no key in, and all of them on
   await vi.waitFor(async () => expect(await use(late, await nth(gateways, 0).issueKey())).toBe(200), WITHIN);
 });
 
-test('C8: where Redis answers but messages cannot be trusted, each key is confirmed before it is used', async () => {
+test('C8: if Redis answers but messages cannot be trusted, each key is confirmed before it is used', async () => {
   const gateway = await one();
   const key = await gateway.issueKey();
   expect(await use(gateway, key)).toBe(200);

@@ -76,7 +76,7 @@ async function joinStanding(): Promise<TestGateway> {
   return gateway;
 }
 
-describe('what Redis holds', () => {
+describe('the data in Redis', () => {
   test('K2: no token is anywhere in it, of none that was made, rotated, imported or used', async () => {
     const { keyId, token } = await a.issue();
     const rotated = await a.admin('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' });
@@ -160,7 +160,7 @@ describe('changes at several gateways at once', () => {
   });
 });
 
-describe('what a gateway knows of keys', () => {
+describe('the keys that a gateway knows', () => {
   test('K4: every change at one gateway is in force at the others', async () => {
     const { keyId, token } = await a.issue();
     expect(await use(b, token)).toBe(200);

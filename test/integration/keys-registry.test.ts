@@ -1,4 +1,4 @@
-/** What the key registry does through the admin listener, wherever it keeps its keys. */
+/** The key registry through the admin listener, wherever it keeps its keys. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -163,7 +163,7 @@ describe.each(['memory', 'Redis'])('in %s', (place) => {
     expect(await listed()).toHaveLength(before);
   });
 
-  test('what was never issued is not there to be shown or changed', async () => {
+  test('a key that was never issued cannot be shown or changed', async () => {
     const replies = [
       await gateway.admin('GET', '/api/keys/key_never'),
       await setStatus('key_never', 'revoked'),

@@ -1,4 +1,4 @@
-/** What a newcomer does: start it, paste the lines, stop it. The real program in a process of its own. */
+/** The first steps of a newcomer: start it, paste the lines, stop it. The real program in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
@@ -90,7 +90,7 @@ test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on a
   expect(during.status).toBe(200);
   expect(during.headers.get('connection')).toBe('close');
   expect(await ended).toEqual([0, null]);
-  // What Kubernetes sets for a service of that name means nothing.
+  // Variables that Kubernetes sets for a service of that name have no effect.
   expect(log()).toContain(
     'UPSTREAM_URL is not set, so this gateway serves the bundled SAMPLE data and no store of yours (set: UPSTREAM_TOKEN).',
   );

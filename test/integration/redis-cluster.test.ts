@@ -140,7 +140,7 @@ test('the cache leaves memory to keys and limits as soon as one primary is short
   await expectServed();
 });
 
-test('C8: where a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
+test('C8: if a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
   const key = known.token;
   expect(await use(a, key)).toBe(200);
   // Another one than that of the keys, whose node then knows that it is not whole.
@@ -170,7 +170,7 @@ test('C8, R5: a primary that dies: known keys go on, and its replica takes over 
   const { keyId, token: key } = known;
   for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
   const gone = await cluster.ownerOf(await slotOf(RECORDS));
-  // What the replica was not told of may be lost, and is no fault of a gateway.
+  // Changes that the replica did not receive may be lost, without a fault of a gateway.
   await withClient(gone.url, (client) => client.wait(1, 5000));
   await gone.kill();
   await vi.waitFor(async () => {

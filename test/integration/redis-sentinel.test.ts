@@ -58,7 +58,7 @@ test('the doctor asks the Sentinels, and says what is wrong with a name or a pas
   expect((await doctor(`redis+sentinel://${server}/main`)).join()).toMatch(/^fail REDIS_URL: /);
 });
 
-test('of a primary that the Sentinels name and that does not answer, the doctor says which one it is', async () => {
+test('the doctor names a primary that the Sentinels report and that does not answer', async () => {
   const url = group.url.replace(/\/main$/, '/gone');
   const hosts = group.url.replace(/^.*:\/\/|\/main$/g, '').split(',');
   const each = (...words: readonly string[]) =>
@@ -107,7 +107,7 @@ test('C8, R5: a primary that freezes is left for the new one, with all that it k
   const { keyId, token: key } = await a.issue({ perMinute: 1000 });
   for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
   const old = await group.primary();
-  // What the replica was not told of may be lost, and is no fault of a gateway.
+  // Changes that the replica did not receive may be lost, without a fault of a gateway.
   await withClient(old.url, (client) => client.wait(1, 5000));
   await old.pause();
   await vi.waitFor(async () => {

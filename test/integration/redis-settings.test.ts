@@ -1,4 +1,4 @@
-/** What a gateway logs of a Redis that does not suit it, and which addresses it refuses. */
+/** The log lines about an unsuitable Redis, and the addresses that a gateway refuses. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -138,7 +138,7 @@ describe.skipIf(files === null)('behind TLS', () => {
   });
 });
 
-test('a gateway does not start where a file is not there, and the path is not shown', async () => {
+test('a gateway does not start if a file is missing, and the path is not shown', async () => {
   await expect(start('rediss://h?tlsCaFile=/none/such.pem')).rejects.toThrow(
     "REDIS_URL: the file of its option tlsCaFile can't be read (ENOENT).",
   );

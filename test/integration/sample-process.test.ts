@@ -4,7 +4,7 @@ import { WORKSPACE_A } from '../support/records.ts';
 import { startStoreProcess } from '../support/store-process.ts';
 import { startUpstreamGateway } from '../support/upstream-settings.ts';
 
-test('what the sample does wrong reaches a consumer as a plain failure, and its records as they are', async () => {
+test('faults of the sample reach a consumer as a plain failure, and its records unchanged', async () => {
   for (const [options, status] of [
     [['--evaluations', '50'], 200],
     [['--evaluations', '50', '--misbehave', 'cut-off-json'], 500],

@@ -1,4 +1,4 @@
-/** What evalgate 0.1 left in Redis: what still exists is in force, and the trials of a TTL, which are gone, do no harm. */
+/** The state that evalgate 0.1 left in Redis is in force, and its trials of a TTL, which no longer exist, do no harm. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -79,7 +79,7 @@ test('a trial of 0.1 rules no key, also when another process changes it, and is 
   expect((await gateway.get(list, { key })).status).toBe(200);
   await raw.hset('evalgate:{cache}:trials', 'list', JSON.stringify({ ...TRIAL, freshMs: 1000 }));
   await raw.hset(HEAD, 'trials', 'another-version');
-  // What was changed later is known by then.
+  // Later changes are known by then.
   await raw.hset('evalgate:{cache}:times', 'rubric.freshMs', '1000');
   await raw.hset(HEAD, 'times', 'another-version');
   await vi.waitUntil(isRubricTimeKnown, { timeout: 10_000, interval: 20 });

@@ -54,7 +54,7 @@ async function read(gateway: GatewayProcess, key: string, id: string) {
 }
 
 describe.skipIf(files === null)('a store behind TLS', () => {
-  test('is read as any other, over one connection, where its authority is known', async () => {
+  test('is read as any other, over one connection, if its authority is known', async () => {
     const plain = await start({ UPSTREAM_URL: store.url });
     const encrypted = await start({ UPSTREAM_URL: encryptedUrl, NODE_EXTRA_CA_CERTS: files?.ca ?? '' });
     const [plainKey, key] = [await plain.issueKey(), await encrypted.issueKey()];
@@ -67,7 +67,7 @@ describe.skipIf(files === null)('a store behind TLS', () => {
     expect(handshakes).toBe(1);
   });
 
-  test('is sent nothing where its authority is not known, and the log says why', async () => {
+  test('is sent nothing if its authority is not known, and the log says why', async () => {
     const gateway = await start({ UPSTREAM_URL: encryptedUrl, NODE_EXTRA_CA_CERTS: '' });
     const callsBefore = store.calls();
     const { status, body } = await read(gateway, await gateway.issueKey(), IDS[0] ?? '');

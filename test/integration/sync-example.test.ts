@@ -115,7 +115,7 @@ test.each([1, 2, 3])(
   },
 );
 
-describe('what comes to a consumer', () => {
+describe('the calls that reach a consumer', () => {
   test('a recent run reads no further than a day back, and every day the whole list is read', async () => {
     world.addMany(1000, world.nowMs - MINUTE, 10 * MINUTE);
     const first = await world.sync();
@@ -145,7 +145,7 @@ describe('what comes to a consumer', () => {
     expect(world.copy()).toEqual(world.original());
   });
 
-  test('what has not changed is not sent again', async () => {
+  test('an unchanged call is not sent again', async () => {
     world.addMany(300, world.nowMs - MINUTE, MINUTE);
     await world.sync();
     world.changes.length = 0;

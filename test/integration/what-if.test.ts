@@ -123,7 +123,7 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
   }
   const [one, other] = [await adviceAt(world.here), await adviceAt(world.there)];
   expect(other.curve.map(({ hitRatio }) => hitRatio)).toEqual(one.curve.map(({ hitRatio }) => hitRatio));
-  // Of eight reads of a key: a call a round; every other round; one.
+  // Store calls for eight reads of a key: one per round; one every other round; one in all.
   expect([15_000, 45_000, 120_000].map((freshMs) => one.callsAt(freshMs))).toEqual([0.5, 0.25, 0.125]);
   // Stale copies are served meanwhile, so only the first read waits.
   expect(one.ratioAt(15_000)).toBe(0.875);

@@ -1,6 +1,6 @@
 /**
  * Lints the OpenAPI document, and the part of each surface, with the recommended rules of Spectral and of Redocly.
- * Exit status 1 where either finds anything, a warning included. Neither linter is let onto the network.
+ * Exit status 1 if either finds anything, a warning included. Neither linter is let onto the network.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Runs one linter in the folder of the documents; what it says goes to stderr where it is not content. */
+/** Runs one linter in the folder of the documents; what it says goes to stderr if it is not content. */
 async function lintWith(linter: 'spectral' | 'redocly', args: readonly string[]): Promise<string> {
   const label = `${linter} ${args[1] ?? ''}`;
   try {

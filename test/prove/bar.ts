@@ -5,9 +5,9 @@ import { percentile } from '../support/percentile.ts';
 
 export interface Bar {
   readonly name: string;
-  /** What is promised, in words with figures. */
+  /** The promise, in words with figures. */
   readonly bar: string;
-  /** What came out, in the same terms. */
+  /** The measurement, in the same terms. */
   readonly measured: string;
   readonly ok: boolean;
 }

@@ -1,4 +1,4 @@
-/** What any server can do at best: it waits as long as `?ms=` says and answers. Prints its address as JSON. */
+/** The best that any server can do: it waits for `?ms=` and answers. Prints its address as JSON. */
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Koa from 'koa';

@@ -17,7 +17,7 @@ const BEFORE_MS = 1000;
 const AFTER_MS = 4000;
 /** Longer than the balancer waits for an answer, which it does of what was under way. */
 const FROZEN_MS = 20_000;
-/** What the balancer waits for a gateway's answer, and as much again as a try takes. */
+/** How long the balancer waits for a gateway's answer, and as long again for a retry. */
 const FROZEN_ANSWER_MS = 17_000;
 const PAGES = 10;
 const TIMES = 10;

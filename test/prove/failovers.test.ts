@@ -119,7 +119,7 @@ test.for([
   const replacedMs = performance.now();
   while (!(await isNormal(fleet.gateways, unused)) && performance.now() - replacedMs < GIVE_UP_MS) await sleep(20);
   const normalMs = performance.now() - replacedMs;
-  // What was admitted without Redis is added to the log once it is there again.
+  // Requests admitted without Redis are added to the log when it is back.
   await sleep(5000);
   const [reads, later] = [await load.end(warmLoad), await load.end(othersLoad)];
   const forgotten = Math.max(0, admitted + admittedOf(later) - (await longestLog(left, log)));

@@ -1,4 +1,4 @@
-/** What becomes of a fetch whose gateway dies or is frozen. */
+/** The outcome of a fetch whose gateway dies or is frozen. */
 import { onTestFinished, test } from 'vitest';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
@@ -70,7 +70,7 @@ test('a leader is paused', async (context) => {
     const late = titleAt(leader, path, key);
     await store.server.waitForCalls(store.server.calls() + 1);
     leader.signal('SIGSTOP');
-    // What the second waits for ends when the lease lapses; its own call is answered at once.
+    // The second waits until the lease expires; its own call is answered at once.
     held.letThrough();
     store.title = `new ${round}`;
     const taken = await titleAt(second, path, key);

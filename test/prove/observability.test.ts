@@ -100,7 +100,7 @@ async function dashboardBar(prometheus: Prometheus): Promise<Bar> {
   const empty: { readonly name: string }[] = [];
   for (const expr of queries) {
     const asked = expr.replaceAll('$__rate_interval', '30s').replaceAll(/"\$(?:job|instance)"/g, '".*"');
-    // Throws where Prometheus doesn't take it.
+    // Throws if Prometheus doesn't take it.
     const samples = await prometheus.query(asked);
     if (samples.length === 0 && !DID_NOT_HAPPEN.test(expr)) empty.push({ name: expr });
   }

@@ -1,4 +1,4 @@
-/** What shields the store: one that fails all the time, and one that bears less than it is asked for. */
+/** The protection of the store: of one that always fails, and of one with more load than it can handle. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ function endedAt({ atMs, tookMs }: Sample): number {
 test('a store that bears a third of what it is asked for', async (context) => {
   const strength = { serviceMs: 120, bears: 50 };
   const [overload, goodputShare, warmPerSecond, forMs] = [3, 0.9, 50, 30_000];
-  /** What a warm read may lose to the mere work of refusing others, on a machine that also runs the store and the load. */
+  /** How much slower warm reads may be while others are refused, on a machine that also runs the store and the load. */
   const unharmedMs = 20;
   const { store, load, cold, warm } = await startWorld(strength);
   await load.run(warm, { perSecond: warmPerSecond, forMs: 500 });

@@ -18,10 +18,10 @@ const LIMITED_PER_MINUTE = 30;
 const HOLD_MS = [2000, 8000] as const;
 const CALM_MS = [6000, 14_000] as const;
 const LOOK_EVERY_MS = 2000;
-/** What is judged by its trend is looked at from then on. */
+/** Trends are judged from then on. */
 const WARM_UP_SHARE = 1 / 3;
 const FLOOR_WINDOW_MS = 15_000;
-/** What is left of noise in the floors of resident memory over a quarter of an hour. */
+/** The noise in the floors of resident memory over a quarter of an hour. */
 const MOST_GROWTH_PER_HOUR_MB = 40;
 /** Memory that is still being filled shows no trend. */
 const LEAST_TREND_MINUTES = 10;

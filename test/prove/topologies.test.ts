@@ -1,4 +1,4 @@
-/** What holds over one Redis holds over a Cluster of three, with Sentinels, and over Valkey if there is one. */
+/** The guarantees hold on a Cluster of three, with Sentinels, and on Valkey if it is there, as on one Redis. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

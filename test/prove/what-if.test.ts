@@ -1,4 +1,4 @@
-/** What the what-if curves predict against what a cache does that holds every key: for one process and for a fleet. */
+/** The predictions of the what-if curves compared with a cache that holds every key: for one process and for a fleet. */
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';

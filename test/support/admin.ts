@@ -1,4 +1,4 @@
-/** What tests of the admin listener read of its answers and of the log. */
+/** Readers of the admin listener's answers and of the log, for tests. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ const readinessSchema = z.strictObject({
   ),
 });
 
-/** What /readyz reports, and one dependency of it by name. */
+/** The report of /readyz, and one of its dependencies by name. */
 export async function readinessOf(gateway: TestGateway) {
   const reply = await gateway.admin('GET', '/readyz');
   const { status, dependencies } = readinessSchema.parse(reply.json);

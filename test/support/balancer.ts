@@ -17,7 +17,7 @@ import type { GatewayProcess } from './process.ts';
 const LOOK_EVERY_MS = 100;
 /** An answer counts at once; silence may be a chance. */
 const MOST_SILENT = 3;
-/** Of one connection only: they are not passed on. */
+/** Headers of one connection only: they are not passed on. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 interface Backend {

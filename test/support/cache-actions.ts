@@ -1,4 +1,4 @@
-/** What is done to gateways and their store in a history of the cache's model test, and the orders that matter most. */
+/** The actions on gateways and their store in a history of the cache's model test, and the most important orders. */
 import * as fc from 'fast-check';
 
 /** Who reads: a tenant of workspace A, one of B, and one of both. */

@@ -1,5 +1,5 @@
 /**
- * What a cache may answer, whatever happens in whatever order. A history of actions is played against gateways while a
+ * The answers that a cache may give, whatever happens in whatever order. A history of actions is played against gateways while a
  * model keeps every state that each record ever had; each answer must show states that the reader could have been shown.
  */
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import type { Reply, TestGateway } from './gateway.ts';
 import { anEvaluation } from './records.ts';
 import { type Hold, sendError } from './store-server.ts';
 
-/** What was so of a record from one action to another. */
+/** A state of a record, from one action to another. */
 interface State {
   readonly workspaceId: string | null;
   untilStep: number;
@@ -59,7 +59,7 @@ interface Sent {
 }
 
 export class CacheModel {
-  /** What was answered and should not have been. */
+  /** The wrong answers. */
   readonly faults: string[] = [];
   readonly #world: CacheWorld;
   readonly #workspaceIds = [randomUUID(), randomUUID()] as const;
@@ -246,7 +246,7 @@ export class CacheModel {
     return of === 'list' ? '/v2/calls' : `/v2/calls/${this.#ids[of]}`;
   }
 
-  /** What was begun before counts from before. */
+  /** Finishes held reads first: they belong to the time before. */
   async #advance(ms: number): Promise<void> {
     if (this.#hold === null) await this.#release();
     this.#world.clock.advance(ms);
@@ -265,7 +265,7 @@ export class CacheModel {
     const at = world.gateways[place % world.gateways.length];
     await world.purge([tags[what]], { mode }, at);
     if (mode === 'hard') this.#purges.push({ what, step: this.#step });
-    // What is fetched next is of another millisecond than what was purged.
+    // The next fetch is in another millisecond than the purged one.
     if (this.#hold === null) world.clock.advance(1);
   }
 
@@ -302,7 +302,7 @@ export class CacheModel {
     });
   }
 
-  /** What the gateway says that the next read will ask of the store; to be compared once that read is over. */
+  /** The store calls that the gateway predicts for the next read; compared when that read is over. */
   async #foretell({ tenant, of }: Extract<Action, { do: 'read' }>, at: TestGateway): Promise<() => Promise<void>> {
     const { next } = await this.#world.explain(this.#pathOf(of), at, this.#workspacesOf(tenant));
     const before = this.#world.store.calls();

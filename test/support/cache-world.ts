@@ -27,7 +27,7 @@ import { createStoreServer, type SeenRequest, sendJson, type StoreServer } from 
 export const BACKENDS = ['memory', 'redis'] as const;
 export type BackendKind = (typeof BACKENDS)[number];
 
-/** As long as a change may take to reach the other gateway where it is not said how fast it is, with room for a busy machine. */
+/** How long a change may take to reach the other gateway unless the test names a time, with room for a busy machine. */
 const WITHIN_MS = 10_000;
 
 const entrySchema = z.looseObject({ state: z.string(), ageMs: z.number(), ttlMs: z.number(), bytes: z.number() });
@@ -46,7 +46,7 @@ const explainedSchema = z.looseObject({
 });
 export type Explained = z.output<typeof explainedSchema>;
 
-/** What a reply says of the cache. */
+/** The cache outcome of a reply. */
 export interface Seen {
   readonly status: number;
   readonly cache: string;
@@ -138,7 +138,7 @@ export class CacheWorld {
     return this.#gateway(0);
   }
 
-  /** The other gateway; the same one where there is no Redis. */
+  /** The other gateway; the same one if there is no Redis. */
   get there(): TestGateway {
     return this.#gateway(1);
   }
@@ -155,7 +155,7 @@ export class CacheWorld {
     return (await this.raw()).keys(pattern);
   }
 
-  /** Of a record of its own, which is in the store unless it is said not to be. */
+  /** A reader of a record of its own, which is in the store unless the test says otherwise. */
   async reader(endpoint: EndpointRow, options: { readonly isStored?: boolean } = {}): Promise<Reader> {
     const subject = options.isStored === false ? newSubject() : putSubject(this.store);
     return this.readerOf(endpoint, subject);
@@ -180,7 +180,7 @@ export class CacheWorld {
     };
   }
 
-  /** What a gateway says of the cache behind a path, for who asks for those workspaces. */
+  /** A gateway's explanation of the cache behind a path, for readers of those workspaces. */
   async explain(
     path: string,
     gateway: TestGateway = this.here,
@@ -226,7 +226,7 @@ export class CacheWorld {
     this.#witness ??= await this.reader(GET_RUBRIC);
     const { subject, path, key } = this.#witness;
     const record = aScorecard({ _id: subject.scorecardId, workspaceId: subject.workspaceId });
-    // Even where the store fails.
+    // Even if the store fails.
     const end = this.store.override(new RegExp(`/${subject.scorecardId}$`), (request, response) =>
       sendJson(request, response, record),
     );

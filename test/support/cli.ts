@@ -14,7 +14,7 @@ export interface CliOptions {
   /** All that the command finds in its environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
-  /** What somebody at a terminal types; without it nobody is there. */
+  /** The input of somebody at a terminal; without it there is no terminal. */
   readonly typed?: string;
 }
 

@@ -110,7 +110,7 @@ export class Collector {
     return span;
   }
 
-  /** What has arrived is forgotten. */
+  /** Forgets the arrived spans. */
   clear(): void {
     this.spans.length = 0;
     this.posts.length = 0;

@@ -24,7 +24,7 @@ const stateSchema = z.object({ ExitCode: z.int(), Running: z.boolean(), OOMKille
 
 export type GatewayName = 'gateway-1' | 'gateway-2';
 
-/** Why stacks can't be started here; null where they can. */
+/** Why stacks can't be started here; null if they can. */
 export async function whyNoCompose(): Promise<string | null> {
   if (programOnPath('docker') === null) return 'there is no docker on the PATH';
   try {

@@ -1,4 +1,4 @@
-/** What is deployed, as the tests read it. */
+/** The files in deploy, as the tests read them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -11,7 +11,7 @@ export function readText(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Every document of a YAML text. Throws where it is not sound, names twice included. */
+/** Every document of a YAML text. Throws if it is not sound, names twice included. */
 export function parseYaml(text: string): readonly unknown[] {
   return parseAllDocuments(text, { merge: true }).map((document) => {
     const [fault] = document.errors;

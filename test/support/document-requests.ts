@@ -49,7 +49,7 @@ export interface DocumentedRoute {
 /** Values that are there, by the parameter's name: else nothing would be found by a random id. */
 export type Known = Readonly<Record<string, readonly string[]>>;
 
-/** Every GET of the document that has an operationId. Throws where its parameters are of a form that is not known here. */
+/** Every GET of the document that has an operationId. Throws if its parameters are of a form that is not known here. */
 export function routesOf(document: object, known: Known): readonly DocumentedRoute[] {
   return Object.entries(documentSchema.parse(document).paths).flatMap(([template, item]) => {
     if (item.get === undefined) return [];
@@ -65,7 +65,7 @@ function parameterOf(document: object, given: unknown): Parameter {
   return { ...rest, schema: schemaShape.parse(resolved(document, schema)) };
 }
 
-/** What a `$ref` within the document points to, or the value itself. */
+/** The target of a `$ref` within the document, or the value itself. */
 function resolved(document: object, value: unknown): unknown {
   const reference = referenceSchema.safeParse(value);
   if (!reference.success) return value;

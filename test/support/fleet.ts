@@ -135,7 +135,7 @@ export interface Held {
 /** A store whose evaluations are all there, whatever their id. */
 export class ScriptedStore {
   readonly server: StoreServer;
-  /** Of every evaluation, from now on; without one it is the time of the answer, Unix milliseconds. */
+  /** The title of every evaluation from now on; null for the time of the answer, in Unix milliseconds. */
   title: string | null = null;
   /** When the store last answered, Unix milliseconds. */
   answeredAtMs = 0;

@@ -7,7 +7,7 @@ import { createStoreServer, type StoreServer } from './store-server.ts';
 
 /** How long a test waits for what another process or Redis has to do. */
 export const WITHIN = { timeout: 15_000, interval: 10 };
-/** The same where another server has to take over. */
+/** The same if another server has to take over. */
 export const FAILOVER = { timeout: 30_000, interval: 25 };
 
 export interface GatewayFleet {
@@ -37,7 +37,7 @@ export function nth(gateways: readonly TestGateway[], place: number): TestGatewa
   return gateway;
 }
 
-/** What a gateway says of a dependency on `/readyz`: its status and details. */
+/** A dependency on a gateway's `/readyz`: its status and details. */
 export async function dependency(gateway: TestGateway, name: string): Promise<string> {
   const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
   const found = dependencies.find((one) => one.name === name);

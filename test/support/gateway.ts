@@ -32,24 +32,24 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whose connections are used, and kept; without one each request has a connection of its own. */
   readonly agent?: Agent;
-  /** Set where the response is of no documented operation (a 404 for an unknown path, say), or tells by it. */
+  /** Set if the response is of no documented operation (a 404 for an unknown path, say), or a check of that. */
   readonly isUndocumented?: boolean | ((reply: Reply) => boolean);
 }
 
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** As it was sent: compressed where it was. */
+  /** As it was sent: compressed if it was. */
   readonly bytes: Buffer;
   /** Decoded. */
   readonly text: string;
-  /** The parsed body; undefined where it is no JSON. */
+  /** The parsed body; undefined if it is no JSON. */
   readonly json: unknown;
 }
 
 /** An answer read by hand, so that nothing in it can be overlooked. */
 export interface RawReply {
-  /** 0 where the connection was closed without an answer. */
+  /** 0 if the connection was closed without an answer. */
   readonly status: number;
   /** By lower-case names; values of repeated ones are joined by a line feed. */
   readonly headers: Readonly<Record<string, string>>;

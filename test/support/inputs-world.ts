@@ -167,7 +167,7 @@ function putRecords(gateway: TestGateway, { workspaceId, marker, ids, scorecardI
   }
 }
 
-/** What of every endpoint's path names something that is there, for each tenant. */
+/** The path of every endpoint with existing records of each tenant. */
 export function knownPaths(): readonly string[] {
   return TENANTS.flatMap(({ workspaceId, ids, scorecardIds }) =>
     ENDPOINTS.map((endpoint) => endpoint.path({ workspaceId, id: ids[0] ?? '', scorecardId: scorecardIds[0] ?? '' })),

@@ -22,7 +22,7 @@ const UNLIMITED = 1_000_000_000;
 const REQUEST_MS = 25;
 
 export interface IsolationOptions {
-  /** Of one fleet where `env` has a Redis for them; one of its own otherwise. */
+  /** Number of gateways: one fleet if `env` has a Redis for them, otherwise each on its own. */
   readonly gateways?: number;
   readonly env?: Readonly<Record<string, string>>;
   /** So many requests are under way at a time, at most. */
@@ -38,7 +38,7 @@ export interface IsolationTally {
   refused: number;
   failed: number;
   changes: number;
-  /** What was shown to whom it must not be: the first few. */
+  /** Data shown to the wrong reader: the first few. */
   readonly leaks: string[];
 }
 
@@ -198,7 +198,7 @@ export class IsolationWorld {
   }
 }
 
-/** Whether the answer shows what the key may not see, or is anything but 403 where the key may ask for nothing. */
+/** Whether the answer shows what the key may not see, or is anything but 403 if the key may ask for nothing. */
 function isBreach(reply: Reply, rights: Rights, { path, scope, shownIds, pathWorkspaceId }: Read): boolean {
   const hasScope = rights.scopes.includes(scope);
   const isAllowed = (id: string): boolean => hasScope && rights.workspaceIds.includes(id) && shownIds.includes(id);

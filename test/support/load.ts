@@ -74,7 +74,7 @@ export interface Pace {
 }
 
 export interface LoadOptions {
-  /** What the process is started through, such as `taskset -c 1`. */
+  /** A command to start the process with, such as `taskset -c 1`. */
   readonly through?: readonly string[];
   /** Whether it never sleeps, so that nothing is sent late. */
   readonly isSpinning?: boolean;
@@ -162,7 +162,7 @@ const closedLoopOptions = z.object({
   seconds: z.number(),
   /** Requests a second in all; without it each connection sends its next at once. */
   rate: z.number().optional(),
-  /** What `{n}` in a path begins at. */
+  /** The first value of `{n}` in a path. */
   firstNumber: z.int().default(0),
 });
 type ClosedLoop = Readonly<z.output<typeof closedLoopOptions>>;

@@ -10,7 +10,7 @@ export interface Exchange {
   readonly path: string;
   readonly status: number;
   readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The decoded text of the body; empty where there is none. */
+  /** The decoded text of the body; empty if there is none. */
   readonly body: string;
 }
 
@@ -21,7 +21,7 @@ export interface ResponseChecker {
   check(exchange: Exchange): void;
 }
 
-/** What a request with another method than GET or HEAD may get. */
+/** The statuses for methods other than GET and HEAD. */
 const OTHER_METHOD_STATUSES = [405, 429, 500];
 
 export function createResponseChecker(document: object): ResponseChecker {
@@ -115,7 +115,7 @@ function bodyFaults(schemas: DocumentSchemas, response: Place, exchange: Exchang
     .map((fault) => `the body: ${fault}`);
 }
 
-/** The parsed text; undefined, which JSON cannot say, where it is no JSON. */
+/** The parsed text; undefined, which JSON cannot say, if it is no JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -28,8 +28,8 @@ export interface TypedClientOptions {
 }
 
 /**
- * What the program read: `Readings` of test/openapi/client/read-all-ten.ts, as JSON. Rejects with the output of the
- * generator, the compiler or the program where one of them fails.
+ * The readings of the program: `Readings` of test/openapi/client/read-all-ten.ts, as JSON. Rejects with the output of the
+ * generator, the compiler or the program if one of them fails.
  */
 export async function readWithTypedClient(options: TypedClientOptions): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-client-'));

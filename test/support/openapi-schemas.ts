@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
-/** What is wrong with a value, in words; empty where nothing is. */
+/** The faults of a value, in words; empty if there are none. */
 export type ValueCheck = (value: unknown) => readonly string[];
 
 /** A place in the document: the steps to it from its root. */
@@ -20,7 +20,7 @@ export class DocumentSchemas {
     this.#ajv.addSchema(document, 'openapi');
   }
 
-  /** What stands at a place, and where it really stands once references are followed; undefined where there is nothing. */
+  /** The value at a place, and its real place after references are followed; undefined if there is none. */
   at(place: Place): { readonly value: unknown; readonly place: Place } {
     const value = place.reduce((node, step) => memberOf(node, step), this.#document as unknown);
     const reference = memberOf(value, '$ref');
@@ -34,7 +34,7 @@ export class DocumentSchemas {
     return typeof value === 'object' && value !== null ? Object.keys(value) : [];
   }
 
-  /** A check against the schema at a place. Throws where there is none or it cannot be compiled. */
+  /** A check against the schema at a place. Throws if there is none or it cannot be compiled. */
   checkAt(place: Place): ValueCheck {
     const pointer = this.at(place).place.map(escapeStep).join('/');
     const validate = this.#ajv.getSchema(`openapi#/${pointer}`);
@@ -49,7 +49,7 @@ export class DocumentSchemas {
   }
 }
 
-/** The own member of that name; undefined where there is none. */
+/** The own member of that name; undefined if there is none. */
 export function memberOf(node: unknown, name: string): unknown {
   return typeof node === 'object' && node !== null && Object.hasOwn(node, name) ? Reflect.get(node, name) : undefined;
 }

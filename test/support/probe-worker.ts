@@ -1,6 +1,6 @@
 /**
  * Loaded into a gateway's process before its own code (`node --import`): tells on descriptor 3 each time its event loop
- * was held longer than ever since it was last asked to forget, and sets its clock off where CLOCK_OFFSET_MS says so.
+ * was held longer than ever since it was last asked to forget, and sets its clock off if CLOCK_OFFSET_MS says so.
  * A line is `<milliseconds by the clock> <milliseconds of the thread's CPU>`.
  */
 import { writeSync } from 'node:fs';

@@ -233,7 +233,7 @@ export class GatewayProcess {
   }
 }
 
-/** What it writes to its standard error, line by line. */
+/** Its standard error, line by line. */
 class Log {
   readonly tail: string[] = [];
   readonly workerPids: number[] = [];

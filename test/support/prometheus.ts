@@ -57,7 +57,7 @@ export class Prometheus {
     this.#folder = folder;
   }
 
-  /** Scrapes and looks at rules every second. Throws where there is no Prometheus on the PATH. */
+  /** Scrapes and looks at rules every second. Throws if there is no Prometheus on the PATH. */
   static async start(options: PrometheusOptions): Promise<Prometheus> {
     const program = programOnPath('prometheus');
     if (program === null) {
@@ -85,7 +85,7 @@ export class Prometheus {
     return opened;
   }
 
-  /** The samples of a query at this moment. Throws where Prometheus refuses the query or warns of it. */
+  /** The samples of a query at this moment. Throws if Prometheus refuses the query or warns of it. */
   async query(
     expr: string,
   ): Promise<readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[]> {
@@ -123,7 +123,7 @@ export class Prometheus {
   }
 }
 
-/** What is deployed, but for targets, token and how often. */
+/** The deployed configuration, except for targets, token and intervals. */
 async function configure(folder: string, { targets, token }: PrometheusOptions): Promise<void> {
   const document = parseDocument(await readFile(join(DEPLOYED, 'prometheus.yml'), 'utf8'));
   const tokenFile = join(folder, 'token');

@@ -31,7 +31,7 @@ export const HOUR_MICROS = 3_600_000_000;
 export class QuotaOracle {
   readonly admitted: number[] = [];
 
-  /** Decides on a request at that time, and remembers it where it is admitted. Entries from the future become those of now. */
+  /** Decides on a request at that time, and remembers it if it is admitted. Entries from the future become those of now. */
   consume(nowMicros: number, limits: Limits): Decision {
     for (const [index, time] of this.admitted.entries()) this.admitted[index] = Math.min(time, nowMicros);
     const admitted = this.#fits(nowMicros, limits);

@@ -19,7 +19,7 @@ export function logOf(times: readonly number[]): SlidingWindowLog {
 export interface TracesVerdict {
   readonly decisions: number;
   readonly refusals: number;
-  /** The first few things that were not as the oracle says; none where all is well. */
+  /** The first few things that were not as the oracle says; none if all is well. */
   readonly faults: readonly string[];
 }
 

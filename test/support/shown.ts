@@ -1,4 +1,4 @@
-/** What an answer shows its reader, for tests that look for what is not the reader's. */
+/** The content that an answer shows its reader, for tests that look for others' data in it. */
 import type { Reply } from './gateway.ts';
 
 /** Body and headers. `Link` repeats the reader's own search, which is left out of it. */

@@ -33,7 +33,7 @@ export interface SeenRequest {
 
 export type StoreHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** What a test puts in. The tables of the server take anything, malformed records and foreign ids included. */
+/** The records that a test puts in. The server accepts anything, including malformed records and foreign ids. */
 export interface StoreContents {
   readonly evaluations?: readonly domain.EvaluationRecord[];
   readonly transcripts?: readonly domain.TranscriptRecord[];
@@ -268,7 +268,7 @@ export function sendError(response: ServerResponse, status: number, code: string
   response.end(JSON.stringify({ code, message: `The store says ${code}.` }));
 }
 
-/** 200 with an ETag of the body, or 304 where the request's If-None-Match names it. */
+/** 200 with an ETag of the body, or 304 if the request's If-None-Match names it. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, value: unknown): void {
   const body = JSON.stringify(value);
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;

@@ -49,12 +49,12 @@ export class TcpProxy {
     this.#delays.downstream = NO_DELAY;
   }
 
-  /** What goes that way arrives later, in its order. */
+  /** Delays bytes in that direction, in order. */
   delay(direction: Direction, ms: number, jitterMs = 0): void {
     this.#delays[direction] = { ms, jitterMs };
   }
 
-  /** What goes that way arrives when `release` is called, in its order. */
+  /** Holds bytes in that direction until `release` is called, in order. */
   hold(direction: Direction): void {
     this.#held = direction;
   }

@@ -15,7 +15,7 @@ export interface TlsFiles {
   remove(): Promise<void>;
 }
 
-/** Null where there is no openssl to make them with. */
+/** Null if there is no openssl to make them with. */
 export async function makeTlsFiles(): Promise<TlsFiles | null> {
   const directory = await mkdtemp(join(tmpdir(), 'evalgate-tls-'));
   const path = (name: string): string => join(directory, name);

@@ -1,4 +1,4 @@
-/** What holds for every page of every transcript, whatever is in it. */
+/** The properties of every page of every transcript, whatever is in it. */
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';

@@ -13,7 +13,7 @@ interface RenderOptions {
   readonly isVerbose: boolean;
 }
 
-/** What the segment of a turn reads. */
+/** The text of the segment of a turn. */
 export function segmentText(turn: SpokenTurn): string {
   return turn.speaker === null ? turn.text : `${turn.speaker}: ${turn.text}`;
 }

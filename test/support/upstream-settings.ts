@@ -17,7 +17,7 @@ const lineSchema = z.looseObject({
 export interface UpstreamGateway extends TestGateway {
   /** Reads that call with a key that no test exhausts. */
   read(id: string): Promise<Reply>;
-  /** Why a request failed, as its line of the log says; null where it says nothing. */
+  /** Why a request failed, as its line of the log says; null if it says nothing. */
   failureOf(reply: Reply): Promise<string | null>;
   /** The samples of a metric whose name and labels begin with that text, added up. */
   metric(start: string): Promise<number>;

@@ -19,7 +19,7 @@ export const MAX_STALE_RATIO = {
   notFound: 0.02,
 };
 
-/** What one TTL's simulation counted. */
+/** The counts of one TTL's simulation. */
 export interface SimulatedPoint {
   readonly reads: number;
   readonly calls: number;

@@ -32,7 +32,7 @@ function told(text: string): readonly string[] {
 const LOST = 'spans are lost';
 
 describe('delivery', () => {
-  test('what was not sent yet is sent when the gateway stops', async () => {
+  test('pending spans are sent when the gateway stops', async () => {
     await start({ OTEL_BSP_SCHEDULE_DELAY: '600000' });
     await ask(3);
     expect(collector.posts).toEqual([]);

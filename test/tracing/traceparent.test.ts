@@ -40,7 +40,7 @@ async function passedOn(headers: Readonly<Record<string, string>> = {}): Promise
   return typeof sent === 'string' ? sent : undefined;
 }
 
-/** The flags that the store gets where the consumer sends those. */
+/** The flags that the store gets if the consumer sends those. */
 async function flagOf(flags: string): Promise<string | undefined> {
   return FORM.exec((await passedOn({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-${flags}` })) ?? '')?.[3];
 }
@@ -100,7 +100,7 @@ describe('by default', () => {
         fc.constantFrom('00', '01', 'ff', '0', '1', 'zz', '01-', '01-more', '01, 00'),
       )
       .map((parts) => parts.join('-'));
-    // What a header may hold at all, without spaces at its ends, which are no part of it.
+    // Everything that a header may hold, without spaces at its ends, which do not belong to it.
     const anything = fc
       .string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCodePoint(code)), maxLength: 100 })
       .map((text) => text.trim());
@@ -146,7 +146,7 @@ describe('by default', () => {
   });
 });
 
-describe('what is recorded', () => {
+describe('recording', () => {
   test('with a ratio, neither the flag nor the id of a consumer counts', async () => {
     await start({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
 
@@ -180,7 +180,7 @@ describe('what is recorded', () => {
     expect(collector.span(REQUEST).traceId).toBe(TRACE_ID);
   });
 
-  test('what is not recorded is carried on all the same, and exported with nothing', async () => {
+  test('an unrecorded trace is still passed on, and not exported', async () => {
     await start({ OTEL_TRACES_SAMPLER: 'always_off' });
 
     const sent = await passedOn({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-01` });

@@ -1,4 +1,4 @@
-/** What requests leave in traces: exact trees, from a real gateway with a real Redis to a collector. */
+/** The traces of requests: exact trees, from a real gateway with a real Redis to a collector. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Collector } from '../support/collector.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -165,7 +165,7 @@ describe('without Redis', () => {
     });
   });
 
-  test('what the store says is not there is no failure', async () => {
+  test('a 404 of the store is not a failure', async () => {
     await gateway.get(`/v1/workspaces/${WORKSPACE_A}/reports/ev_none`, { key });
 
     expect(await collector.trees(1, 3)).toEqual([
@@ -187,7 +187,7 @@ describe('without Redis', () => {
     expect(attributes).not.toHaveProperty('error.type');
   });
 
-  test('what is no route has the method for a name', async () => {
+  test('an unknown route has the method as its name', async () => {
     await gateway.get('/nowhere/at/all', { isUndocumented: true });
 
     expect(await collector.trees(1, 1)).toEqual(['server GET']);

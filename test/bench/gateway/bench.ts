@@ -1,4 +1,4 @@
-/** What all cases of the benchmark share: Redis, the store, and servers that are stopped again whatever happens. */
+/** The common parts of all benchmark cases: Redis, the store, and servers that are always stopped again. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ export class Bench {
     return server;
   }
 
-  /** What the gateway answers, in a file for the peers to answer with. */
+  /** The gateway's answer, in a file for the peers to answer with. */
   async bodyOf(
     gateway: Server,
     { path, headers }: BenchRequest,

@@ -84,7 +84,7 @@ export async function startEvalgate({
   };
 }
 
-/** What is measured as hot stays hot. */
+/** Hot reads stay hot. */
 function everFresh(): Readonly<Record<string, string>> {
   const classes = ['LIST', 'EVALUATION', 'TRANSCRIPT'];
   return Object.fromEntries(classes.map((name) => [`CACHE_${name}_FRESH`, '24h']));

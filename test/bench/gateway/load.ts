@@ -1,4 +1,4 @@
-/** Load at one server, and what it cost the server: by wrk where it is installed, else by autocannon. */
+/** Load at one server, and what it cost the server: by wrk if it is installed, else by autocannon. */
 import type { z } from 'zod';
 import { type BenchRequest, closedLoop, closedLoopSchema } from '../../support/load.ts';
 import { cpuNanos, ON_OTHER_CORE } from './processes.ts';
@@ -31,7 +31,7 @@ export const CONNECTIONS = 32;
 const NUMBERS_OF_A_LOAD = 100_000_000;
 let loads = 0;
 
-/** Rejects where a request got no answer. Which statuses came is for the caller to look at. */
+/** Rejects if a request got no answer. Which statuses came is for the caller to look at. */
 export async function load(server: Server, asked: LoadOptions): Promise<Loaded> {
   loads += 1;
   const options = { connections: CONNECTIONS, ...asked, firstNumber: loads * NUMBERS_OF_A_LOAD };

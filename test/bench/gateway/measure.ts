@@ -15,7 +15,7 @@ export interface Measured {
   readonly name: string;
   /** The median of the rounds. */
   readonly cpuMicros: number;
-  /** Of each round, in their order. */
+  /** One per round, in order. */
   readonly roundsMicros: readonly number[];
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
@@ -36,7 +36,7 @@ const KNOWN_SERVER_SECONDS = 10;
 
 /**
  * One warm-up of each, then the rounds, every other one in the opposite order: what grows or shrinks all the while falls on
- * nobody more than on others. `warm`: the servers that have had one before; the others become some. Rejects where any
+ * nobody more than on others. `warm`: the servers that have had one before; the others become some. Rejects if any
  * answer has another status than it should.
  */
 export async function measureInTurn(

@@ -10,7 +10,7 @@ export interface PeerOptions {
   /** Holds the bytes that are answered with. */
   readonly bodyFile?: string;
   readonly originUrl?: string;
-  /** What a forwarder authenticates itself with at the origin. */
+  /** The token of a forwarder at the origin. */
   readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
@@ -30,7 +30,7 @@ export async function startPeer(kind: NodePeer, options: PeerOptions, core = SER
   return { name: kind, url: `http://127.0.0.1:${port}`, pid, stop };
 }
 
-/** What the caching peers fetch from. */
+/** The origin of the caching peers. */
 export function startOrigin(bodyFile: string): Promise<Server> {
   return startPeer('node-http', { bodyFile }, OTHER_CORE);
 }

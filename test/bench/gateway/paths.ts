@@ -1,4 +1,4 @@
-/** What the store of the benchmark holds, and the reads that are measured. */
+/** The data of the benchmark's store, and the measured reads. */
 import { WORKSPACE_A } from '../../support/records.ts';
 
 export const EVALUATIONS = 1000;

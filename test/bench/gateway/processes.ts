@@ -8,7 +8,7 @@ import type { z } from 'zod';
 export const SERVER_CORE = 0;
 /** Load, Redis, origin and store. */
 export const OTHER_CORE = 1;
-/** What a command is put behind to run there. */
+/** The prefix that runs a command there. */
 export const ON_OTHER_CORE: readonly string[] = ['taskset', '-c', String(OTHER_CORE)];
 
 export interface Started {

@@ -1,4 +1,4 @@
-/** nginx and Varnish, configured to do what they can of what the gateway does. Null where they are not installed. */
+/** nginx and Varnish, configured to do what they can of what the gateway does. Null if they are not installed. */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -109,7 +109,7 @@ async function ready(name: string, port: number, { pid, stop, folder }: Launched
   };
 }
 
-/** Both give their workers to a user of lesser rights where they are started by root. */
+/** Both give their workers to a user of lesser rights if they are started by root. */
 async function openFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-proxy-'));
   await chmod(folder, 0o777);

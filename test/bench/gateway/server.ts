@@ -1,4 +1,4 @@
-/** What is measured: a server that runs. */
+/** A running server, to be measured. */
 export interface Server {
   readonly name: string;
   readonly url: string;

@@ -16,7 +16,7 @@ export const HAS_WRK = programOnPath('wrk') !== null;
 
 const resultSchema = z.object({
   requests: z.number(),
-  /** Of these, answered with 400 or more. */
+  /** Requests answered with 400 or more. */
   failed: z.number(),
   unanswered: z.number(),
   micros: z.number(),
@@ -25,7 +25,7 @@ const resultSchema = z.object({
 });
 
 /**
- * What came back, in the form of every driver's. wrk tells failures from the rest and no more: a request that is sent
+ * The results, in the form of every driver's. wrk tells failures from the rest and no more: a request that is sent
  * beforehand says which status the one or the other is taken for.
  */
 export async function loadByWrk(url: string, { requests, connections, seconds, firstNumber }: DriverOptions) {

@@ -17,7 +17,7 @@ let gateways: readonly TestGateway[] = [];
 let exchanges: readonly Exchange[] = [];
 beforeAll(async () => {
   redis = await startRedis();
-  // Of one that nobody has read from most is null.
+  // Without reads, most of its values are null.
   const idle = await startTestGateway();
   gateways = [idle, await startBusyGateway(), await startBusyGateway({ REDIS_URL: redis.url })];
   for (const gateway of gateways) exchanges = [...exchanges, ...(await askEverything(gateway))];

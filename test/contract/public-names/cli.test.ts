@@ -31,7 +31,7 @@ async function helpOf(words: readonly string[]): Promise<Help> {
   };
 }
 
-/** What stands in the help of an option as its default and its choices. */
+/** The default and the choices in the help of an option. */
 function defaultOf(help: string, flags: string): string {
   const after = help.slice(help.indexOf(`  ${flags}`) + flags.length + 2);
   const [description = ''] = after.split(/\n(?= {0,2}\S|\n|$)/);
@@ -46,7 +46,7 @@ async function walk(words: readonly string[]): Promise<Help[]> {
   return [own, ...inner];
 }
 
-test('every command has help with examples, and --json where it answers; verbs and options are as pinned', async () => {
+test('every command has help with examples, and --json if it answers; verbs and options are as pinned', async () => {
   const all = await walk([]);
   for (const { command, commands, options } of all) {
     const isAnswering = commands.length === 0;

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 
-/** What stands at each path of a tree, whose leaves are what `isLeaf` says. */
+/** The value at each path of a tree; `isLeaf` decides which values are leaves. */
 function leaves(
   tree: unknown,
   isLeaf: (value: unknown) => boolean,
@@ -40,7 +40,7 @@ test('the file that comes with the program holds every setting with its default;
   const inForce = leaves(settings, isSetting).map(([key, setting]) => [key, settingSchema.parse(setting)] as const);
   const written = new Map(leaves(parse(shipped), isValue));
   expect(inForce.map(([key]) => key)).toEqual([...written.keys()]);
-  // What the test gateway needs comes from its environment; all else is the default, and the file repeats it.
+  // The test gateway's settings come from its environment; all others have the default, which the file repeats.
   const changed = inForce.filter(([, { origin }]) => origin !== 'default').map(([key]) => key);
   expect(changed).toEqual(['server.port', 'admin.port', 'upstream.url', 'upstream.token']);
   const defaults = inForce.filter(([, { origin }]) => origin === 'default');

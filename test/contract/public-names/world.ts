@@ -51,7 +51,7 @@ export async function startBusyGateway(env: Readonly<Record<string, string>> = {
   for (const headers of [{}, { 'if-none-match': '*' }, { 'accept-encoding': 'gzip' }]) {
     for (const path of READS) await gateway.get(path, { key, headers });
   }
-  // What is stale, and what is served because the store fails.
+  // Stale copies, and copies served because the store fails.
   gateway.clock.advance(2 * 60_000);
   await gateway.get('/v2/calls?page=1', { key });
   await vi.waitUntil(() => gateway.store.calls('list') >= 3);
@@ -148,7 +148,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await look();
   await ask('DELETE', '/api/cache/maintenance');
   await ask('DELETE', '/api/cache/ttl/list', undefined, ttl);
-  // What is refused, and what is allowed instead.
+  // Refused values, and the allowed ones.
   await ask('POST', '/api/keys', { unknown: 1 });
   await ask('PATCH', '/api/keys/k_1', { unknown: 1 }, keys);
   await ask('POST', '/api/keys/k_1/rotate', { unknown: 1 }, `${keys}/rotate`);

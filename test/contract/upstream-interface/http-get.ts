@@ -10,7 +10,7 @@ export interface RawResponse {
   readonly body: Buffer;
 }
 
-/** Opens a call and gives the response as soon as its headers are there. Rejects where no response comes. */
+/** Opens a call and gives the response as soon as its headers are there. Rejects if no response comes. */
 export function open(url: string, headers: OutgoingHttpHeaders, method = 'GET'): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const call = request(url, { method, headers, agent: false }, resolve);
@@ -19,7 +19,7 @@ export function open(url: string, headers: OutgoingHttpHeaders, method = 'GET'):
   });
 }
 
-/** Reads a whole response. Rejects where the body ends before its time. */
+/** Reads a whole response. Rejects if the body ends before its time. */
 export async function get(url: string, headers: OutgoingHttpHeaders, method = 'GET'): Promise<RawResponse> {
   const response = await open(url, headers, method);
   return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };

@@ -1,4 +1,4 @@
-/** What every store that implements the upstream interface does. Run it against any of them. */
+/** The behaviour of every store that implements the upstream interface. Run it against any of them. */
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -27,7 +27,7 @@ export interface UpstreamUnderTest {
   readonly completedId: string;
   /** An evaluation that has no transcript, scorecard or insights yet. */
   readonly unfinishedId: string;
-  /** SHA-256 of a key that the store knows, in lower-case hex; null where the store has no keys. */
+  /** SHA-256 of a key that the store knows, in lower-case hex; null if the store has no keys. */
   readonly apiKeyHash: string | null;
   stop(): Promise<void>;
 }
@@ -265,7 +265,7 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
   });
 }
 
-/** Status and code; throws where the body isn't the interface's error form. */
+/** Status and code; throws if the body isn't the interface's error form. */
 function errorOf(response: RawResponse): readonly [number, string] {
   return [response.status, errorSchema.parse(json(response)).code];
 }

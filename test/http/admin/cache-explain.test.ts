@@ -165,7 +165,7 @@ describe('the entry behind a path', () => {
   });
 });
 
-describe('what can not be explained is refused with 400 and the reason', () => {
+describe('a path that cannot be explained is refused with 400 and the reason', () => {
   const LIST_NEEDS =
     'The answer of this path depends on who asks. Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.';
 

@@ -169,7 +169,7 @@ describe('the audit', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refusals', () => {
   test.each([
     [{ tags: [] }, ['tags: given an array of 0; allowed: an array of 1 to 1000 tags']],
     [{}, ['tags: missing; allowed: an array of 1 to 1000 tags']],

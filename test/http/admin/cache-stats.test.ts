@@ -1,4 +1,4 @@
-/** What operators are shown of reads: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
+/** The statistics of reads for operators: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
 import { Agent } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -92,7 +92,7 @@ describe('/api/cache', () => {
     await read(`${LIST}/ev_1`);
     expect(await statsOf(gateway, 'evaluation')).toMatchObject({ reads: 1, outcomes: { hit: 1 }, storeCalls: 0 });
 
-    // What is absent is of the class notFound, the call for it too.
+    // An absent record is of the class notFound, and so is the call for it.
     expect([await read(`${LIST}/none`), await read(`${LIST}/none`)]).toEqual([404, 404]);
     expect(await statsOf(gateway, 'notFound')).toMatchObject({
       reads: 2,

@@ -1,4 +1,4 @@
-/** What each request to the admin listener passes before an endpoint sees it. */
+/** The guards that each request to the admin listener passes before an endpoint. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';
@@ -104,7 +104,7 @@ describe('the Host header', () => {
   });
 });
 
-describe('where a browser says the request comes from', () => {
+describe('the origin that a browser reports', () => {
   test.each([
     ['http://localhost:8081', 'LOCALHOST:8081'],
     ['https://localhost:8081', 'localhost:8081'],
@@ -149,7 +149,7 @@ describe('where a browser says the request comes from', () => {
   });
 });
 
-describe('what a body may be', () => {
+describe('request bodies', () => {
   test.each(['POST', 'PUT', 'PATCH'])('%s without application/json is 415, whatever the path', async (method) => {
     for (const type of [
       'text/plain',
@@ -340,7 +340,7 @@ describe('the address that the listener is bound to', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('unknown paths', () => {
   test.each([
     '/nowhere',
     '/api',

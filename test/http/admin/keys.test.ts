@@ -36,7 +36,7 @@ async function listed(): Promise<readonly string[]> {
   return keysSchema.parse((await call('GET', '/api/keys')).json).keys.map(({ keyId }) => keyId);
 }
 
-/** What the public API makes of a key. */
+/** The status that the public API answers to a key. */
 async function statusWith(key: string): Promise<number> {
   return (await gateway.get('/v2/calls', { key })).status;
 }
@@ -340,7 +340,7 @@ describe('POST /api/keys/import', () => {
     ]);
   });
 
-  test('takes none where one is faulty, lists all faults, and never repeats what may be a secret', async () => {
+  test('takes none if one is faulty, lists all faults, and never repeats what may be a secret', async () => {
     const token = 'evg_ThisIsAKeyThatSomeonePastedInPlaceOfItsHash';
     const answer = await importKeys(
       IMPORTED,

@@ -102,7 +102,7 @@ describe('traffic', () => {
     });
   });
 
-  test('what never became a request counts by why', async () => {
+  test('unreadable requests are counted by reason', async () => {
     await gateway.raw('hello\r\n\r\n');
     expect(await grownBy('evalgate_http_unreadable_requests_total')).toEqual({
       'evalgate_http_unreadable_requests_total{reason="no-http"}': 1,
@@ -145,7 +145,7 @@ describe('traffic', () => {
 });
 
 describe('the moment of the scrape', () => {
-  test('what memory holds, connections, and calls under way', async () => {
+  test('memory, connections, and calls in flight', async () => {
     await gateway.get(LIST, { key });
     const gate = gateway.store.gate();
     const waiting = gateway.get(`${LIST}?page=7`, { key });
@@ -208,7 +208,7 @@ describe('docs/metrics.md', () => {
     served = new Map(Array.from(lines, ([, name = '', help = '', kind = '']) => [name, { kind, help }]));
   });
 
-  /** Null where there is no such metric. */
+  /** Null if there is no such metric. */
   const labelsOf = (selected: string): readonly string[] | null => {
     const name = documented.has(selected) ? selected : selected.replace(/_(?:bucket|sum|count)$/, '');
     if (name === 'evalgate_workers') return ['state'];

@@ -1,4 +1,4 @@
-/** What orchestrators and operators are told of a gateway: /livez, /readyz, /api/config, /api/audit, and the page at /. */
+/** The reports of a gateway for orchestrators and operators: /livez, /readyz, /api/config, /api/audit, and the page at /. */
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';

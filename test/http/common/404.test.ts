@@ -118,7 +118,7 @@ describe.each(PARTS)('$name', (endpoint) => {
   });
 });
 
-describe('what is known to be absent', () => {
+describe('remembered absence', () => {
   test('C1: costs one call to the store in 15 s, and is looked for again after them', async () => {
     const subject = newSubject();
     const key = await keyFor(gateway, subject);

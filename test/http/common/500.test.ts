@@ -26,7 +26,7 @@ interface Trouble {
   /** Makes the store misbehave; returns what ends it. */
   readonly cause: (store: StoreServer) => () => void;
   readonly message: string;
-  /** Null where trying again can't be expected to help. */
+  /** Null if trying again can't be expected to help. */
   readonly retryAfter: string | null;
 }
 

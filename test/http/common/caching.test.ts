@@ -231,7 +231,7 @@ describe('many at once', () => {
       const first = gateway.get(endpoint.path(subject), { key });
       await gateway.store.waitForCalls(before + 1);
       const second = gateway.get(endpoint.path(subject), { key });
-      // What was sent before this has been read by the time this is answered.
+      // When this is answered, everything sent before it has been read.
       await gateway.get('/v2/calls?page=0', { key });
       gate.release();
       const replies = [await first, await second];
@@ -318,7 +318,7 @@ describe('when the store is slow', () => {
   });
 });
 
-describe('what becomes of a copy', () => {
+describe('the life of a copy', () => {
   test.each([
     { ...GET_REPORT, table: 'evaluations' },
     { ...GET_REPORT_TRANSCRIPT, table: 'transcripts' },

@@ -9,7 +9,7 @@ export interface EndpointRow {
   readonly scope: Scope;
   /** As logs and metrics name it. */
   readonly route: string;
-  /** What it asks the store for. */
+  /** The resource that it reads from the store. */
   readonly resource: Exclude<StoreServerResource, 'apiKey' | 'unknown'>;
   readonly path: (subject: Subject) => string;
   /** The exact body of every 403. */

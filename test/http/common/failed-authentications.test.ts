@@ -55,7 +55,7 @@ test('K9: failures of every kind count, on both surfaces and on unknown paths', 
   const paths = [LIST_CALLS.path(newSubject()), LIST_REPORTS.path(newSubject()), '/v2/nowhere'];
   for (let time = 0; time < 60; time += 1) {
     const authorization = kinds[time % kinds.length];
-    // Unknown paths look at a key only where there is one.
+    // Unknown paths look at a key only if there is one.
     const path = authorization === undefined ? '/v2/calls' : (paths[time % paths.length] ?? '');
     const headers = { 'x-forwarded-for': address, ...(authorization === undefined ? {} : { authorization }) };
     await gateway.get(path, { headers, isUndocumented: true });

@@ -1,4 +1,4 @@
-/** What a key can learn of the records of workspaces that it may not see: nothing, whatever is cached, failing or broken. */
+/** A key learns nothing about records of workspaces that it may not see, whatever is cached, failing or broken. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import type { StoreServer } from '../../support/store-server.ts';
@@ -38,7 +38,7 @@ interface Prober {
   readonly probe: (subject: Subject) => Promise<Reply>;
   /** The same for their key and path. */
   readonly own: () => Promise<Reply>;
-  /** What the probe answered and how many calls to the store it took. */
+  /** The answer to the probe, and the number of store calls that it took. */
   readonly look: (subject: Subject) => Promise<unknown>;
 }
 
@@ -206,7 +206,7 @@ test("K5, K7a: one key's two workspaces, asked for one after the other, tell no 
     return counts;
   };
   const madeUp = await callsFor(newSubject());
-  // What is absent is remembered for the workspace that was asked for.
+  // Absence is remembered for the requested workspace.
   expect(madeUp).toEqual([1, 1, 0]);
   expect(await callsFor(theirs)).toEqual(madeUp);
 });

@@ -1,4 +1,4 @@
-/** What attackers and broken clients put where an id, a value, a header or a whole request belongs. */
+/** Input of attackers and broken clients in place of an id, a value, a header or a whole request. */
 
 /** Written as they go out: in a path they stand between two slashes. */
 export const HOSTILE_SEGMENTS: readonly string[] = [

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 beforeEach(() => {
-  // What is absent is known for 15 s: each test sees its own calls.
+  // Absence is remembered for 15 s: each test sees its own calls.
   gateway.clock.advance(20_000);
 });
 
@@ -152,7 +152,7 @@ function rest(): string {
   return `Host: h\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`;
 }
 
-describe('what is no proper HTTP', () => {
+describe('invalid HTTP', () => {
   test.each(HOSTILE_REQUEST_LINES.map((line) => [JSON.stringify(line.slice(0, 60)), line]))(
     'as a request line: %s',
     async (_shown, line) => {

@@ -26,7 +26,7 @@ function put(record: Partial<ApiKeyRecord> = {}, token: string = newToken()): st
 const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;
 const lookUps = (): number => gateway.store.calls('apiKey');
 
-describe('what a key of the store may do', () => {
+describe('permissions of a key of the store', () => {
   test('it has the rights and limits that the store gives, as far as the gateway knows such a scope', async () => {
     const expiresAtMs = gateway.clock.nowMs() + 60_000;
     const limits = { perMinute: 3, perHour: 4 };

@@ -1,4 +1,4 @@
-/** What an operator does to keys, through the admin listener. */
+/** Changes of keys by an operator, through the admin listener. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { hashToken } from '../../../src/keys/token.ts';

@@ -193,7 +193,7 @@ test('K2: no line holds a path, a query, a key, the token or the address of the 
     'x-forwarded-for': secret,
     'x-api-key': token,
     traceparent: secret,
-    // What is of the form of an id is echoed and logged; a key in it must not be.
+    // A text in the form of an id is echoed and logged; a key in it must not be.
     'x-request-id': token,
   };
   const causes = [() => () => {}, () => gateway.store.fail(503), () => gateway.store.resetConnections()];
@@ -229,7 +229,7 @@ test('K2: no line holds a path, a query, a key, the token or the address of the 
   };
   const found = Object.entries(secrets).filter(([, text]) => lines.includes(text));
   expect(found).toEqual([]);
-  // Ids of records do appear where the store's answer about them is what failed, and nowhere else.
+  // Ids of records do appear if the store's answer about them is what failed, and nowhere else.
   const withId = gateway.logLines.filter((line) => line.includes(secret) && !line.includes('"err"'));
   expect(withId).toEqual([]);
 });

@@ -212,7 +212,7 @@ describe('in a single read', () => {
     },
   );
 
-  test('what a list left out is not taken from it: the store is asked, and the answer is a 500', async () => {
+  test('a record left out of a list is not taken from it: the store is called, and the answer is a 500', async () => {
     const { id, workspaceId } = newSubject(subject.workspaceId);
     gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id, workspaceId }), people: null });
     const key = await keyFor(gateway, subject);
@@ -221,7 +221,7 @@ describe('in a single read', () => {
   });
 });
 
-test('null where null may be, and unknown members anywhere, make no record malformed', async () => {
+test('allowed nulls, and unknown members anywhere, make no record malformed', async () => {
   const { id, workspaceId } = newSubject(subject.workspaceId);
   gateway.store.evaluations.set(id, {
     ...anEvaluation({ _id: id, workspaceId, durationSeconds: null, source: null, shareLink: null }),

@@ -97,7 +97,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     );
   });
 
-  test('is answered also where the quota is used up, without Retry-After', async () => {
+  test('is answered also if the quota is used up, without Retry-After', async () => {
     const key = await gateway.issueKey({ workspaceIds: [subject.workspaceId], perMinute: 1, perHour: 9 });
     await gateway.get(LIST_CALLS.path(subject), { key });
     expect((await gateway.get(LIST_CALLS.path(subject), { key })).status).toBe(429);

@@ -1,5 +1,5 @@
 /**
- * What the rate limit does wherever its logs are kept, as consumers see it: every answer is held against the plain oracle.
+ * The rate limit as consumers see it, wherever its logs are kept: every answer is compared with a simple oracle.
  * Where the time of the deciding clock is only known from before and after, each number may be that of either.
  */
 import { randomUUID } from 'node:crypto';

@@ -89,7 +89,7 @@ describe('the headers', () => {
   });
 });
 
-describe('what counts where', () => {
+describe('requests that count in the windows', () => {
   test('R1: all endpoints of both surfaces draw on the same two windows', async () => {
     const key = await keyFor(gateway, subject, { perMinute: 10, perHour: 20 });
     const remaining: unknown[] = [];

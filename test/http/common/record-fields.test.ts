@@ -1,4 +1,4 @@
-/** How the fields of an evaluation become public, the same on both surfaces where both have them. */
+/** How the fields of an evaluation become public, the same on both surfaces if both have them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EvaluationRecord } from '../../../src/domain/records.ts';

@@ -65,7 +65,7 @@ describe('when it opens', () => {
     expect(await readMany(gateway, 5)).toBe(1);
   });
 
-  test('what is more than 10 s ago counts no more', async () => {
+  test('failures of more than 10 s ago do not count', async () => {
     const gateway = await start();
     await readMany(gateway, 70);
     gateway.store.fail(500);

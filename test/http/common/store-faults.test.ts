@@ -18,7 +18,7 @@ const TOO_LATE = 'The evaluation store did not answer in time. Try again later.'
 const BROKEN = 'the connection to the store failed';
 const TOO_DEEP = "the store's answer is nested deeper than 64 levels";
 
-/** What the consumer is told, and how the private reason in the log begins. `%` stands for the id that was asked for. */
+/** The message for the consumer, and the beginning of the private reason in the log. `%` stands for the requested id. */
 const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: string]>> = {
   html: [UNREADABLE, "the store's answer is markup, not JSON"],
   'empty-body': [UNREADABLE, "the store's answer is empty"],
@@ -145,7 +145,7 @@ test.each([
   expect(gateway.store.connections).toBe(1);
 });
 
-test('where nothing listens the store cannot be reached', async () => {
+test('without a listener the store cannot be reached', async () => {
   const gateway = await startUpstreamGateway({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
   const reply = await gateway.read('ev_1');
   expect([reply.status, reply.json]).toEqual([500, { error: { message: UNREACHABLE } }]);

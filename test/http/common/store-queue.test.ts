@@ -1,4 +1,4 @@
-/** What waits for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
+/** The queue for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Reply } from '../../support/gateway.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
@@ -39,7 +39,7 @@ test('calls wait in order; one that finds upstream.maxQueue others waiting is re
   expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(askedIds(gateway)).toEqual([a, b, c]);
   expect(await gateway.metric('evalgate_store_calls_refused_total{reason="queue-full"}')).toBe(1);
-  // What the gateway itself held back says nothing of the store.
+  // Calls that the gateway did not send say nothing about the store.
   expect(linesOf(gateway).filter(({ msg }) => msg === 'the store is failing')).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** What the gateway sends to the store, to the last header. */
+/** The requests that the gateway sends to the store, to the last header. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';

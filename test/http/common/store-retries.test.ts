@@ -92,7 +92,7 @@ test('no more calls are repeated than upstream.retryPercent of all, however many
   expect(await gateway.metric('evalgate_store_retries_total{outcome="over-budget"}')).toBeGreaterThan(80);
 });
 
-test('of a long good time ten repetitions are left', async () => {
+test('after a long good time ten retries are left', async () => {
   const gateway = await start({ retryPercent: 10 });
   await earn(gateway, 200);
   gateway.store.fail(503);

@@ -1,4 +1,4 @@
-/** What no layer of the application sees: Node answers it, and in the public form all the same. */
+/** Input that no layer of the application sees: Node rejects it, and the answer still has the public form. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';

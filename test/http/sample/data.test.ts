@@ -1,4 +1,4 @@
-/** What the sample store holds: the same for the same seed, and everything that the interface allows or warns of. */
+/** The data of the sample store: the same for the same seed, with everything that the interface allows or warns of. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => sample.close());
 
-/** Null where the store has no such part. */
+/** Null if the store has no such part. */
 async function partOf<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S> | null> {
   const response = await sample.read(path);
   return response.status === 200 ? schema.parse(await response.json()) : null;
@@ -102,7 +102,7 @@ describe('the sample', () => {
   });
 });
 
-describe('what the interface warns of', () => {
+describe('warnings of the interface', () => {
   test('six records are malformed, each in another way, in one workspace, on no first page', async () => {
     const faults = items.flatMap((item) => {
       const path = evaluationSchema.safeParse(item).error?.issues[0]?.path.join('.');

@@ -52,7 +52,7 @@ test('a share of the calls fails, the same calls in every run', async () => {
 
 const MOST_BYTES = 20_000_000;
 
-/** The whole body; `endless` where it is far larger than any answer of the store. */
+/** The whole body; `endless` if it is far larger than any answer of the store. */
 async function bodyOf({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

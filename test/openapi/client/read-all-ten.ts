@@ -33,7 +33,7 @@ export interface Readings {
   readonly getScorecardRubric: { name: string; keys: string[] };
 }
 
-/** Throws an Error that names the operation and the message where any answer is not a 200. */
+/** Throws an Error that names the operation and the message if any answer is not a 200. */
 export async function readAllTen(options: ReadAllTenOptions): Promise<Readings> {
   return { ...(await readReports(options)), ...(await readCalls(options)) };
 }

@@ -1,4 +1,4 @@
-/** What is done to the gateways of a soak, one thing after the other, and which failures that explains. */
+/** The faults of a soak, one after the other, and the failures that each explains. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withClient } from '../../support/redis/client.ts';
 import type { Traffic } from './traffic.ts';
@@ -34,7 +34,7 @@ const isServerError = ({ status }: Failure): boolean => status === 500;
 const nothing = (): boolean => false;
 const store = { explains: isServerError, tailMs: STORE_TAIL_MS };
 const redis = { explains: isServerError, tailMs: REDIS_TAIL_MS };
-/** What changes without that any request may fail. */
+/** Changes during which no request may fail. */
 const harmless = { explains: nothing, tailMs: 0 };
 
 export const FAULTS: readonly Fault[] = [
@@ -112,7 +112,7 @@ interface Span {
   toMs: number;
 }
 
-/** What was done and when. */
+/** The faults so far, with their times. */
 export class FaultLog {
   readonly #spans: Span[] = [];
 

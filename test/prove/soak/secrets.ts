@@ -24,7 +24,7 @@ export class Secrets {
     this.#credentials.add(credential);
   }
 
-  /** Of a log, of metrics, of errors. */
+  /** Searches the text of a log, of metrics or of errors. */
   search(where: string, text: string): void {
     this.#searchFor([...this.#credentials, ...this.#contents], where, text);
   }

@@ -149,7 +149,7 @@ interface Judged {
   readonly toMs: number;
 }
 
-/** What is wrong with the answer; null where nothing is. */
+/** The fault of the answer; null if there is none. */
 function wrong({ reply, asked, method, consumer, fromMs, toMs }: Judged): string | null {
   const { status, text } = reply;
   const { beginMs, doneMs } = consumer.revoking;

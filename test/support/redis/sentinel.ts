@@ -31,7 +31,7 @@ export interface TestSentinels extends TestRedis {
   primary(): Promise<TestRedis>;
   /** Resolves once the Sentinels name another primary than that one, and it is one. */
   replaced(old: TestRedis): Promise<TestRedis>;
-  /** Of one Sentinel, by its place in the address. */
+  /** Kills one Sentinel, by its place in the address. */
   killSentinel(index: number): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What an operator writes, in the environment and in the file, and what comes of it: a value, or an exact error. */
+/** Settings in the environment and in the file, and their result: a value, or an exact error. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { PROBLEMS, VARIABLES } from './variables.ts';
 
-/** What the values of others need to be allowed. */
+/** Settings that others need to be allowed. */
 const COMPANIONS = { UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x', REDIS_URL: 'redis://h' };
 
 let folder: string;
@@ -234,7 +234,7 @@ describe('values that are each allowed, and not together', () => {
     expect(faultsOf(env).map((fault) => fault.split(':')[0])).toEqual(['ADMIN_TOKEN_FILE', 'REDIS_URL']);
   });
 
-  test('what is allowed but hardly meant is a warning', () => {
+  test('an allowed but unlikely value causes a warning', () => {
     expect(loadConfig({ env: {} }).warnings).toEqual([]);
     expect(loadConfig({ env: { CACHE_RUBRIC_ERROR: '1m', UPSTREAM_TOKEN: 't' } }).warnings).toEqual([
       'cache.classes.rubric: "error" is shorter than "stale" and so changes nothing: a copy within "stale" is served whether the store fails or not.',
@@ -287,7 +287,7 @@ const deprecations = (...texts: readonly string[]) => JSON.stringify({ api: { de
 describe('deprecations', () => {
   const date = 'is no date like 2027-01-01 or 2027-01-01T12:00:00Z';
 
-  test('are surfaces and operations, each with a date, and an end and a link where they are given', async () => {
+  test('are surfaces and operations, each with a date, and an end and a link if they are given', async () => {
     const { config } = await load(
       deprecations(
         'v1 from 2027-01-01 until 2028-02-29 see https://docs.example/v1?a=b,c#d',

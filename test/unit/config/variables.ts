@@ -40,7 +40,7 @@ const NO_CIDRS = ['10.0.0.0/33', '::/129', '10.0.0.0/8,', '10.0.0.0/8/8', 'loopb
 const NO_DURATIONS = ['11m', '-1s', '30', '1.5s', '1s ', '1S', '1s30ms', '1234567890123s'];
 const NO_URLS = ['store.example', 'ftp://store.example', 'https://store.example/?a=b', 'https://store.example/#a'];
 
-/** What is said of a refused value where there is more to say than what is allowed. */
+/** The message about a refused value, if it says more than the allowed values. */
 export const PROBLEMS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(NO_CIDRS.map((text) => [text, `"${text}" is none`])),
   '10.0.0.0/8,': '"" is none',

@@ -233,7 +233,7 @@ describe('SubRip', () => {
     expect(slicesOf(parsed).map((slice) => slice.slice(0, 3))).toEqual(['1\n0', '2 \n', '3\n0']);
   });
 
-  test('lines before the first cue are passed over where the store says SubRip, and are no SubRip where it does not', () => {
+  test('lines before the first cue are ignored if the store says SubRip, and are not SubRip otherwise', () => {
     const body = 'recorded by\nsomebody\n\n1\n00:00:01,000 --> 00:00:02,000\nhi';
     expect(texts(body, 'srt')).toEqual(['hi']);
     expect(parseTranscript(body, null).format).toBe(null);
@@ -303,13 +303,13 @@ describe('utterances', () => {
 });
 
 describe('other bodies', () => {
-  test('T9: paragraphs are the segments where there are several', () => {
+  test('T9: paragraphs are the segments if there are several', () => {
     const parsed = parseTranscript('\n\none\r\ntwo\n \nthree\n\n', null);
     expect([parsed.format, textsOf(parsed)]).toEqual([null, ['one\ntwo', 'three']]);
     expect(slicesOf(parsed)).toEqual(['\n\none\r\ntwo\n \n', 'three\n\n']);
   });
 
-  test('T9: lines are where there is but one paragraph', () => {
+  test('T9: lines are the segments if there is only one paragraph', () => {
     expect(texts('\none\rtwo\nthree\n\n', null)).toEqual(['one', 'two', 'three']);
     expect(texts('one', 'webvtt')).toEqual(['one']);
   });

@@ -83,7 +83,7 @@ describe('filling', () => {
     ]);
   });
 
-  test('T5: cuts fall between grapheme clusters where one fits', () => {
+  test('T5: cuts fall between grapheme clusters if one fits', () => {
     expect(pagesOf(['ab🇩🇪🇫🇷c'], 200, 3)).toEqual([['0:ab'], ['0:🇩🇪'], ['0:🇫🇷c']]);
     expect(pagesOf(['xe\u0301e\u0301'], 200, 2)).toEqual([['0:x'], ['0:e\u0301'], ['0:e\u0301']]);
     expect(pagesOf(['a\r\nb'], 200, 2)).toEqual([['0:a'], ['0:\r\n'], ['0:b']]);

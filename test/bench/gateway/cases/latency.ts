@@ -1,4 +1,4 @@
-/** What the gateway adds to the time of an answer while it is half busy. */
+/** The latency that the gateway adds while it is half busy. */
 import { Load } from '../../../support/load.ts';
 import { percentile } from '../../../support/percentile.ts';
 import { bearer, type Bench } from '../bench.ts';
@@ -10,9 +10,9 @@ import { LIST } from '../paths.ts';
 import { ON_OTHER_CORE, stolenTicks } from '../processes.ts';
 import type { Server } from '../server.ts';
 
-/** What is sent first isn't counted: until V8 has compiled the generator, it is the generator that is slow. */
+/** The first requests are not counted: the generator is slow until V8 has compiled it. */
 const WARM_UP_MS = 2500;
-/** What was sent later than this isn't counted: something else had the generator's core. */
+/** Requests sent later than this are not counted: another program had the generator's core. */
 const MOST_LATE_MS = 2;
 const UNANSWERED = 0;
 

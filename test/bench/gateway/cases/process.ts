@@ -1,4 +1,4 @@
-/** What a process takes to start and to hold, and what several of them do. */
+/** The start and the memory of a process, and the work of several. */
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { LIST, NEVER_SEEN, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
 import { childrenOf, cpuNanos, residentBytes } from '../processes.ts';
 
 const MEGABYTE = 1_000_000;
-/** What the gateway gives to its memory tier unless it is told otherwise. */
+/** The default size of the gateway's memory tier. */
 const TIER_MB = 64;
 const MEMORY_ROUNDS = 10;
 

@@ -1,4 +1,4 @@
-/** What tracing costs where it is on; off, none of it is there. */
+/** The cost of tracing while it is on; off, none of it is loaded. */
 import { createServer } from 'node:http';
 import { listenOnLoopback } from '../../../support/loopback.ts';
 import { bearer, type Bench } from '../bench.ts';

@@ -39,7 +39,7 @@ test('no insights are an empty object', async () => {
   expect(reply.text).toBe(`{"evaluation_id":"${id}","link":"","deal_insights":{}}`);
 });
 
-test('Q5: those of a report that is not completed are served where the store has them', async () => {
+test('Q5: those of a report that is not completed are served if the store has them', async () => {
   const subject = putSubject(gateway.store, newSubject(), { state: 'SCORING' });
   const reply = await gateway.get(GET_REPORT_DEAL_INSIGHTS.path(subject), { key: await keyFor(gateway, subject) });
   expect(reply.status).toBe(200);

@@ -76,7 +76,7 @@ test('a transcript of 2 MB comes whole, compressed', async () => {
   expect(reply.json).toEqual({ transcript: body, isFormatSupported: true });
 });
 
-test('Q5: that of a report that is not completed is served where the store has it', async () => {
+test('Q5: that of a report that is not completed is served if the store has it', async () => {
   const subject = putSubject(gateway.store, newSubject(), { state: 'QUEUED' });
   const reply = await gateway.get(GET_REPORT_TRANSCRIPT.path(subject), { key: await keyFor(gateway, subject) });
   expect(reply.status).toBe(200);

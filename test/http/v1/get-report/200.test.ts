@@ -54,7 +54,7 @@ test('a rich record: every field in the order of the specification, and nothing 
   );
 });
 
-test('Q8: a bare record: nulls where they may be, share left out, the arrays there', async () => {
+test('Q8: a bare record: allowed nulls, share left out, the arrays there', async () => {
   const subject = newSubject();
   const { id, workspaceId } = subject;
   const { shareLink: _shareLink, ...record } = anEvaluation({

@@ -22,7 +22,7 @@ function idsOf(reply: Reply): readonly string[] {
   return [...reply.text.matchAll(/\{"id":"([^"]+)","name":[^{]*"owner_id"/g)].map(([, id = '']) => id);
 }
 
-/** What the store was last asked, without the workspace. */
+/** The last request to the store, without the workspace. */
 function lastQuestion(): Record<string, string> {
   const { workspaceId: _workspaceId, ...asked } = Object.fromEntries(gateway.store.requests.at(-1)?.query ?? []);
   return asked;

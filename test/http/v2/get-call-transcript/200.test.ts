@@ -141,7 +141,7 @@ describe('pages', () => {
     ]);
   });
 
-  test('T5: maxChars counts code points and does not cut within a grapheme cluster where one fits', async () => {
+  test('T5: maxChars counts code points and does not cut within a grapheme cluster if one fits', async () => {
     const family = '👨‍👩‍👧'; // 5 code points
     const subject = putTranscript(`A: ${family}${family}`);
     const pages = await Promise.all([1, 2].map((page) => read(subject, `?maxChars=9&page=${page}`)));
@@ -217,7 +217,7 @@ describe('raw', () => {
   });
 });
 
-test('Q5: the transcript of an evaluation that is not completed is served where the store has it', async () => {
+test('Q5: the transcript of an evaluation that is not completed is served if the store has it', async () => {
   const subject = putSubject(gateway.store, newSubject(), { state: 'SCORING' });
   expect((await read(subject)).status).toBe(200);
 });

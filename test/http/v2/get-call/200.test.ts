@@ -48,7 +48,7 @@ test('a rich record: every field in the order of the specification, and nothing 
   );
 });
 
-test('Q8: of a bare record every field is there, null where it is not known', async () => {
+test('Q8: a bare record has every field, null if it is not known', async () => {
   const subject = newSubject();
   const { id, workspaceId } = subject;
   const { shareLink: _shareLink, ...bare } = anEvaluation({

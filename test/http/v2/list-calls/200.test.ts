@@ -64,7 +64,7 @@ describe('the body', () => {
     );
   });
 
-  test('Q8: of a bare record every field is there, null where it is not known', async () => {
+  test('Q8: a bare record has every field, null if it is not known', async () => {
     const subject = newSubject();
     const { workspaceId, id } = subject;
     const bare = anEvaluation({
@@ -107,7 +107,7 @@ describe('the body', () => {
     );
   });
 
-  test('Q6: total_pages is 0 where there is nothing', async () => {
+  test('Q6: total_pages is 0 if there is nothing', async () => {
     expect((await list(newSubject())).text).toBe(
       '{"calls":[],"pagination":{"page":1,"page_size":50,"total_count":0,"total_pages":0}}',
     );

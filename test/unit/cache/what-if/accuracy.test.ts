@@ -50,7 +50,7 @@ describe('with many more keys than there is room for, hit ratios are within a po
     expect(largestError(trace, watched)).toBeLessThan(1);
   });
 
-  test('where what was busy in the first half is read no more in the second', () => {
+  test('if keys that were busy in the first half are not read in the second', () => {
     const first = zipfTrace({ seed: 13, reads: 60_000, hours: 12, keys: 150_000, exponent: 1 });
     const second = zipfTrace({ seed: 14, reads: 60_000, hours: 12, keys: 150_000, exponent: 1 });
     const trace = {
@@ -62,7 +62,7 @@ describe('with many more keys than there is room for, hit ratios are within a po
     expect(largestError(trace, watched)).toBeLessThan(1);
   });
 
-  test('where nothing is ever read twice: all are calls', () => {
+  test('if nothing is ever read twice: all are calls', () => {
     const watched = new Watched();
     for (let read = 0; read < 60_000; read++) watched.readAt(read * 1000, `once ${read}`);
     expect(watched.point(86_400_000)).toMatchObject({ reads: 60_000, calls: 60_000 });

@@ -123,7 +123,7 @@ describe('the recommendation', () => {
     expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
   });
 
-  test('is none where every time would serve too much that is out of date', () => {
+  test('is none if every time would serve too many outdated answers', () => {
     const { freshMs, why } = watch(1000, 990).advice('list').recommendation;
     expect(freshMs).toBeNull();
     expect(why).toMatch(
@@ -173,7 +173,7 @@ describe('the recommendation', () => {
     expect(why).toMatch(/^2 h, the time in force, is as good as 3 h as far as can be told/);
   });
 
-  test('says so where the time in force is the best', () => {
+  test('says so if the time in force is the best', () => {
     const watched = watch(100_000, 10);
     watched.ttl.override('list', overridesFor({ freshMs: watched.advice('list').recommendation.freshMs ?? 0 }, null));
     const { why } = watched.advice('list').recommendation;

@@ -36,7 +36,7 @@ test('nothing is known without a refresh, nor of fewer than thirty', () => {
 describe('the share that is out of date, learned from refreshes, is the true one', () => {
   const ages = [MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS];
 
-  test('where all records change alike', () => {
+  test('if all records change alike', () => {
     const rate = 1 / (3 * HOUR_MS);
     const outdatedAt = learnChanges(refreshes(20_000, [rate], DAY_MS));
     for (const ageMs of ages) {
@@ -45,7 +45,7 @@ describe('the share that is out of date, learned from refreshes, is the true one
     }
   });
 
-  test('where a few change all the time and most never do, which no single rate tells', () => {
+  test('if a few change all the time and most never do, which no single rate shows', () => {
     const rates = [1 / (2 * MINUTE_MS), 0, 0, 0, 0, 0, 0, 0, 0, 0];
     const outdatedAt = learnChanges(refreshes(20_000, rates, DAY_MS));
     for (const ageMs of ages) {
@@ -78,7 +78,7 @@ describe('refreshes without a change', () => {
   });
 });
 
-test('where every refresh brought a change, nearly all copies of that age are out of date', () => {
+test('if every refresh brought a change, nearly all copies of that age are out of date', () => {
   expect(learnChanges([{ sinceMs: MINUTE_MS, seen: 1000, changed: 1000 }])?.(MINUTE_MS)).toBeGreaterThan(0.99);
 });
 
@@ -90,7 +90,7 @@ test('a copy of no age is never out of date, and an older one never less than a 
   expect(shares.at(-1)).toBeLessThanOrEqual(1);
 });
 
-test('what was learned a day ago counts half', () => {
+test('changes seen a day ago count half', () => {
   const tally = new ChangeTally(0);
   for (let time = 0; time < 8; time++) tally.add(true, MINUTE_MS, 0);
   tally.add(false, MINUTE_MS, DAY_MS);

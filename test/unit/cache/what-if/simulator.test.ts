@@ -45,13 +45,13 @@ function agesOf(staleMs: number): readonly number[] {
   return watched.point(15_000, 'list').ages;
 }
 
-describe('what is served past its freshness', () => {
+describe('copies served past their freshness', () => {
   test('is the old copy, with its age', () => {
     const ages = agesOf(60_000);
     expect([ages[0], ages.at(-1), ages.length > 10]).toEqual([5000, 5000, true]);
   });
 
-  test('is new where the old copy is too old to be served', () => {
+  test('is new if the old copy is too old to be served', () => {
     expect(agesOf(5000)).toEqual([10_000]);
   });
 });
