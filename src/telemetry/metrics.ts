@@ -26,67 +26,65 @@ const HEARING_STATES = [
 
 /** Every metric, with its help text in Prometheus. */
 const HELP = {
-  evalgate_authentication_failures_total: 'Requests refused because of their API key or its lack.',
+  evalgate_authentication_failures_total: 'Requests refused because of a missing or invalid API key.',
   evalgate_build_info: 'Always 1; the labels name the versions of evalgate and Node.js.',
   evalgate_cache_bytes:
-    'Bytes held by the memory tier, as it weighs its entries; what is in Redis is in evalgate_redis_memory_used_bytes.',
-  evalgate_cache_entries: 'Answers held by the memory tier; what is in Redis is in evalgate_redis_keys.',
-  evalgate_cache_entry_age_seconds:
-    'Age of the answers that were served, since the store was asked for them, near 0 for those that were just fetched.',
+    'Bytes held by the memory tier, as it weighs its entries; evalgate_redis_memory_used_bytes has those in Redis.',
+  evalgate_cache_entries: 'Answers held by the memory tier; evalgate_redis_keys has those in Redis.',
+  evalgate_cache_entry_age_seconds: 'Age of served answers, from the store call on; near 0 for answers just fetched.',
   evalgate_cache_lease_wait_seconds:
     "Time that reads waited for another process's call to the store, by how the wait ended: stored (its answer came), failed (its failure came), taken-over (it came to nothing), timeout.",
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
-  evalgate_cache_misses_total: 'Reads that the cache could not answer, by why.',
-  evalgate_cache_reads_total: 'Reads through the cache, by how they were answered and where the entry was found.',
+  evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
+  evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
     'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
   evalgate_dependency_up: '1 if a dependency of GET /readyz is ok, 0 if it is degraded; absent while it is unknown.',
-  evalgate_fleet_processes: 'Gateway processes that share the limits, this one included, as far as was last known.',
-  evalgate_gc_time_ratio: 'Share of the time since the scrape before that went into collecting garbage.',
+  evalgate_fleet_processes: 'Gateway processes that share the limits, including this one, as last known.',
+  evalgate_gc_time_ratio: 'Share of the time since the last scrape that was spent in garbage collection.',
   evalgate_http_connections: 'Connections that are open, by listener.',
-  evalgate_http_connections_dropped_total: 'Connections closed as they came because `server.maxConnections` were open.',
+  evalgate_http_connections_dropped_total: 'New connections closed because `server.maxConnections` were open.',
   evalgate_http_request_duration_seconds:
-    'Time from the arrival of a request to the end of its answer, by how the cache answered.',
-  evalgate_http_requests_shed_total: 'Requests refused at once because `server.maxInFlight` were under way.',
+    'Time from the arrival of a request to the end of its answer, by cache outcome.',
+  evalgate_http_requests_shed_total: 'Requests refused at once because `server.maxInFlight` were in flight.',
   evalgate_http_requests_total: 'Requests answered on the public listener.',
   evalgate_http_unreadable_requests_total:
-    'Answers to what never became a request, by why: too-large, too-slow, no-http. They are in no other count.',
-  evalgate_maintenance_active: '1 while the maintenance switch keeps the gateway from asking the store.',
+    'Answers to unreadable requests, by reason: too-large, too-slow, no-http. They are in no other count.',
+  evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
   evalgate_quota_exact:
-    '1 while Redis decides on the limits of all processes together, 0 while this process goes on with its share.',
+    '1 while Redis decides on the limits of all processes together, 0 while this process enforces its share.',
   evalgate_quota_refusals_total: 'Requests refused with 429, by the window that was full.',
   evalgate_readiness: '1 for the status of the process, as GET /readyz has it; 0 for the others.',
-  evalgate_redis_cache_budget_bytes: 'Bytes of Redis that the cache may use (cache.redis), 0 for no such limit.',
+  evalgate_redis_cache_budget_bytes: 'Bytes of Redis that the cache may use (cache.redis), 0 for no limit.',
   evalgate_redis_cache_over_budget:
-    '1 while new answers are not stored in Redis, because the cache has used what it may there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
+    '1 while new answers are not stored in Redis, because the cache has used its share there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
   evalgate_redis_command_duration_seconds:
-    'Time that commands to Redis took as this process saw it, its own delays included; also of those that failed, but not of those that could not be sent.',
+    'Time that commands to Redis took, as measured by this process, including its own delays and failed commands, but not unsent ones.',
   evalgate_redis_command_failures_total:
-    'Commands to Redis that failed: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection to send them on (unsent).',
+    'Failed commands to Redis: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection (unsent).',
   evalgate_redis_hearing:
-    '1 for how the process hears of what others do: hearing; deaf (Redis answers, its messages do not arrive, and the memory tier is not used); alone (Redis does not answer). 0 for the others.',
+    '1 for the state of messages from other processes: hearing; deaf (Redis answers, its messages do not arrive, and the memory tier is not used); alone (Redis does not answer). 0 for the others.',
   evalgate_redis_keys:
-    'Keys in the database that is used there; absent while Redis does not answer. In a Redis of its own for the cache: its answers, and a few leases.',
+    'Keys in the database; absent while Redis does not answer. In a Redis only for the cache: its answers and a few leases.',
   evalgate_redis_memory_limit_bytes:
     'Most memory that the Redis server may use (its maxmemory), 0 for no limit; absent while it does not answer.',
-  evalgate_redis_memory_used_bytes: 'Memory that the Redis server uses in all; absent while it does not answer.',
+  evalgate_redis_memory_used_bytes: 'Memory used by the Redis server; absent while it does not answer.',
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
   evalgate_store_breaker_open:
-    '1 while calls to the evaluation store are held back, but for one a second, because too many have failed.',
-  evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, failed ones too.',
-  evalgate_store_calls_in_flight: 'Calls to the evaluation store that are under way.',
-  evalgate_store_calls_queued: 'Calls to the evaluation store that wait for their turn.',
+    '1 while the circuit is open because too many calls to the evaluation store failed; one probe per second is sent.',
+  evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, including failed ones.',
+  evalgate_store_calls_in_flight: 'Calls to the evaluation store in flight.',
+  evalgate_store_calls_queued: 'Calls to the evaluation store waiting in the queue.',
   evalgate_store_calls_refused_total:
-    'Calls to the evaluation store that were not sent, by why: queue-full, queue-timeout, or store-failing (the breaker is open).',
-  evalgate_store_calls_total: 'Calls to the evaluation store, by what came of them.',
-  evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited for their turn before they were sent.',
+    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, or store-failing (the circuit is open).',
+  evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
+  evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
   evalgate_store_records_left_out_total:
-    'Records of lists that were left out because the store sent them incomplete or malformed.',
-  evalgate_store_retries_total:
-    'Repetitions of calls to the evaluation store, by what came of them; over-budget ones were not sent.',
+    'Records left out of lists because the store sent them incomplete or malformed.',
+  evalgate_store_retries_total: 'Retries of calls to the evaluation store, by outcome; over-budget ones were not sent.',
 } as const;
 
 type Name = keyof typeof HELP;

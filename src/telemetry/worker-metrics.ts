@@ -50,7 +50,7 @@ export class WorkerMetrics {
     const all = AggregatorRegistry.aggregate([...current.map(({ values }) => values), ...counted, this.#gone]);
     const workers = new Gauge({
       name: 'evalgate_workers',
-      help: 'Worker processes: how many there are to be, and how many of them the metrics are of.',
+      help: 'Worker processes: how many should run, and how many the metrics cover.',
       labelNames: ['state'],
       registers: [all],
     });

@@ -19,7 +19,7 @@ test('the table has a row a setting, with its variables, default and what is all
   expect(rows).toHaveLength(SETTINGS.length + 2);
   expect(rows.every((row) => row.split(/(?<!\\)\|/).length === 7)).toBe(true);
   expect(rows).toContain(
-    '| `rateLimit.perMinute` | `RATE_LIMIT_PER_MINUTE` | `120` | an integer from 1 to 1000000000 | Requests that a key may make in any 60 s, where it has no limit of its own. |',
+    '| `rateLimit.perMinute` | `RATE_LIMIT_PER_MINUTE` | `120` | an integer from 1 to 1000000000 | Requests per key in any 60 s, unless the key has a limit of its own. |',
   );
   expect(rows.find((row) => row.startsWith('| `redis.url`'))).toMatch(
     /^\| `redis.url` \| `REDIS_URL`, `REDIS_URL_FILE` \| none \| redis:/,
