@@ -19,7 +19,7 @@ export interface Shared {
 /** Why a call ended without an answer, for those who waited for it in other processes. */
 export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 
-/** - `lost`: the lease had ended, or the key holds something newer: nothing was done, and nobody may keep the answer. */
+/** - `lost`: the lease had ended, or the key holds something newer: the answer is not stored, and nobody may keep it. */
 export type Completion = 'stored' | 'unshared' | 'lost';
 
 /** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */

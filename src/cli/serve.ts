@@ -35,7 +35,11 @@ const NO_STORE =
 /** One gateway in this process, or several in processes of their own. */
 type Running = SupervisedGateway & Pick<Supervisor, 'reload' | 'reloadFailed' | 'stop'>;
 
-/** Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. */
+/**
+ * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
+ * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor tells each worker to do
+ * so, since workers ignore the signal itself, and kills those that take too long.
+ */
 async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (cluster.isWorker) process.exit(await serveAsWorker());
   // Registered first: a signal that comes while the gateway starts must not be lost.

@@ -1,7 +1,8 @@
 /**
  * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Here it is decided
- * when a key that was revoked elsewhere stops working: as soon as the change arrives, or at once when changes may be missed,
- * since each key is then confirmed before it is used.
+ * when a key that was revoked elsewhere stops working: when the message of the change arrives, which takes milliseconds, and
+ * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used. (Keys of the store itself:
+ * store-lookup.ts.)
  *
  * Whether changes arrive: four times a second the process sends itself a heartbeat through Redis, along the way of the
  * changes. A heartbeat that arrives proves that every change published before it was sent has arrived, and it carries the
@@ -26,7 +27,7 @@ const WRITE_USES_EVERY_MS = 30_000;
 const HEARTBEAT_EVERY_MS = 250;
 /** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
 const LOST_AFTER_MS = 900;
-/** A heartbeat unanswered for so long won't be answered: any other silence then has the same cause. */
+/** Redis that has not answered a heartbeat for so long is silent itself: the subscription is not to blame. */
 const UNANSWERED_AFTER_MS = 100;
 /** A connection that was just cut, or just came back, misses one at most. */
 const MAX_MISSED = 2;

@@ -20,7 +20,7 @@ export class FlightSpans {
   /** By the key of the request. */
   readonly #underWay = new Map<string, Span>();
 
-  /** Called at once when a caller has joined a flight, before the flight is flown. */
+  /** Called at once when a caller has begun or joined a flight, before the flight is flown. */
   joined({ request: { key, kind }, isBackground }: Task, flight: Flight): void {
     const caller = recordingSpan();
     if (caller === undefined) return;

@@ -1,6 +1,7 @@
 /**
  * The one interface to the store of evaluations: a single generic function. The HTTP client is a `Fetch`; what protects the
- * store (maintenance, queue, breaker, tracing) takes a `Fetch` and returns one; the cache reads through it.
+ * store (maintenance, queue, breaker) takes a `Fetch` and returns one; the cache reads through it. What becomes of a
+ * StoreError at the consumer, a 500 with `Retry-After`, is said by `problemOf` in http/problem.ts.
  */
 import type { Resource } from './resources.ts';
 
@@ -30,7 +31,7 @@ export interface FetchOptions {
    * with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
    */
   readonly isWanted?: () => boolean;
-  /** How long the call may take in all, if that is less than the client's own limit. */
+  /** How long the call may take in all, if that is less than `upstream.timeoutMs`. */
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;

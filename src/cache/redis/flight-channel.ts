@@ -47,7 +47,7 @@ export function readFailure(text: string): FlightFailure | null {
 /** The waiters for a key's call in this process. */
 class Followers {
   readonly listeners = new Set<(end: FlightEnd) => void>();
-  /** How long the lease held when it was last asked for; null once that was waited for. */
+  /** How long the lease had left when it was last asked for; null after that time was waited. */
   leaseLeftMs: number | null = null;
 }
 
