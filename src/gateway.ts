@@ -1,6 +1,5 @@
 /** The composition root: a configuration in, a running gateway out. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
@@ -281,7 +280,7 @@ export class Gateway {
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,
-      addressOf: addressReader(config.server.trustedProxies),
+      addressOf: createClientAddress(config.server.trustedProxies),
       docs: docsRouter(() => (this.#document ??= openApiDocument(this.#loaded))),
       isDraining: () => this.#status === 'draining',
       deprecations: config.api.deprecations,
@@ -298,7 +297,7 @@ export class Gateway {
       ...backend,
       tokens: config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
-      addressOf: addressReader(config.server.trustedProxies),
+      addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
       isReady: () => this.#readiness(workers),
       memory,
@@ -361,13 +360,6 @@ function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts
       return answer.kind === 'found' ? answer.record : null;
     },
   });
-}
-
-/** Reads the client's address of a request, with trusted proxies taken into account. */
-function addressReader(trustedProxies: readonly string[]): (ctx: { readonly req: IncomingMessage }) => string {
-  const clientAddress = createClientAddress(trustedProxies);
-  return ({ req }) =>
-    clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] });
 }
 
 async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocument> {
