@@ -7,7 +7,7 @@ import type { Readiness } from './admin/readiness.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
-import { maintenanceGate } from './cache/maintenance.ts';
+import { gated } from './cache/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import { UNSHARED } from './cache/shared-cache.ts';
@@ -349,14 +349,14 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 /** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
 function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
   if (config.keys.source === 'registry') return backend.keys;
-  const gate = maintenanceGate(maintenance, clock);
+  const fetch = gated(store.guard.fetch, maintenance, clock);
   return new StoreLookup({
     registry: backend.keys,
     clock,
     timers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
-      const answer = await gate(() => store.guard.fetch(apiKey, { hash }, { requestId: randomUUID() }));
+      const answer = await fetch(apiKey, { hash }, { requestId: randomUUID() });
       return answer.kind === 'found' ? answer.record : null;
     },
   });

@@ -45,7 +45,6 @@ export class Copies {
 
   constructor(options: CacheParts) {
     this.#options = options;
-    options.sharedCache.onStored((key, requestedAtMs) => options.memory.deleteOlder(key, requestedAtMs));
   }
 
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {

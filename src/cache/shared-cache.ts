@@ -100,8 +100,6 @@ export interface SharedCache {
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
   /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
   follow(key: string): Following;
-  /** Calls back for every entry that another process completed. Returns a function that ends this. */
-  onStored(listener: (key: string, requestedAtMs: number) => void): () => void;
 }
 
 /** The part that operators use. */
@@ -130,7 +128,6 @@ export const UNSHARED: SharedCache = {
   setFailure: async () => {},
   acquire: async () => ({ status: 'acquired', lease: OWN_LEASE, found: NOTHING }),
   follow: () => ({ next: async () => null, close: () => {} }),
-  onStored: () => () => {},
 };
 
 export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {

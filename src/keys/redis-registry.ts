@@ -20,7 +20,7 @@ import type { Timers } from '../timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
-import { changesChannel, RedisKeyTable, VERSION } from './redis-table.ts';
+import { changesChannel, RedisKeyTable, type RedisTableOptions, VERSION } from './redis-table.ts';
 import { KeyDirectory, type KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
@@ -49,15 +49,13 @@ return 1
 const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
 const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
 
-export interface RedisRegistryOptions {
+export interface RedisRegistryOptions extends Pick<RedisTableOptions, 'onBrokenRecord'> {
   /** To the state Redis. It stays its owner's to close, after the registry. */
   readonly link: RedisLink;
   readonly clock: Clock;
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
-  /** Called for each record that `list` leaves out. The message is private. */
-  readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
   /** Called at each change of how far copies may be used. */
   readonly onConnectivity?: (connectivity: Connectivity) => void;
 }

@@ -102,12 +102,7 @@ export function isStoreErrorKind(text: unknown): text is StoreErrorKind {
   return typeof text === 'string' && Object.hasOwn(KINDS, text);
 }
 
-export interface StoreErrorDetails {
-  readonly retryAfterMs?: number | null;
-  readonly status?: number | null;
-  readonly workspaceId?: string | null;
-  readonly cause?: unknown;
-}
+type StoreErrorDetails = Partial<Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'cause'>>;
 
 /** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
 export class StoreError extends Error {
