@@ -1,6 +1,7 @@
 /**
- * The answers that a cache may give, whatever happens in whatever order. A history of actions is played against gateways while a
- * model keeps every state that each record ever had; each answer must show states that the reader could have been shown.
+ * The answers that a cache may give, whatever happens in whatever order. A history of actions is played against gateways
+ * while a model keeps every state that each record ever had; each answer must show states that the reader could have been
+ * shown.
  */
 import { z } from 'zod';
 import { randomUUID } from 'node:crypto';
@@ -77,6 +78,8 @@ export class CacheModel {
   #step = 0;
   #hold: Hold | null = null;
   #heldSinceMs: number | null = null;
+  /** The last hold that was released. */
+  #released = { sinceMs: 0, atMs: 0 };
   /** Ends the store's failing; null while it is well. */
   #recovery: (() => void) | null = null;
   #failedMs = Number.NEGATIVE_INFINITY;
@@ -221,7 +224,14 @@ export class CacheModel {
       this.#failedMs = this.#world.clock.nowMs();
       this.#failedAt = performance.now();
     }
+    if (this.#heldSinceMs !== null) this.#released = { sinceMs: this.#heldSinceMs, atMs: this.#world.clock.nowMs() };
     this.#heldSinceMs = null;
+  }
+
+  /** Since when a read of now may have been under way: one in the millisecond of a release counts as having joined. */
+  #floorMs(): number {
+    const nowMs = this.#world.clock.nowMs();
+    return this.#heldSinceMs ?? (this.#released.atMs === nowMs ? this.#released.sinceMs : nowMs);
   }
 
   /** No gateway asks the store for anything. */
@@ -280,7 +290,7 @@ export class CacheModel {
     const isForetold = isQuiet && this.#world.kind === 'memory';
     const foretold = isForetold ? await this.#foretell(read, at) : null;
     const ms = this.#world.clock.nowMs();
-    const sent: Sent = { tenant: read.tenant, of: read.of, step: this.#step, ms, floorMs: this.#heldSinceMs ?? ms };
+    const sent: Sent = { tenant: read.tenant, of: read.of, step: this.#step, ms, floorMs: this.#floorMs() };
     const reading = this.#get(at, read.tenant, read.of).then((reply) => this.#check(sent, reply));
     const ended: Promise<void> = reading.finally(() => this.#pending.delete(ended));
     this.#pending.add(ended);
@@ -324,8 +334,9 @@ export class CacheModel {
       const hasFailed = this.#recovery !== null || this.#failedMs >= sent.ms - FAILURE_MS;
       // Redis remembers a failure by its own clock, and whoever is told of it there remembers it by this one.
       const isRemembered = this.#world.kind === 'redis' && performance.now() - this.#failedAt < 3 * FAILURE_MS;
-      if (isRemembered) this.#failedMs = nowMs;
+      // Neither is called for again within a second: that another gateway's call took too long is a failure too.
       const isOver = nowMs - sent.ms >= DEADLINE_MS;
+      if (isRemembered || isOver) this.#failedMs = nowMs;
       if (!hasFailed && !isRemembered && !isOver) fault('failed while the store does not');
       return;
     }
