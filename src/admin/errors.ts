@@ -1,6 +1,7 @@
 /** A refused or failed admin request, and changes whose outcome may stay unknown. */
 import { InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
 import { NotSentError, replyCode } from '../redis/connection.ts';
+import { refusalOf } from '../redis/refusal.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 
 /**
@@ -59,8 +60,8 @@ export interface Change<T> extends Pick<AuditedChange, 'who' | 'action' | 'targe
 
 /**
  * Makes the change, and audits it. If no answer comes, the audit notes what was asked and that its outcome is unknown, and
- * an AdminError 503 says so too. If the change could not be sent, or Redis is full, it was not made, and the AdminError 503
- * says that.
+ * an AdminError 503 says so too. If the change could not be sent, or Redis is full or read-only, it was not made, and the
+ * AdminError 503 says that.
  */
 export async function makeChange<T>(audit: Audit, { asked, make, note, ...about }: Change<T>): Promise<T> {
   const failure = (publicMessage: string, reason: string): AdminError =>
@@ -76,10 +77,12 @@ export async function makeChange<T>(audit: Audit, { asked, make, note, ...about 
         'not made: Redis is out of memory',
       );
     }
-    // An error that does not say that the change was not sent leaves the outcome unknown.
-    if (cause instanceof NotSentError) {
+    const refusal = refusalOf(cause, 'REDIS_URL');
+    // A read-only Redis refuses the first write of a script. Any other error of a change that was sent leaves its outcome
+    // unknown.
+    if (cause instanceof NotSentError || refusal?.kind === 'read-only') {
       throw failure(
-        'Redis cannot be reached, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.',
+        `Redis ${refusal?.finding ?? 'cannot be reached'}, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.`,
         `not made: ${reason}`,
       );
     }

@@ -131,7 +131,7 @@ export class RedisHealth {
   };
 
   readonly onBeat = (refusal: Error | null): void => {
-    if ((refusal === null) === (this.#beatRefusal === null)) return;
+    if (replyCode(refusal) === replyCode(this.#beatRefusal)) return;
     this.#beatRefusal = refusal;
     this.#options.health.update();
   };
@@ -216,8 +216,8 @@ export class RedisHealth {
   }
 
   get #refusalReason(): unknown {
-    const reason = this.#quotaFailure?.reason;
-    return refusalOf(reason, 'REDIS_URL') === null ? this.#beatRefusal : reason;
+    // The newest: quotas keep the reason for which they were first decided without Redis.
+    return refusalOf(this.#beatRefusal, 'REDIS_URL') === null ? this.#quotaFailure?.reason : this.#beatRefusal;
   }
 
   #checkRedis(role: RedisRole): DependencyState {

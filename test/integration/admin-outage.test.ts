@@ -110,6 +110,22 @@ test('entries recorded while nothing can be written are there once afterwards, a
   ]);
 }, 60_000);
 
+test('a change that a read-only Redis refuses was not made: it is in no audit, and may be repeated', async () => {
+  await raw.call('REPLICAOF', '127.0.0.1', '1');
+  const notMade =
+    'Redis is a read-only replica (READONLY), so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.';
+  for (const [method, path, body] of [
+    ['POST', '/api/cache/purge', { tags: ['all'] }],
+    ['PUT', '/api/cache/ttl/list', { fresh: '45s' }],
+  ] as const) {
+    const reply = await a.admin(method, path, body);
+    expect([reply.status, messageOf(reply)]).toEqual([503, notMade]);
+  }
+  await raw.call('REPLICAOF', 'NO', 'ONE');
+  await isWell(a);
+  expect(await auditOf(a)).toEqual([]);
+}, 30_000);
+
 test('a change that a Redis out of reach was not even sent was not made: it is in no audit, and may be repeated', async () => {
   const { keyId } = await a.issue();
   await redis.kill();

@@ -324,6 +324,23 @@ test('a Redis that refuses changes is named by a process that nobody asks for an
   expect(cli.stdout).toContain(`, by 1 process: ${problem}. `);
 });
 
+test('a full Redis that becomes a read-only replica is named as that from then on', async () => {
+  await start();
+  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
+  await vi.waitFor(async () => {
+    await read();
+    expect(await detailOf('redis-state')).toMatch(/^Redis is full/);
+    expect((await readinessOf(gateway)).statuses).toMatchObject({ quota: 'degraded' });
+  }, WITHIN);
+  await withClient(redis.url, async (client) => {
+    await client.config('SET', 'maxmemory', '0');
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+  });
+  await vi.waitFor(async () => {
+    expect(await detailOf('redis-state')).toMatch(/^Redis is a read-only replica \(READONLY\); limits/);
+  }, WITHIN);
+});
+
 test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {
   await start();
   expect(await read()).toBe(200);
