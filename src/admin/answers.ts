@@ -18,8 +18,20 @@ const textOrNull = text.nullable();
 /** Every refusal and failure. */
 export const errorSchema = z.object({ error: z.object({ message: text }) }).meta({ id: 'Error' });
 
-const dependencySchema = z.object({ name: text, status: text, since: text, detail: text });
-export const readinessSchema = z.object({ status: text, dependencies: z.array(dependencySchema) });
+const dependencySchema = z.object({
+  name: text,
+  /** By the outcome of real calls; `unknown` before the first. */
+  status: z.enum(['ok', 'degraded', 'unknown']),
+  since: text,
+  /** For an operator. Holds no secret: probes need no token. */
+  detail: text,
+});
+export type Dependency = View<typeof dependencySchema>;
+export const readinessSchema = z.object({
+  status: z.enum(['ready', 'starting', 'draining']),
+  dependencies: z.array(dependencySchema),
+});
+export type Readiness = View<typeof readinessSchema>;
 
 /** One change that was made. Never holds a token or a key's hash. */
 export const auditEntrySchema = z.object({

@@ -3,7 +3,7 @@
  * checked when something reports that it may have changed, and when it is asked for; nothing is ever sent to find out
  * (C7). The log has one line when a dependency goes down and one when it is back.
  */
-import type { Dependency } from '../admin/readiness.ts';
+import type { Dependency } from '../admin/answers.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
 
