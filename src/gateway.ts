@@ -1,6 +1,5 @@
 /** The composition root: a configuration in, a running gateway out. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
@@ -8,7 +7,7 @@ import type { Readiness } from './admin/answers.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
-import { maintenanceGate } from './cache/maintenance.ts';
+import { gated } from './cache/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import { UNSHARED } from './cache/shared-cache.ts';
@@ -72,7 +71,7 @@ const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windo
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
-/** How much longer than the store client's own deadline a flight may take. */
+/** How much longer than a call to the store (`upstream.timeoutMs`) a flight may take. */
 const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
@@ -220,8 +219,10 @@ export class Gateway {
   }
 
   /**
-   * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close; then lets requests in flight
-   * finish, 30 s at most. A second call waits for the first one's end.
+   * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close. Then, in this order: the public
+   * listener closes idle connections one by one and lets requests in flight finish, 30 s at most; the admin listener
+   * closes; calls to the store are aborted; the links to Redis close; the last spans are sent. A second call waits for the
+   * first one's end.
    */
   stop(delayMs: number): Promise<void> {
     this.#stopping ??= this.#drain(delayMs);
@@ -279,7 +280,7 @@ export class Gateway {
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,
-      addressOf: addressReader(config.server.trustedProxies),
+      addressOf: createClientAddress(config.server.trustedProxies),
       docs: docsRouter(() => (this.#document ??= openApiDocument(this.#loaded))),
       isDraining: () => this.#status === 'draining',
       deprecations: config.api.deprecations,
@@ -296,7 +297,7 @@ export class Gateway {
       ...backend,
       tokens: config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
-      addressOf: addressReader(config.server.trustedProxies),
+      addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
       isReady: () => this.#readiness(workers),
       memory,
@@ -348,24 +349,17 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 /** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
 function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
   if (config.keys.source === 'registry') return backend.keys;
-  const gate = maintenanceGate(maintenance, clock);
+  const fetch = gated(store.guard.fetch, maintenance, clock);
   return new StoreLookup({
     registry: backend.keys,
     clock,
     timers,
     graceMs: config.keys.graceMs,
     lookUp: async (hash) => {
-      const answer = await gate(() => store.guard.fetch(apiKey, { hash }, { requestId: randomUUID() }));
+      const answer = await fetch(apiKey, { hash }, { requestId: randomUUID() });
       return answer.kind === 'found' ? answer.record : null;
     },
   });
-}
-
-/** Reads the client's address of a request, with trusted proxies taken into account. */
-function addressReader(trustedProxies: readonly string[]): (ctx: { readonly req: IncomingMessage }) => string {
-  const clientAddress = createClientAddress(trustedProxies);
-  return ({ req }) =>
-    clientAddress({ remoteAddress: req.socket.remoteAddress, forwardedFor: req.headers['x-forwarded-for'] });
 }
 
 async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocument> {

@@ -1,6 +1,6 @@
 /** The store of evaluations: the configured one, or the bundled sample if none is configured. */
 import { createHash, randomBytes } from 'node:crypto';
-import { gated, type MaintenanceWatch, maintenanceGate } from './cache/maintenance.ts';
+import { gated, type MaintenanceWatch } from './cache/maintenance.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
@@ -46,7 +46,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     target = sample;
   }
   const client = new StoreClient({ ...upstream, baseUrl: target.url, token: target.token, clock, hooks: hooks.store });
-  const send = gated(client.fetch, maintenanceGate(maintenance, clock));
+  // Innermost, so that a call that waited for its turn is stopped too.
+  const send = gated(client.fetch, maintenance, clock);
   const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));

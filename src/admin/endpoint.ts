@@ -1,7 +1,7 @@
 /** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
-import type { ExplainParts } from '../cache/explain.ts';
+import type { ExplainParts, Resolution } from '../cache/explain.ts';
 import type { MaintenanceControl } from '../cache/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
@@ -18,7 +18,6 @@ import type { Readiness } from './answers.ts';
 import type { AdminRoute, AnswerOf, ROUTES } from './api.ts';
 import type { Audit } from './audit.ts';
 import { AdminError, asAdminError } from './errors.ts';
-import type { Resolution } from './explain.ts';
 import type { Stats } from './stats/stats.ts';
 
 /** A token, and the name of its holder in the audit. */

@@ -1,6 +1,5 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
-import { explain } from '../cache/explain.ts';
-import type { CacheRequest } from '../cache/request.ts';
+import { explain, type Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
 import { ttlView } from './cache-control.ts';
@@ -8,17 +7,7 @@ import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { badParameter, badQuery, queryOf, quoted } from './input.ts';
 
-interface Target {
-  readonly kind: 'request';
-  readonly request: CacheRequest<unknown>;
-  readonly route: string;
-  readonly workspaceIds: readonly string[] | null;
-}
-
-export type Resolution =
-  | Target
-  | { readonly kind: 'refused'; readonly message: string }
-  | { readonly kind: 'viewer-needed' };
+type Target = Extract<Resolution, { readonly kind: 'request' }>;
 
 const MOST_WORKSPACES = 50;
 const { path: PATH, workspace: WORKSPACE } = ROUTES.explain.query;

@@ -89,10 +89,10 @@ function openLinks(
   { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
-  const hooks = { onCommand: redisCommandHook(metrics) };
+  const onCommand = redisCommandHook(metrics);
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
-      return new RedisLink({ url: address, timeoutMs, hooks, role });
+      return new RedisLink({ url: address, timeoutMs, onCommand, role });
     } catch (error) {
       if (!(error instanceof RedisAddressError)) throw error;
       throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);

@@ -25,7 +25,7 @@ export interface CacheParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: Listener;
-  /** How long one call to the store may take in all; longer than the store client's own limit. */
+  /** How long one call to the store may take in all; longer than `upstream.timeoutMs`. */
   readonly maxWaitMs: number;
 }
 
@@ -45,7 +45,6 @@ export class Copies {
 
   constructor(options: CacheParts) {
     this.#options = options;
-    options.sharedCache.onStored((key, requestedAtMs) => options.memory.deleteOlder(key, requestedAtMs));
   }
 
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {

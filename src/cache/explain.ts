@@ -21,6 +21,22 @@ import {
 import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
 
+/**
+ * How the path of a public request is read:
+ * - `request`: what the cache is asked for. `workspaceIds` is null if it depends on the reader and none was named.
+ * - `refused`: the request gets no further than the gateway itself; `message` says why
+ * - `viewer-needed`: what is asked depends on the reader
+ */
+export type Resolution =
+  | {
+      readonly kind: 'request';
+      readonly route: string;
+      readonly request: CacheRequest<unknown>;
+      readonly workspaceIds: readonly string[] | null;
+    }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'viewer-needed' };
+
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'inspect' | 'wasEvicted'>;
   /** Null for a gateway that is alone. */

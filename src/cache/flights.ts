@@ -61,6 +61,7 @@ export class Flights {
    */
   fetch<T>(task: FetchTask<T>): Flight<Fetched> {
     const name = nameOf(task.request.key, task.reader);
+    // `join` calls it in a later turn, when `flight` is set.
     const fly = (isWanted: () => boolean): Promise<Fetched> =>
       this.#callOrJoin({ ...task, isWanted }).catch((error: unknown) => {
         this.#remember(name, flight, error);

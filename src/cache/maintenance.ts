@@ -41,20 +41,13 @@ export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreE
   });
 }
 
-/** Runs a call; during maintenance it rejects at once with a StoreError of kind `maintenance`. */
-export type Gate = <T>(call: () => Promise<T>) => Promise<T>;
-
-export function maintenanceGate(maintenance: MaintenanceWatch, clock: Clock): Gate {
-  return async (call) => {
+/** The same calls; during maintenance each rejects at once with a StoreError of kind `maintenance`. */
+export function gated(send: Fetch, maintenance: MaintenanceWatch, clock: Clock): Fetch {
+  return async (resource, params, options) => {
     const current = maintenance.current();
     if (current !== null) throw maintenanceError(current, clock);
-    return await call();
+    return await send(resource, params, options);
   };
-}
-
-/** The store behind the gate. It goes innermost, so that a call that waited for its turn is stopped too. */
-export function gated(send: Fetch, gate: Gate): Fetch {
-  return (resource, params, options) => gate(() => send(resource, params, options));
 }
 
 /** The maintenance of this process. Without Redis, operators change it here, and it is forgotten when the process stops. */

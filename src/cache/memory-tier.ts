@@ -6,11 +6,6 @@ import { hash32, isSearchKey } from './request.ts';
 import type { Inspection, KeptCopy } from './shared-cache.ts';
 import { type Reader, workspaceSetOf } from './reader.ts';
 
-export interface MemoryTierOptions {
-  /** For answers, everything derived from them, and their keys. */
-  readonly maxBytes: number;
-}
-
 interface Slot {
   readonly stored: StoredEntry;
   readonly bytes: number;
@@ -46,7 +41,8 @@ export class MemoryTier {
   readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
   #isSuspended = false;
 
-  constructor({ maxBytes }: MemoryTierOptions) {
+  /** `maxBytes`: for answers, everything derived from them, and their keys. */
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
     const absentBytes = Math.floor(maxBytes * ABSENT_SHARE);
     this.#searched = this.#createCache(searchedBytes);

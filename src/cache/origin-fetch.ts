@@ -1,7 +1,7 @@
 /**
  * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
- * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses and one
- * of those that wait takes over.
+ * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses (after
+ * `LEASE_MS` in redis/leases.ts), one of those that wait takes over in `#follow`, and the others follow that one.
  */
 import type { LeaseWaitEnd } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';
@@ -63,7 +63,7 @@ export interface FetchResult {
    * a negative entry then; a reader of that workspace gets the failure.
    */
   readonly failure: StoreError | null;
-  /** Unix milliseconds: the reader who caused the call is answered no sooner, if others have made it (K7a: a foreign record looks like none). */
+  /** Unix milliseconds: a reader who joined the call of others is answered no sooner (K7a: a foreign record looks like none). */
   readonly notBeforeMs?: number;
 }
 
@@ -205,7 +205,7 @@ export class OriginFetcher {
           return await this.#proceed(task, found, attempt);
         }
         const end = await following.next(LOOK_EVERY_MS);
-        // A failure is remembered beside the entry, for the workspaces that it is for: the lease's script returns it.
+        // A failure of a call for the same workspaces needs no case here: `#acquire` returns it in the next turn.
         if (end?.kind === 'failed' && isOfOthers(end, task)) {
           report('failed');
           return await this.#answerFailure(task, end, { epoch, requestedAtMs: beganAtMs });

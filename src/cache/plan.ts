@@ -1,6 +1,7 @@
 /**
- * Decides how a read is answered from the copies that were found. Pure. `explain` prints a Plan. Nothing else decides on
- * freshness: read-through.ts only applies `fallback` once the store has failed or is late.
+ * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
+ * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
+ * has failed or is late; a waiter takes what another process's call has just brought (`newsOf` in origin-fetch.ts).
  */
 import type { MissReason } from '../telemetry/events.ts';
 import { classOf, type StoredEntry } from './entry.ts';

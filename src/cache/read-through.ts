@@ -98,6 +98,7 @@ export class ReadThrough implements Cache {
     const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
     let flight: Flight<Fetched>;
     let end: End;
+    // A flight that was under way may have read the store before a purge that this reader has seen: it needs a later one.
     do {
       flight = this.#flights.fetch(task);
       end = await this.#endOf(flight, miss.fallback !== null);
@@ -114,7 +115,7 @@ export class ReadThrough implements Cache {
     throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
   }
 
-  /** `isBounded`: with a copy to fall back on, the wait for the store is. */
+  /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
   async #endOf(flight: Flight<Fetched>, isBounded: boolean): Promise<End> {
     const landed = flight.result.then(
       (result): End => ({ kind: 'landed', result }),

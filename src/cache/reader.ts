@@ -8,8 +8,8 @@ import type { CacheRequest } from './request.ts';
 /**
  * How a read was answered (RFC 9211):
  * - `hit`: from the cache, fresh
- * - `stale-while-revalidate`: from the cache, past its freshness, while one refresh runs in the background
- * - `stale-if-error`: from the cache, past its freshness, because the store failed or took too long
+ * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, but for maintenance
+ * - `stale-if-error`: from the cache, longer past its freshness: the store failed, took too long or must not be asked
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
  */
@@ -22,7 +22,7 @@ export interface CacheRead<T> {
   readonly outcome: ReadOutcome;
   /** Where the entry was found; null on a miss. */
   readonly tier: Tier | null;
-  /** How long the entry is still fresh; negative since when it is not. */
+  /** How long the entry is still fresh; 0 or less when it is not. */
   readonly ttlMs: number;
   readonly ageMs: number;
   /** Whether the store's answer was kept: RFC 9211 `stored`. */

@@ -23,13 +23,10 @@ export interface CacheRequest<T> {
   readonly keyHash: number;
   /** Rejects as the store's `Fetch` does. */
   fetch(send: Fetch, options: FetchOptions): Promise<StoreAnswer<T>>;
-  /** Whether the record is of the id, or of the workspaces, asked for. One that is not is never stored or served (C4). */
+  // As `CachedResource` says, for these parameters.
   isAnsweredBy(record: T): boolean;
-  /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are in its key. */
   workspaceOf(record: T): string | null;
-  /** The tags of the answer beside those of its class; `record` is null for an absent one. */
   tags(record: T | null): readonly RecordTag[];
-  /** The single records that the answer holds, to be cached as well. */
   backfills(record: T): readonly Backfill[];
 }
 

@@ -19,7 +19,7 @@ export interface Shared {
 /** Why a call ended without an answer, for those who waited for it in other processes. */
 export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 
-/** - `lost`: the lease had ended, or the key holds something newer: nothing was done, and nobody may keep the answer. */
+/** - `lost`: the lease had ended, or the key holds something newer: the answer is not stored, and nobody may keep it. */
 export type Completion = 'stored' | 'unshared' | 'lost';
 
 /** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
@@ -100,8 +100,6 @@ export interface SharedCache {
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
   /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
   follow(key: string): Following;
-  /** Calls back for every entry that another process completed. Returns a function that ends this. */
-  onStored(listener: (key: string, requestedAtMs: number) => void): () => void;
 }
 
 /** The part that operators use. */
@@ -130,7 +128,6 @@ export const UNSHARED: SharedCache = {
   setFailure: async () => {},
   acquire: async () => ({ status: 'acquired', lease: OWN_LEASE, found: NOTHING }),
   follow: () => ({ next: async () => null, close: () => {} }),
-  onStored: () => () => {},
 };
 
 export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {

@@ -78,19 +78,6 @@ export interface TtlState {
   readonly afterwards: CacheTtl;
 }
 
-/** `overrides` are those in force. */
-export function ttlState(configured: CacheTtl, overrides: readonly TtlOverride[]): TtlState {
-  const lasting = overrides.filter(({ untilMs }) => untilMs === null);
-  const temporary = overrides.filter(({ untilMs }) => untilMs !== null);
-  const values = (some: readonly TtlOverride[]) => Object.fromEntries(some.map(({ name, ms }) => [name, ms]));
-  const afterwards = { ...configured, ...values(lasting) };
-  return {
-    ttl: { ...afterwards, ...values(temporary) },
-    set: Object.fromEntries([...lasting, ...temporary].map(({ name, untilMs }) => [name, untilMs])),
-    afterwards,
-  };
-}
-
 /** The TTLs in force in one process. Read at every request, so that a change rules stored copies too (C2). */
 export class TtlPolicy {
   readonly #clock: Clock;
@@ -111,18 +98,26 @@ export class TtlPolicy {
     return this.#compute(cacheClass);
   }
 
-  /** In force if nothing is set. */
-  configuredOf(cacheClass: CacheClass): CacheTtl {
-    return this.#configured[cacheClass];
-  }
-
   /** All that are set, also those that have ended and were not taken away yet. */
   overridesOf(cacheClass: CacheClass): readonly TtlOverride[] {
     return this.#overrides.get(cacheClass) ?? [];
   }
 
   stateOf(cacheClass: CacheClass): TtlState {
-    return ttlState(this.#configured[cacheClass], withoutEnded(this.overridesOf(cacheClass), this.#clock.nowMs()));
+    return this.stateWith(cacheClass, withoutEnded(this.overridesOf(cacheClass), this.#clock.nowMs()));
+  }
+
+  /** The state of a class if exactly these overrides are in force. */
+  stateWith(cacheClass: CacheClass, overrides: readonly TtlOverride[]): TtlState {
+    const lasting = overrides.filter(({ untilMs }) => untilMs === null);
+    const temporary = overrides.filter(({ untilMs }) => untilMs !== null);
+    const values = (some: readonly TtlOverride[]) => Object.fromEntries(some.map(({ name, ms }) => [name, ms]));
+    const afterwards = { ...this.#configured[cacheClass], ...values(lasting) };
+    return {
+      ttl: { ...afterwards, ...values(temporary) },
+      set: Object.fromEntries([...lasting, ...temporary].map(({ name, untilMs }) => [name, untilMs])),
+      afterwards,
+    };
   }
 
   /** Puts these overrides in the place of all earlier ones of the class. */
@@ -137,8 +132,7 @@ export class TtlPolicy {
     const left = withoutEnded(before, this.#clock.nowMs());
     if (left.length === before.length) return null;
     this.override(cacheClass, left);
-    const configured = this.#configured[cacheClass];
-    return { from: ttlState(configured, before), to: ttlState(configured, left) };
+    return { from: this.stateWith(cacheClass, before), to: this.stateWith(cacheClass, left) };
   }
 
   /** Another configuration; overrides stay. Returns whether it differs from the one before. */

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { SupervisedGateway, Supervisor } from '../cluster/supervisor.ts';
 import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
-import { type KeptConfig, loadAndKeep, type LoadedConfig } from '../config/load.ts';
+import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import { createLogger, type Logger, terminalFormat } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
 
@@ -35,30 +35,35 @@ const NO_STORE =
 /** One gateway in this process, or several in processes of their own. */
 type Running = SupervisedGateway & Pick<Supervisor, 'reload' | 'reloadFailed' | 'stop'>;
 
-/** Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. */
+/**
+ * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
+ * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor tells each worker to do
+ * so, since workers ignore the signal itself, and kills those that take too long.
+ */
 async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (cluster.isWorker) process.exit(await serveAsWorker());
   // Registered first: a signal that comes while the gateway starts must not be lost.
   const isAtTerminal = process.stdin.isTTY || process.stdout.isTTY;
   const stopped = stopSignal(isAtTerminal);
-  const kept = loadAndKeep(process.env);
-  const { config } = kept.loaded;
+  const loaded = loadConfig({ env: process.env });
+  const { config } = loaded;
   const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
-  for (const warning of kept.loaded.warnings) logger.warn(warning);
+  for (const warning of loaded.warnings) logger.warn(warning);
   if (config.upstream.url === null) {
     // A gateway that lost its UPSTREAM_URL must not serve made-up records.
     if (!isDemo) throw new CliError(NO_STORE);
     const warning = demoWarning(process.env);
     if (warning !== null) logger.warn(warning);
   }
-  const running = config.server.workers > 1 ? await startSeveral(kept, logger, stopped) : await startOne(kept, logger);
+  const running =
+    config.server.workers > 1 ? await startSeveral(loaded, logger, stopped) : await startOne(loaded, logger);
   if (running === null) return;
   const { publicUrl, adminUrl, demo } = running;
   print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
   if (!isAtTerminal) process.on('SIGHUP', () => reload(running, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
-  const killed = await running.stop(delayMs(signal, kept));
+  const killed = await running.stop(delayMs(signal, loaded));
   logger.info('stopped');
   if (killed > 0) process.exitCode = 1;
 }
@@ -74,7 +79,7 @@ async function serveAsWorker(): Promise<number> {
   }
 }
 
-async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running> {
+async function startOne(loaded: LoadedConfig, logger: Logger): Promise<Running> {
   // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(loaded, { logger });
@@ -83,7 +88,7 @@ async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running
     publicUrl,
     adminUrl,
     demo,
-    reload: (kept) => gateway.reload(kept.loaded),
+    reload: (next) => gateway.reload(next),
     reloadFailed: () => gateway.reloadFailed(),
     stop: async (forMs) => {
       await gateway.stop(forMs);
@@ -93,13 +98,13 @@ async function startOne({ loaded }: KeptConfig, logger: Logger): Promise<Running
 }
 
 /** Null if the signal came before all were ready; they have ended then. */
-async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
+async function startSeveral(loaded: LoadedConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
   const { Supervisor } = await import('../cluster/supervisor.ts');
-  const supervisor = new Supervisor(kept, logger);
+  const supervisor = new Supervisor(loaded, logger);
   const starting = supervisor.start();
   const first = await Promise.race([starting, stopped]);
   // Those that run already are drained.
-  if (typeof first === 'string') await supervisor.stop(delayMs(first, kept));
+  if (typeof first === 'string') await supervisor.stop(delayMs(first, loaded));
   const started = await starting;
   if (started === null) return null;
   return {
@@ -114,8 +119,8 @@ async function startSeveral(kept: KeptConfig, logger: Logger, stopped: Promise<S
 const HANG_UP_MS = 300;
 
 /** How long requests are accepted after the signal, in milliseconds. */
-function delayMs(signal: Signal, { loaded }: KeptConfig): number {
-  const { drainDelayMs } = loaded.config.server;
+function delayMs(signal: Signal, { config }: LoadedConfig): number {
+  const { drainDelayMs } = config.server;
   if (signal === 'SIGHUP') return Math.max(drainDelayMs, HANG_UP_MS);
   return signal === 'SIGTERM' ? drainDelayMs : 0;
 }
@@ -134,10 +139,10 @@ function stopSignal(isAtTerminal: boolean): Promise<Signal> {
 /** Reads the configuration again; if it is invalid, the old one stays in force. */
 function reload(running: Running, logger: Logger): void {
   try {
-    const kept = loadAndKeep(process.env);
-    for (const warning of kept.loaded.warnings) logger.warn(warning);
-    const needRestart = running.reload(kept);
-    logger.info({ file: kept.loaded.file }, 'configuration reloaded');
+    const loaded = loadConfig({ env: process.env });
+    for (const warning of loaded.warnings) logger.warn(warning);
+    const needRestart = running.reload(loaded);
+    logger.info({ file: loaded.file }, 'configuration reloaded');
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { reload } from '../config/effective.ts';
-import type { KeptConfig } from '../config/load.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
 import { type DemoAnnouncement, startSampleStore, type SampleStore } from '../store.ts';
@@ -42,7 +42,7 @@ const LAST_RESTART_DELAY_MS = 10_000;
 
 export class Supervisor {
   readonly #logger: Logger;
-  readonly #started: KeptConfig;
+  readonly #started: LoadedConfig;
   /** Since when each is ready (Unix milliseconds); null before. */
   readonly #workers = new Map<Worker, number | null>();
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
@@ -50,7 +50,7 @@ export class Supervisor {
   readonly #metrics: WorkerMetrics;
   readonly #allReady = Promise.withResolvers<Addresses | null>();
   readonly #allEnded = Promise.withResolvers<void>();
-  #latest: KeptConfig;
+  #latest: LoadedConfig;
   #env: StartPayload['env'] = {};
   #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
@@ -60,11 +60,11 @@ export class Supervisor {
   #killed = 0;
   #lastMetricsId = 0;
 
-  constructor(kept: KeptConfig, logger: Logger) {
-    const { workers } = kept.loaded.config.server;
+  constructor(loaded: LoadedConfig, logger: Logger) {
+    const { workers } = loaded.config.server;
     this.#logger = logger;
-    this.#started = kept;
-    this.#latest = kept;
+    this.#started = loaded;
+    this.#latest = loaded;
     this.#metrics = new WorkerMetrics(workers);
     this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), hasRedisAnswered: false };
     // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
@@ -79,7 +79,7 @@ export class Supervisor {
    * can't start, or none stays; no worker is left then.
    */
   async start(): Promise<SupervisedGateway | null> {
-    const { config } = this.#started.loaded;
+    const { config } = this.#started;
     this.#env = await chosenPorts(config);
     if (config.upstream.url === null) this.#sample = await startSampleStore();
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
@@ -91,11 +91,11 @@ export class Supervisor {
   }
 
   /** All workers take over what can be changed while they run; returns the settings that need a restart to change. */
-  reload(kept: KeptConfig): readonly string[] {
-    const { inForce, needRestart } = reload(this.#latest.loaded, kept.loaded);
-    this.#latest = { loaded: inForce, files: kept.files };
+  reload(loaded: LoadedConfig): readonly string[] {
+    const { inForce, needRestart } = reload(this.#latest, loaded);
+    this.#latest = inForce;
     this.#logger.level = inForce.config.log.level;
-    this.#sendToAll({ kind: 'reload', files: kept.files });
+    this.#sendToAll({ kind: 'reload', files: inForce.files });
     return needRestart;
   }
 

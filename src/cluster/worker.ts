@@ -1,4 +1,5 @@
 /** A worker: a gateway that the first process starts, reloads and drains. */
+import { on } from 'node:events';
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import type { Gateway, Workers } from '../gateway.ts';
@@ -47,7 +48,6 @@ class SupervisorLink implements Workers {
   readonly #drain = Promise.withResolvers<number>();
   /** Resolves with how long the worker is to go on accepting, when it is to drain. */
   readonly drain = this.#drain.promise;
-  readonly #metricsRequests = new Map<number, (text: string) => void>();
   #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), hasRedisAnswered: false };
   /** Messages that come before the gateway has started wait for it. */
   readonly #gateway = Promise.withResolvers<{ gateway: Gateway; reload: (files: KeptFiles) => void }>();
@@ -83,21 +83,20 @@ class SupervisorLink implements Workers {
     void send({ kind: 'redis-answered' });
   }
 
-  metrics(): Promise<string> {
+  async metrics(): Promise<string> {
     this.#lastId += 1;
     const id = this.#lastId;
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#metricsRequests.delete(id);
-        reject(new Error('The first process did not send the metrics of all workers in time.'));
-      }, METRICS_TIMEOUT_MS);
-      this.#metricsRequests.set(id, (text) => {
-        clearTimeout(timer);
-        this.#metricsRequests.delete(id);
-        resolve(text);
-      });
-      void send({ kind: 'request-metrics', id });
-    });
+    const messages = on(process, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT_MS) });
+    void send({ kind: 'request-metrics', id });
+    try {
+      for await (const [received] of messages) {
+        const message = readToWorker(received);
+        if (message?.kind === 'all-metrics' && message.id === id) return message.text;
+      }
+    } catch {
+      // Timed out.
+    }
+    throw new Error('The first process did not send the metrics of all workers in time.');
   }
 
   #onMessage(message: ToWorker): void {
@@ -120,8 +119,8 @@ class SupervisorLink implements Workers {
       case 'send-metrics':
         void this.#sendMetrics(message.id);
         break;
+      // Read by `metrics`.
       case 'all-metrics':
-        this.#metricsRequests.get(message.id)?.(message.text);
         break;
     }
   }

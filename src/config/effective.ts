@@ -11,14 +11,8 @@ interface EffectiveValue {
   readonly from: string | null;
 }
 
-export interface EffectiveConfig {
-  readonly file: string;
-  /** Sections as in the file; every setting is an EffectiveValue. */
-  readonly settings: Tree;
-}
-
-/** The body of `GET /api/config`: no secret is in it. */
-export function redactedConfig({ file, resolved }: Pick<LoadedConfig, 'file' | 'resolved'>): EffectiveConfig {
+/** The body of `GET /api/config`: sections as in the file, where every setting is an EffectiveValue. No secret is in it. */
+export function redactedConfig({ file, resolved }: LoadedConfig): { readonly file: string; readonly settings: Tree } {
   const values = resolved.map((entry): [string, EffectiveValue] => [
     entry.setting.id,
     { value: shownValue(entry), origin: entry.origin, from: entry.name },

@@ -4,6 +4,11 @@ import { SETTINGS } from './config.ts';
 import { type ConfigFault, nearest, reasonOf, showGiven } from './errors.ts';
 import { type GivenValue, isTree, type Layer, type ReadFile, type Tree } from './settings.ts';
 
+interface Found {
+  readonly values: Map<string, GivenValue>;
+  readonly faults: ConfigFault[];
+}
+
 /** `name` is how messages call the file. */
 export function readFileLayer(path: string, name: string, readFile: ReadFile): Layer {
   let text: string;
@@ -15,9 +20,9 @@ export function readFileLayer(path: string, name: string, readFile: ReadFile): L
   }
   const content = parseYaml(text);
   if ('problem' in content) return unusable({ name, given: null, ...content }, 'one YAML 1.2 document of settings');
-  const layer = { values: new Map<string, GivenValue>(), faults: new Array<ConfigFault>(), unknown: new Set<string>() };
-  collect(content.tree, { prefix: '', file: name }, layer);
-  return layer;
+  const found: Found = { values: new Map(), faults: [] };
+  collect(content.tree, '', name, found);
+  return { ...found, unknown: new Set() };
 }
 
 /** Nothing is known of any setting that the file may hold. */
@@ -44,17 +49,8 @@ function parseYaml(text: string): { readonly tree: Tree } | { readonly problem: 
   return isTree(content) ? { tree: content } : { problem: 'it does not hold names with values' };
 }
 
-interface Place {
-  /** The path of the section with a dot behind it; empty for the whole file. */
-  readonly prefix: string;
-  readonly file: string;
-}
-
-function collect(
-  section: Tree,
-  { prefix, file }: Place,
-  layer: { readonly values: Map<string, GivenValue>; readonly faults: ConfigFault[] },
-): void {
+/** `prefix`: the path of the section with a dot behind it; empty for the whole file. */
+function collect(section: Tree, prefix: string, file: string, { values, faults }: Found): void {
   const known = membersOf(prefix);
   for (const [member, value] of Object.entries(section)) {
     const id = prefix + member;
@@ -62,15 +58,15 @@ function collect(
     if (!known.includes(member)) {
       const meant = nearest(member, known);
       const problem = `there is no such setting${meant === null ? '' : `; did you mean "${meant}"?`}`;
-      layer.faults.push({ name, given: null, problem, allowed: known.join(', ') });
+      faults.push({ name, given: null, problem, allowed: known.join(', ') });
     } else if (SETTINGS.some((setting) => setting.id === id)) {
-      layer.values.set(id, { written: value, name });
+      values.set(id, { written: value, name });
     } else if (isTree(value)) {
-      collect(value, { prefix: `${id}.`, file }, layer);
+      collect(value, `${id}.`, file, { values, faults });
     } else if (value !== null) {
       // A section with only commented-out members reads as null, and counts as not there.
       const allowed = `a section with any of ${membersOf(`${id}.`).join(', ')}`;
-      layer.faults.push({ name, given: null, problem: 'it is a section, and one value was given', allowed });
+      faults.push({ name, given: null, problem: 'it is a section, and one value was given', allowed });
     }
   }
 }

@@ -31,7 +31,11 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
   /** Whether the variables of OpenTelemetry say so. The SDK reads the rest of them. */
   readonly isTraced: boolean;
+  readonly files: KeptFiles;
 }
+
+/** The texts of the files that were read, by path. They hold secrets. */
+export type KeptFiles = Readonly<Record<string, string>>;
 
 export interface ConfigSources {
   readonly env: Environment;
@@ -47,13 +51,15 @@ export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedC
   const path = env['CONFIG_FILE'] || SHIPPED_FILE;
   const isShipped = path === SHIPPED_FILE;
   const file = isShipped ? nameOfShipped() : path;
-  const layers = { file: readFileLayer(path, file, readFile), environment: readEnvironment(env, readFile) };
+  const files: Record<string, string> = {};
+  const read: ReadFile = (name) => (files[name] = readFile(name));
+  const layers = { file: readFileLayer(path, file, read), environment: readEnvironment(env, read) };
   const resolved = SETTINGS.map((setting) => resolve(setting, layers, isShipped));
   const { config, faults } = check(resolved, layers);
   const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
   if (all.length > 0) throw new ConfigError(all);
   const warnings = [...warningsOf(config), ...environmentWarnings(env)];
-  return { config, file, resolved, warnings, isTraced: isTracingOn(env) };
+  return { config, file, resolved, warnings, isTraced: isTracingOn(env), files };
 }
 
 function readText(path: string): string {
@@ -115,26 +121,7 @@ export function configOf(resolved: readonly Resolved[]): Config {
   return configSchema.parse(treeOf(resolved.map(({ setting, written }) => [setting.key, written])));
 }
 
-/** The texts of the files that were read, by path. They hold secrets. */
-export type KeptFiles = Readonly<Record<string, string>>;
-
-/**
- * A configuration that can be loaded again as it was, whatever has become of its files: a worker that is started later
- * than its siblings must not run with another configuration.
- */
-export interface KeptConfig {
-  readonly loaded: LoadedConfig;
-  readonly files: KeptFiles;
-}
-
-/** Throws ConfigError with all faults at once. */
-export function loadAndKeep(env: Environment): KeptConfig {
-  const files: Record<string, string> = {};
-  const loaded = loadConfig({ env, readFile: (path) => (files[path] = readText(path)) });
-  return { loaded, files };
-}
-
-/** Loads the same configuration with the same environment. */
+/** For a worker: loads the configuration as it was, whatever has become of its files. Its siblings run with the same one. */
 export function loadKept(env: Environment, files: KeptFiles): LoadedConfig {
   return loadConfig({
     env,

@@ -1,22 +1,13 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
+import type { Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, parseQuery, routeTable, type StoreRequest, ViewerNeeded } from './route.ts';
+import { type MatchedRoute, parseQuery, routeTable, ViewerNeeded } from './route.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
-/**
- * - `request`: what the cache is asked for. `workspaceIds` is null if it depends on the reader and none was named.
- * - `refused`: the request gets no further than the gateway itself; `message` says why
- * - `viewer-needed`: what is asked depends on the reader
- */
-type Resolved =
-  | ({ readonly kind: 'request'; readonly route: string } & StoreRequest)
-  | { readonly kind: 'refused'; readonly message: string }
-  | { readonly kind: 'viewer-needed' };
-
 /** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
-export function createResolver(): (path: string, viewer: readonly string[] | null) => Resolved {
+export function createResolver(): (path: string, viewer: readonly string[] | null) => Resolution {
   const routes = [...V1_ROUTES, ...V2_ROUTES];
   const find = routeTable(routes);
   return (path, viewer) => {
@@ -29,7 +20,7 @@ export function createResolver(): (path: string, viewer: readonly string[] | nul
   };
 }
 
-function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolved {
+function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolution {
   const { template } = route;
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };

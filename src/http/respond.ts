@@ -5,11 +5,11 @@
  * they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa learns
  * from `ctx.respond = false` that it has nothing left to send.
  */
-import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
+import { hashOf } from '../static-file.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 
 /** RFC 9110 content codings on offer, the preferred one first. */
@@ -79,11 +79,6 @@ export class Representation {
     this.#coded.set(coding, made);
     return made;
   }
-}
-
-/** Names bytes in an ETag. */
-export function hashOf(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
 }
 
 const ETAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;

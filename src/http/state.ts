@@ -46,7 +46,7 @@ export interface RequestState {
   signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
-  /** The declared route of the path, whatever the method; null if there is none. */
+  /** The declared route of the path and of a method that it allows; null if there is none. */
   route: Route | null;
   /** The active key of the request. */
   apiKey: ApiKey | null;

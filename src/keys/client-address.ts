@@ -2,6 +2,7 @@
  * The address that a request comes from. `net.BlockList` and `net.SocketAddress` do the arithmetic; the walk along
  * `X-Forwarded-For` is ours, because proxy-addr takes an unreadable entry for an address.
  */
+import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
 
 /** An IPv4 address in dotted form, or an IPv6 address as RFC 5952 writes it. */
@@ -53,15 +54,8 @@ function addSubnet(subnets: Subnets, cidr: string): void {
   subnets[address.family].addSubnet(address.text, prefix - minBits, address.family);
 }
 
-export interface Connection {
-  /** The other end of the socket; undefined once the socket is closed. */
-  readonly remoteAddress: string | undefined;
-  /** `X-Forwarded-For` as Node gives it. */
-  readonly forwardedFor: string | readonly string[] | undefined;
-}
-
 /**
- * Makes the function that finds the client's address, `unknown` if the socket has none. Failed authentications are counted
+ * Makes the function that finds the client's address of a request, `unknown` if the socket has none. Failed authentications are counted
  * by it (K9).
  *
  * `X-Forwarded-For` counts only as far as trusted proxies wrote it: from the right, the first address that is none of
@@ -70,12 +64,17 @@ export interface Connection {
  *
  * `trustedProxies` are subnets (`10.0.0.0/8`) or single addresses. Throws RangeError that names the one that is neither.
  */
-export function createClientAddress(trustedProxies: readonly string[]): (connection: Connection) => string {
+export function createClientAddress(
+  trustedProxies: readonly string[],
+): (ctx: { readonly req: IncomingMessage }) => string {
   const subnets: Subnets = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const cidr of trustedProxies) addSubnet(subnets, cidr);
   const isTrusted = ({ text, family }: Address): boolean => subnets[family].check(text, family);
 
-  return ({ remoteAddress, forwardedFor }) => {
+  return ({ req }) => {
+    // Undefined once the socket is closed.
+    const { remoteAddress } = req.socket;
+    const forwardedFor = req.headers['x-forwarded-for'];
     let client = remoteAddress === undefined ? null : parseAddress(remoteAddress);
     if (client === null) return 'unknown';
     const isForwarded = forwardedFor !== undefined && trustedProxies.length > 0;

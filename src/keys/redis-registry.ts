@@ -1,7 +1,8 @@
 /**
  * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Here it is decided
- * when a key that was revoked elsewhere stops working: as soon as the change arrives, or at once when changes may be missed,
- * since each key is then confirmed before it is used.
+ * when a key that was revoked elsewhere stops working: when the message of the change arrives, which takes milliseconds, and
+ * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used. (Keys of the store itself:
+ * store-lookup.ts.)
  *
  * Whether changes arrive: four times a second the process sends itself a heartbeat through Redis, along the way of the
  * changes. A heartbeat that arrives proves that every change published before it was sent has arrived, and it carries the
@@ -19,14 +20,14 @@ import type { Timers } from '../timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
-import { changesChannel, RedisKeyTable, VERSION } from './redis-table.ts';
+import { changesChannel, RedisKeyTable, type RedisTableOptions, VERSION } from './redis-table.ts';
 import { KeyDirectory, type KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
 const HEARTBEAT_EVERY_MS = 250;
 /** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
 const LOST_AFTER_MS = 900;
-/** A heartbeat unanswered for so long won't be answered: any other silence then has the same cause. */
+/** Redis that has not answered a heartbeat for so long is silent itself: the subscription is not to blame. */
 const UNANSWERED_AFTER_MS = 100;
 /** A connection that was just cut, or just came back, misses one at most. */
 const MAX_MISSED = 2;
@@ -48,15 +49,13 @@ return 1
 const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
 const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
 
-export interface RedisRegistryOptions {
+export interface RedisRegistryOptions extends Pick<RedisTableOptions, 'onBrokenRecord'> {
   /** To the state Redis. It stays its owner's to close, after the registry. */
   readonly link: RedisLink;
   readonly clock: Clock;
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
-  /** Called for each record that `list` leaves out. The message is private. */
-  readonly onBrokenRecord?: (error: RegistryUnavailableError) => void;
   /** Called at each change of how far copies may be used. */
   readonly onConnectivity?: (connectivity: Connectivity) => void;
 }

@@ -31,7 +31,7 @@ export interface QuotaLimits {
   readonly perHour: number;
 }
 
-/** Never rejects, but if the limiter that decides is said to. */
+/** Never rejects, unless an implementation says so. */
 export interface QuotaLimiter {
   /**
    * Decides whether one more request of `quotaId` is admitted now, and counts it if so. A refused request costs nothing

@@ -20,16 +20,12 @@ export type RedisRole = 'state' | 'cache';
 /** `refused`: by an error reply. `lost`: the connection ended before the answer. `unsent`: there was no connection. */
 export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
 
-export interface RedisHooks {
-  /** Called for each `run`, so it has to be cheap. */
-  readonly onCommand: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
-}
-
 export interface RedisLinkOptions {
   /** As `parseRedisAddress` takes it. */
   readonly url: string;
   readonly role: RedisRole;
-  readonly hooks?: RedisHooks;
+  /** Called for each `run`, so it has to be cheap. */
+  readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
   /** How long a command waits for its answer before it rejects. */
   readonly timeoutMs?: number;
 }
@@ -95,20 +91,20 @@ export class RedisLink extends Health {
   /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
   readonly #disconnect: () => void;
-  readonly #onCommand: RedisHooks['onCommand'] | undefined;
+  readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
   #isInDoubt = false;
   #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
 
   /** Throws RedisAddressError for what is no address of a Redis. */
-  constructor({ url, role, hooks, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
+  constructor({ url, role, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
     super(timeoutMs);
     const address = parseRedisAddress(url);
     const about = { name: `evalgate-${role}`, timeoutMs };
     this.role = role;
     this.kind = address.kind;
     this.db = address.db;
-    this.#onCommand = hooks?.onCommand;
+    this.#onCommand = onCommand;
     // Before any other listener, so that those who hear that it is up can send.
     this.onUp(() => {
       this.#isInDoubt = false;

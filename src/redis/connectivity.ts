@@ -36,6 +36,7 @@ export class ConnectivityWatch {
   #losses = 0;
   /** Since when Redis has answered while messages did not arrive. */
   #answersSinceMs: number | null = null;
+  readonly #settled = Promise.withResolvers<void>();
   #isClosed = false;
   #cancelNext: () => void = () => undefined;
   /** Looks, and later again. Never rejects. */
@@ -52,7 +53,10 @@ export class ConnectivityWatch {
     const lookSoon = (): void => void this.#lookNow();
     this.#unsubscribes = [
       link.onUp(lookSoon),
-      link.onDown(lookSoon),
+      link.onDown(() => {
+        this.#settled.resolve();
+        lookSoon();
+      }),
       link.subscriber.onUp(lookSoon),
       link.subscriber.onDown(() => {
         this.#losses += 1;
@@ -64,6 +68,11 @@ export class ConnectivityWatch {
 
   get now(): Connectivity {
     return this.#now;
+  }
+
+  /** Resolves once messages arrive, or Redis can't be reached; for a Redis that neither answers nor refuses, never. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
   }
 
   close(): void {
@@ -101,6 +110,7 @@ export class ConnectivityWatch {
   #become(now: Connectivity, reason: unknown): void {
     const before = this.#now;
     this.#now = now;
+    if (now === 'connected') this.#settled.resolve();
     if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
   }
 }

@@ -110,8 +110,8 @@ export class StoreHealth {
     const state = this.#checkCalls();
     if (this.#heldBackFor === null) return state;
     return degraded(
-      'the store is failing: calls to it are held back, but for one a second',
-      `calls are held back, but for one a second; ${state.detail}`,
+      'the store is failing: the circuit is open, one probe per second',
+      `the circuit is open: one probe per second; ${state.detail}`,
       { fields: { err: this.#heldBackFor }, ...(state.sinceMs === undefined ? {} : { sinceMs: state.sinceMs }) },
     );
   }
@@ -131,7 +131,7 @@ export class StoreHealth {
       const before = this.#slow.okSinceMs === null ? '' : `faster again, ${soon}; before, `;
       return degraded('the store is slow', before + slow.cause, { sinceMs: slow.sinceMs });
     }
-    if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not asked yet' };
+    if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not called yet' };
     const sinceMs = Math.max(this.#okSinceMs, this.#failing.okSinceMs ?? 0, this.#slow.okSinceMs ?? 0);
     const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
     return { status: 'ok', sinceMs, detail: `last call was answered${status}` };

@@ -7,7 +7,7 @@ import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
 import type { CacheClass } from '../cache/ttl-policy.ts';
 
 /**
- * Why a read went to the store:
+ * Why a read was not answered by a copy that is fresh or just stale; most such reads go to the store:
  * - `never-seen`: nothing is known of the request
  * - `expired`: there is a copy, past the time in which it is served without asking: `usable-on-error` or `unusable`
  * - `evicted`: there was a copy, and it had to make room
@@ -26,7 +26,7 @@ export interface ReadReport {
   /** `failed`: the store failed and there was nothing to serve. */
   readonly outcome: ReadOutcome | 'failed';
   readonly tier: CacheRead<unknown>['tier'];
-  /** Null for reads that the cache answered at once. */
+  /** Null for reads that a fresh or stale copy answered at once. */
   readonly missReason: MissReason | null;
   /** The age of what was served; null if nothing was. */
   readonly ageMs: number | null;
@@ -48,7 +48,7 @@ export interface StoreCallReport {
  * - `stored`: with its answer
  * - `failed`: with its failure
  * - `taken-over`: it came to nothing, or the shared cache went out of reach, and this process asked for itself
- * - `timeout`: with the end of what a reader waits
+ * - `timeout`: nothing came of it within `maxWaitMs`
  */
 export type LeaseWaitEnd = 'stored' | 'failed' | 'taken-over' | 'timeout';
 

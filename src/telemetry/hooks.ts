@@ -1,7 +1,7 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
-import type { RedisHooks } from '../redis/connection.ts';
+import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
@@ -117,7 +117,7 @@ export function httpHooks(
 }
 
 /** For the links to Redis. */
-export function redisCommandHook(metrics: Metrics): NonNullable<RedisHooks['onCommand']> {
+export function redisCommandHook(metrics: Metrics): NonNullable<RedisLinkOptions['onCommand']> {
   return (role, outcome, seconds) => {
     if (outcome !== 'unsent') metrics.redisCommandDurations.observe({ role }, seconds);
     if (outcome !== 'answered') metrics.redisCommandFailures.inc({ role, reason: outcome });

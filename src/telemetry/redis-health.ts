@@ -156,7 +156,7 @@ export class RedisHealth {
     health.add({ name: 'redis-cache', ...one, check: () => this.#checkRedis('cache') });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
-    const heardAgain = 'keys: every change is heard of again';
+    const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
   }
 
@@ -272,7 +272,7 @@ export class RedisHealth {
       );
     }
     const refusal = this.#refusal;
-    if (refusal === null) return { status: 'ok', detail: 'every change is heard of' };
+    if (refusal === null) return { status: 'ok', detail: 'changes arrive' };
     const over = { overMessage: 'keys: they can be issued, changed and revoked again' };
     if (refusal.kind === 'full') {
       return degraded(

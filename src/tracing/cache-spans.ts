@@ -1,27 +1,16 @@
 /** Spans of the cache: each flight, and each wait for a flight of another request or another process. */
 import type { Span } from '@opentelemetry/api';
+import type { Flight } from '../cache/flights.ts';
+import type { FetchTask } from '../cache/origin-fetch.ts';
 import type { Listener } from '../telemetry/events.ts';
 import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
-
-/** The purpose of a flight. */
-interface Task {
-  readonly request: { readonly key: string; readonly kind: string };
-  /** Whether it is a refresh behind a served copy, which no request waits for. */
-  readonly isBackground: boolean;
-}
-
-interface Flight {
-  /** Whether the caller began it, and did not join one that was under way. */
-  readonly startedByCaller: boolean;
-  readonly result: Promise<unknown>;
-}
 
 export class FlightSpans {
   /** By the key of the request. */
   readonly #underWay = new Map<string, Span>();
 
-  /** Called at once when a caller has joined a flight, before the flight is flown. */
-  joined({ request: { key, kind }, isBackground }: Task, flight: Flight): void {
+  /** Called at once when a caller has begun or joined a flight, before the flight is flown. */
+  joined<T>({ request: { key, kind }, isBackground }: FetchTask<T>, flight: Flight<unknown>): void {
     const caller = recordingSpan();
     if (caller === undefined) return;
     if (flight.startedByCaller) {

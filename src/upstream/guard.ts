@@ -96,7 +96,8 @@ export class Guard {
   /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
     const { timeoutMs, retryPercent } = this.#options.limits;
-    // This deadline ends a call: it covers the wait in the queue, every try and the pauses between them.
+    // This deadline ends a call: it covers the wait in the queue, every try and the pauses between them. The client's timer
+    // cuts an exchange at it; if that should ever fail, the cache's `maxWaitMs` ends the wait a few seconds later.
     const deadlineMs = this.#nowMs() + Math.min(timeoutMs, options.timeoutMs ?? timeoutMs);
     this.#savedPercent = Math.min(MAX_SAVED_RETRIES * 100, this.#savedPercent + retryPercent);
     for (let tries = 1; ; tries += 1) {

@@ -4,10 +4,11 @@
  *
  * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`. Beside the table it needs:
  * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`
- * - its TTLs and its limit of stale answers in `config/config.ts`, and both in the root's `config/default.yaml`
+ * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
  *   `http/openapi/examples.ts`
- * - its name in `CLASSES` of `admin/dashboard/page/api.js`
+ * - for the demo, its path in `sample/routes.ts` and records in `sample/data.ts`
+ * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';

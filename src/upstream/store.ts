@@ -1,6 +1,7 @@
 /**
  * The one interface to the store of evaluations: a single generic function. The HTTP client is a `Fetch`; what protects the
- * store (maintenance, queue, breaker, tracing) takes a `Fetch` and returns one; the cache reads through it.
+ * store (maintenance, queue, breaker) takes a `Fetch` and returns one; the cache reads through it. What becomes of a
+ * StoreError at the consumer, a 500 with `Retry-After`, is said by `problemOf` in http/problem.ts.
  */
 import type { Resource } from './resources.ts';
 
@@ -30,7 +31,7 @@ export interface FetchOptions {
    * with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
    */
   readonly isWanted?: () => boolean;
-  /** How long the call may take in all, if that is less than the client's own limit. */
+  /** How long the call may take in all, if that is less than `upstream.timeoutMs`. */
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
@@ -101,12 +102,7 @@ export function isStoreErrorKind(text: unknown): text is StoreErrorKind {
   return typeof text === 'string' && Object.hasOwn(KINDS, text);
 }
 
-export interface StoreErrorDetails {
-  readonly retryAfterMs?: number | null;
-  readonly status?: number | null;
-  readonly workspaceId?: string | null;
-  readonly cause?: unknown;
-}
+type StoreErrorDetails = Partial<Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'cause'>>;
 
 /** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
 export class StoreError extends Error {

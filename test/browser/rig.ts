@@ -1,6 +1,7 @@
 /** The dashboard of a real gateway in a real browser, watched for everything that it must not do. */
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { samplesOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
@@ -37,6 +38,8 @@ export async function startIdle(env: TestGatewayOptions['env'] = {}): Promise<Te
   return gateway;
 }
 
+const IN_FLIGHT = 'evalgate_store_calls_in_flight';
+
 /** The same; in its ten minutes it has read a dozen calls, some often and some seldom. */
 export async function startBusy(): Promise<{ readonly gateway: TestGateway; readonly key: string }> {
   const gateway = await startTestGateway({ clock: new ManualClock(Date.now() - PAST_MS) });
@@ -49,6 +52,8 @@ export async function startBusy(): Promise<{ readonly gateway: TestGateway; read
     if (round > 0) gateway.clock.advance(PAST_MS / rounds);
     const asked = ids.filter((_, index) => round % (index + 1) === 0);
     await Promise.all(asked.map((id) => gateway.get(`/v2/calls/${id}`, { key })));
+    // A refresh that runs on while the clock moves would count as a slow call.
+    await vi.waitFor(async () => expect(await samplesOf(gateway, IN_FLIGHT)).toEqual({ [IN_FLIGHT]: 0 }));
   }
   return { gateway, key };
 }

@@ -32,8 +32,8 @@ function nextUp(link: RedisLink): Promise<void> {
 /** A link through the proxy that is up, with the commands that were sent on it. */
 async function openLink(timeoutMs: number) {
   const outcomes: string[] = [];
-  const hooks = { onCommand: (_role: string, outcome: string) => void outcomes.push(outcome) };
-  const link = new RedisLink({ url: proxy.url, role: 'state', timeoutMs, hooks });
+  const onCommand = (_role: string, outcome: string) => void outcomes.push(outcome);
+  const link = new RedisLink({ url: proxy.url, role: 'state', timeoutMs, onCommand });
   onTestFinished(() => link.close());
   await nextUp(link);
   return { link, outcomes, get: () => link.run((client) => client.get('any')) };

@@ -52,6 +52,7 @@ async function openShared(): Promise<QuotaDoor> {
   return {
     gateways: fleet.gateways,
     nowMicros: redisMicros,
+    behindMicros: 250_000,
     put: putLog,
     lastAdmitted: async ({ keyId }) => (await timesOf(keyId)).at(-1) ?? Number.NaN,
     outages: () =>

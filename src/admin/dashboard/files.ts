@@ -2,13 +2,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
+import { StaticFile } from '../../static-file.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../api.ts';
 import type { Endpoint, EndpointContext } from '../endpoint.ts';
-
-const compress = promisify(gzip);
 
 /** The modules of libraries, with their names below `/dashboard/`. */
 const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => ({
@@ -60,27 +57,10 @@ export function dashboardEndpoints(): readonly Endpoint[] {
 
 /** Browsers keep the files but ask for each at every load, so that nobody sees half of an old page after an update. */
 function endpointOf(path: string, type: string, bytes: Buffer): Endpoint {
-  const etag = createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
-  let compressed: Promise<Buffer> | undefined;
+  const file = new StaticFile(type, bytes);
   const handle = async (ctx: EndpointContext): Promise<void> => {
-    ctx.status = 200;
-    ctx.set({
-      'Cache-Control': 'private, no-cache',
-      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-      ETag: `W/"${etag}"`,
-      Vary: 'Accept-Encoding',
-    });
-    if (ctx.fresh) {
-      ctx.status = 304;
-      return;
-    }
-    ctx.type = type;
-    if (ctx.acceptsEncodings('gzip', 'identity') === 'gzip') {
-      ctx.set('Content-Encoding', 'gzip');
-      ctx.body = await (compressed ??= compress(bytes));
-    } else {
-      ctx.body = bytes;
-    }
+    ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, Vary: 'Accept-Encoding' });
+    await file.send(ctx, 'private, no-cache');
   };
   return { route: { method: 'GET', path, summary: 'a file of the dashboard', answer: null }, handle };
 }

@@ -39,7 +39,6 @@ export class CacheBackend {
   readonly #options: CacheBackendOptions;
   readonly #budget: RedisBudget;
   readonly #watches: Readonly<Record<RedisRole, ConnectivityWatch>>;
-  readonly #connected = { state: Promise.withResolvers<void>(), cache: Promise.withResolvers<void>() };
 
   /**
    * Resolves once the messages of the other processes arrive, or as soon as it is clear that they can't now: a Redis that
@@ -47,7 +46,8 @@ export class CacheBackend {
    */
   static async open(options: CacheBackendOptions): Promise<CacheBackend> {
     const cache = new CacheBackend(options);
-    await cache.#connectedOrDown();
+    const settled = Promise.all(Object.values(cache.#watches).map((watch) => watch.settled));
+    await withDeadline(settled, OPEN_WITHIN_MS, options.timers, () => undefined);
     return cache;
   }
 
@@ -91,19 +91,8 @@ export class CacheBackend {
     this.sharedCache.close();
   }
 
-  async #connectedOrDown(): Promise<void> {
-    const { state, cache, timers } = this.#options;
-    const ends = [
-      state.onDown(() => this.#connected.state.resolve()),
-      cache.onDown(() => this.#connected.cache.resolve()),
-    ];
-    const connected = Promise.all([this.#connected.state.promise, this.#connected.cache.promise]);
-    await withDeadline(connected, OPEN_WITHIN_MS, timers, () => undefined);
-    for (const end of ends) end();
-  }
-
   #watch(link: RedisLink, look: () => Promise<void>): ConnectivityWatch {
-    const { clock, timers, memory, onConnectivity, onFailed } = this.#options;
+    const { clock, timers, onConnectivity, onFailed } = this.#options;
     const { role } = link;
     return new ConnectivityWatch({
       link,
@@ -111,11 +100,10 @@ export class CacheBackend {
       clock,
       timers,
       onChange: (now, before, reason) => {
-        if (now === 'connected') this.#connected[role].resolve();
         this.#suspendMemoryIfBehind();
         // The purge log is up to date by now. Entries that others stored meanwhile have to be looked up too.
         if (role === 'cache' && now === 'connected' && before === 'disconnected') {
-          this.sharedCache.recheck(memory).catch((error: unknown) => onFailed('recheck', error));
+          this.sharedCache.recheck().catch((error: unknown) => onFailed('recheck', error));
         }
         onConnectivity(role, now, reason);
       },

@@ -7,6 +7,7 @@ import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import type { Timers } from '../../timers.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
+import type { MemoryTier } from '../memory-tier.ts';
 import type { FlightEnd, FlightFailure, Following } from '../shared-cache.ts';
 import { parseJson } from './entry-format.ts';
 
@@ -35,10 +36,6 @@ const messageSchema = z.discriminatedUnion('end', [
 type FlightMessage = z.output<typeof messageSchema>;
 type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
 
-export function writeFailure({ kind, message, retryAfterMs, status, workspaceId }: FlightFailure): string {
-  return JSON.stringify({ kind, message, retryAfterMs, status, workspaceId });
-}
-
 /** Null for what is no failure. */
 export function readFailure(text: string): FlightFailure | null {
   return parseJson(failureSchema, text);
@@ -47,19 +44,19 @@ export function readFailure(text: string): FlightFailure | null {
 /** The waiters for a key's call in this process. */
 class Followers {
   readonly listeners = new Set<(end: FlightEnd) => void>();
-  /** How long the lease held when it was last asked for; null once that was waited for. */
+  /** How long the lease had left when it was last asked for; null after that time was waited. */
   leaseLeftMs: number | null = null;
 }
 
-type StoredListener = (key: string, requestedAtMs: number) => void;
-
-interface FlightChannelOptions {
+export interface FlightChannelOptions {
   /** To the cache Redis. */
-  readonly link: Pick<RedisLink, 'subscriber' | 'db'>;
+  readonly cache: RedisLink;
   readonly names: CacheNames;
   readonly timers: Timers;
   /** This process, as the sender of its own messages. */
   readonly self: string;
+  /** Older copies are dropped from it as soon as another process stores something newer. */
+  readonly memory: Pick<MemoryTier, 'deleteOlder'>;
 }
 
 /** So that a lease that was not renewed has lapsed when it is looked at. */
@@ -71,15 +68,16 @@ export class FlightChannel {
   readonly #timers: Timers;
   readonly #self: string;
   readonly #followers = new Map<string, Followers>();
-  readonly #storedListeners = new Set<StoredListener>();
+  readonly #memory: FlightChannelOptions['memory'];
   readonly #unlisten: () => void;
 
-  constructor({ link, names, timers, self }: FlightChannelOptions) {
-    this.name = names.flightsChannel(link.db);
+  constructor({ cache, names, timers, self, memory }: FlightChannelOptions) {
+    this.name = names.flightsChannel(cache.db);
+    this.#memory = memory;
     this.#timers = timers;
     this.#self = self;
     const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
-    this.#unlisten = link.subscriber.listen(this.name, (text) => {
+    this.#unlisten = cache.subscriber.listen(this.name, (text) => {
       // Most are about an entry that this process has just stored itself.
       if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
       // Another release may send other messages.
@@ -130,21 +128,14 @@ export class FlightChannel {
     if (followers !== undefined) followers.leaseLeftMs = leaseLeftMs;
   }
 
-  /** Calls back for every entry that another process stored. Returns a function that ends this. */
-  onStored(listener: StoredListener): () => void {
-    this.#storedListeners.add(listener);
-    return () => this.#storedListeners.delete(listener);
-  }
-
   close(): void {
     this.#unlisten();
-    this.#storedListeners.clear();
   }
 
   #receive(message: FlightMessage): void {
     // Before those who wait look: they would take an older copy for the news otherwise.
     if (message.end === 'stored' && message.sender !== this.#self) {
-      for (const listener of this.#storedListeners) listener(message.key, message.filledAtMs);
+      this.#memory.deleteOlder(message.key, message.filledAtMs);
     }
     const end: FlightEnd = message.end === 'failed' ? { ...message, kind: 'failed' } : { kind: 'stored' };
     for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);

@@ -11,7 +11,7 @@ import type { Completed, Completion, FlightFailure, Lease } from '../shared-cach
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import { encodeEntry, ENTRY_LUA } from './entry-format.ts';
-import { type FlightChannel, writeFailure } from './flight-channel.ts';
+import type { FlightChannel } from './flight-channel.ts';
 
 /** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
 export interface KeyNames {
@@ -23,15 +23,19 @@ export interface KeyNames {
   readonly failure: string;
 }
 
-export interface LeaseParts {
+export interface LeaseOptions {
   /** To the cache Redis. */
-  readonly link: RedisLink;
-  readonly channel: FlightChannel;
+  readonly cache: RedisLink;
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
+  /** While it is exceeded, no new entry is stored; negative entries are. */
   readonly budget: Pick<RedisBudget, 'isOver'>;
+}
+
+interface LeaseParts extends LeaseOptions {
+  readonly channel: FlightChannel;
   readonly key: string;
   /** The workspaces of the reader for whom it was acquired. */
   readonly workspaceSet: string;
@@ -143,7 +147,7 @@ export class RedisLease implements Lease {
   async fail(failure: FlightFailure, tookMs: number): Promise<void> {
     const { key, workspaceSet, names, channel } = this.#parts;
     const message = channel.message({ end: 'failed', key, failure, workspaceSet, tookMs });
-    await this.#end(FAIL, [names.failure], [message, writeFailure(failure), REMEMBER_FAILURE_MS]);
+    await this.#end(FAIL, [names.failure], [message, JSON.stringify(failure), REMEMBER_FAILURE_MS]);
   }
 
   async release(): Promise<void> {
@@ -155,8 +159,8 @@ export class RedisLease implements Lease {
   #end(script: RedisScript, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     this.#hasEnded = true;
     this.#cancelRenewal();
-    const { link, names, token, channel } = this.#parts;
-    return runScript(link, script, { keys: [names.lease, ...keys], args: [token, channel.name, ...args] });
+    const { cache, names, token, channel } = this.#parts;
+    return runScript(cache, script, { keys: [names.lease, ...keys], args: [token, channel.name, ...args] });
   }
 
   #renewLater(): void {
@@ -165,10 +169,10 @@ export class RedisLease implements Lease {
   }
 
   async #renew(): Promise<void> {
-    const { link, names, token, leaseMs } = this.#parts;
+    const { cache, names, token, leaseMs } = this.#parts;
     const call = { keys: [names.lease], args: [token, leaseMs] };
     // If Redis can't be asked, the next renewal may still come in time.
-    const isHeld = await runScript(link, RENEW, call).then(
+    const isHeld = await runScript(cache, RENEW, call).then(
       (reply) => reply === 1,
       () => true,
     );

@@ -4,10 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { RedisLink } from '../../redis/connection.ts';
-import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
-import type { Timers } from '../../timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
@@ -23,8 +20,7 @@ import type {
   SharedCache,
   SharedCacheAdmin,
 } from '../shared-cache.ts';
-import type { CacheClass, TtlPolicy } from '../ttl-policy.ts';
-import type { RedisBudget } from './budget.ts';
+import type { CacheClass } from '../ttl-policy.ts';
 import {
   type BrokenEntryError,
   decodeEntry,
@@ -33,25 +29,16 @@ import {
   ENTRY_LUA,
   retentionOf,
 } from './entry-format.ts';
-import { FlightChannel, readFailure, writeFailure } from './flight-channel.ts';
-import { ACQUIRE, type KeyNames, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
+import { FlightChannel, type FlightChannelOptions, readFailure } from './flight-channel.ts';
+import { ACQUIRE, type KeyNames, type LeaseOptions, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
 
-export interface RedisSharedCacheOptions {
-  readonly cache: RedisLink;
-  readonly names: CacheNames;
-  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
+export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOptions {
   readonly clock: Clock;
-  readonly timers: Timers;
-  /** This process, as the sender of its messages. */
-  readonly self: string;
-  /** How long a lease holds without being renewed. */
-  readonly leaseMs: number;
+  readonly memory: MemoryTier;
   /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
   readonly isPurgeLogKnown: () => boolean;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: BrokenEntryError) => void;
-  /** While it is exceeded, no new entry is stored; negative entries are. */
-  readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
 /**
@@ -127,7 +114,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   constructor(options: RedisSharedCacheOptions) {
     this.#options = options;
-    this.#channel = new FlightChannel({ ...options, link: options.cache });
+    this.#channel = new FlightChannel(options);
   }
 
   async get(key: string): Promise<StoredEntry | null> {
@@ -169,7 +156,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
     this.#assertUsable();
     const name = this.#namesOf(key, workspaceSet).failure;
-    await this.#options.cache.run((client) => client.set(name, writeFailure(failure), 'PX', REMEMBER_FAILURE_MS));
+    await this.#options.cache.run((client) => client.set(name, JSON.stringify(failure), 'PX', REMEMBER_FAILURE_MS));
   }
 
   async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
@@ -184,7 +171,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     };
     const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
     if (Array.isArray(reply)) {
-      const lease = new RedisLease({ ...this.#options, link, channel: this.#channel, key, workspaceSet, names, token });
+      const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, workspaceSet, names, token });
       return { status: 'acquired', lease, found: await this.#decode(key, reply) };
     }
     const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
@@ -195,10 +182,6 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   follow(key: string): Following {
     return this.#channel.follow(key);
-  }
-
-  onStored(listener: (key: string, requestedAtMs: number) => void): () => void {
-    return this.#channel.onStored(listener);
   }
 
   async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
@@ -268,10 +251,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
    * Drops from memory every entry of which Redis has a newer one: for the time in which this process could not be notified
    * of what others stored. Rejects if Redis can't be asked any more.
    */
-  async recheck(memory: MemoryTier): Promise<void> {
-    const keys = memory.keys();
+  async recheck(): Promise<void> {
+    const keys = this.#options.memory.keys();
     for (let i = 0; i < keys.length; i += BATCH) {
-      await Promise.all(keys.slice(i, i + BATCH).map((key) => this.#recheck(key, memory)));
+      await Promise.all(keys.slice(i, i + BATCH).map((key) => this.#recheck(key)));
     }
   }
 
@@ -289,8 +272,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     };
   }
 
-  async #recheck(key: string, memory: MemoryTier): Promise<void> {
-    const { cache: link, names, onBroken } = this.#options;
+  async #recheck(key: string): Promise<void> {
+    const { cache: link, memory, names, onBroken } = this.#options;
     const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
     const shared = meta === null ? null : decodeTagged(meta, onBroken);
     if (shared !== null) memory.deleteOlder(key, shared.requestedAtMs);

@@ -24,7 +24,6 @@ import {
   type TtlName,
   type TtlOverride,
   type TtlPolicy,
-  ttlState,
   withoutEnded,
 } from '../ttl-policy.ts';
 import { parseJson, tagSchema } from './entry-format.ts';
@@ -250,8 +249,7 @@ class SharedTtl implements TtlControl {
     for (const cacheClass of CACHE_CLASSES) {
       const [before, left] = [readOverrides(cacheClass, taken.before), readOverrides(cacheClass, leftFields)];
       if (left.length === before.length) continue;
-      const configured = ttl.configuredOf(cacheClass);
-      onTtlEnd({ cacheClass, from: ttlState(configured, before), to: ttlState(configured, left) });
+      onTtlEnd({ cacheClass, from: ttl.stateWith(cacheClass, before), to: ttl.stateWith(cacheClass, left) });
     }
   }
 
@@ -264,10 +262,9 @@ class SharedTtl implements TtlControl {
     await afterChange(this.#look);
     const { ttl, clock, onTtlChanged } = this.#options;
     await onTtlChanged(cacheClass);
-    const configured = ttl.configuredOf(cacheClass);
     const nowMs = clock.nowMs();
-    const [from, to] = [before, apply(before)].map((overrides) => withoutEnded(overrides, nowMs));
-    return { from: ttlState(configured, from ?? []), to: ttlState(configured, to ?? []) };
+    const inForce = (overrides: readonly TtlOverride[]) => ttl.stateWith(cacheClass, withoutEnded(overrides, nowMs));
+    return { from: inForce(before), to: inForce(apply(before)) };
   }
 }
 

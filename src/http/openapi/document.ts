@@ -1,12 +1,13 @@
 /** Builds the OpenAPI 3.1 document of the public API from the declarations of its routes. */
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
-import { type Route } from '../route.ts';
+import type { QuotaLimits } from '../../quota/limiter.ts';
+import type { Route } from '../route.ts';
 import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
 import { headerComponents, headerParameters } from './headers.ts';
-import { type DocumentedLimits, introductionOf } from './info.ts';
+import { introductionOf } from './info.ts';
 import { responseComponents, responsesOf } from './responses.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -32,7 +33,7 @@ const SURFACES = {
 
 export interface DocumentOptions {
   /** The limits of a key that has none of its own. */
-  readonly limits: DocumentedLimits;
+  readonly limits: QuotaLimits;
   /** By default both. */
   readonly surfaces?: readonly Surface[];
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */

@@ -1,11 +1,6 @@
 /** The introduction of the document: the API as a whole. */
+import type { QuotaLimits } from '../../quota/limiter.ts';
 import { ERROR_CODES } from '../problem.ts';
-
-/** The limits of a key that has none of its own. */
-export interface DocumentedLimits {
-  readonly perMinute: number;
-  readonly perHour: number;
-}
 
 /** Stands for the address of the gateway. */
 const EXAMPLE_ORIGIN = 'https://gateway.example';
@@ -16,8 +11,8 @@ const ERROR_TABLE = [
   ...Object.entries(ERROR_CODES).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`),
 ].join('\n');
 
-/** The part of the reference that holds for every operation. */
-export function introductionOf(limits: DocumentedLimits): string {
+/** The part of the reference that holds for every operation. `limits`: those of a key that has none of its own. */
+export function introductionOf(limits: QuotaLimits): string {
   return `This API publishes the results of automated coaching evaluations of recorded sales calls. It only reads.
 
 It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Version 2 (\`/v2\`) shows the same evaluations as **calls**, across all workspaces of a key, with transcripts in pages and with rubrics.

@@ -73,7 +73,7 @@ describe('/readyz', () => {
 
   test('C7: nothing is known of a store that was not called; then the outcome of real calls counts', async () => {
     await start();
-    expect(await store()).toMatchObject({ status: 'unknown', detail: 'not asked yet' });
+    expect(await store()).toMatchObject({ status: 'unknown', detail: 'not called yet' });
     expect(await samplesOf(gateway, 'evalgate_dependency_up{dependency="store"}')).toEqual({});
     await read(`${LIST}/none`);
     expect(await store()).toMatchObject({ status: 'ok', since: START, detail: 'last call was answered: status 404' });
@@ -146,9 +146,9 @@ describe('/readyz', () => {
     }
     expect(await store()).toMatchObject({
       status: 'degraded',
-      detail: 'calls are held back, but for one a second; last call failed: the store answered list with 503 FAILURE',
+      detail: 'the circuit is open: one probe per second; last call failed: the store answered list with 503 FAILURE',
     });
-    expect(logOf(gateway, 'the store is failing: calls to it are held back, but for one a second')).toHaveLength(1);
+    expect(logOf(gateway, 'the store is failing: the circuit is open, one probe per second')).toHaveLength(1);
     const calls = gateway.store.calls();
     for (let page = 201; page < 210; page += 1) await read(`${LIST}?page=${page}`);
     expect(gateway.store.calls() - calls).toBeLessThanOrEqual(1);

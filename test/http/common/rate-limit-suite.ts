@@ -26,6 +26,8 @@ export interface QuotaDoor {
   readonly gateways: readonly TestGateway[];
   /** The time of the clock that decides. */
   nowMicros(): Promise<number>;
+  /** How far a refusal that a gateway remembers may be behind that clock: as long as the call took that refused. */
+  readonly behindMicros: number;
   /** Makes it so that requests of that key were admitted so long ago, the oldest first; returns their times. */
   put(key: SettableKey, agesMicros: readonly number[]): Promise<readonly number[]>;
   /** When the key's last request was admitted. */
@@ -97,12 +99,18 @@ function numbersIn(text: unknown): readonly number[] {
   return [...String(text).matchAll(/\d+/g)].map(([number]) => Number(number));
 }
 
+/** The earliest time by which a refusal may be given that a gateway remembers: never before the newest admission. */
+function remembered({ behindMicros }: QuotaDoor, { admitted }: QuotaOracle, nowMicros: number): number {
+  return Math.max(nowMicros - behindMicros, Math.min(nowMicros, admitted.at(-1) ?? 0));
+}
+
 /** One request, and what the oracle says of it; whether it was admitted. */
 export async function expectDecision(
   door: QuotaDoor,
   { key, oracle, limits, at }: { key: SettableKey; oracle: QuotaOracle; limits: Limits; at?: TestGateway },
 ): Promise<boolean> {
-  const early = oracle.foresee(await door.nowMicros(), limits);
+  const beforeMicros = await door.nowMicros();
+  const early = oracle.foresee(beforeMicros, limits);
   const reply = await key.ask(at);
   const late = oracle.foresee(await door.nowMicros(), limits);
   expect([200, 429]).toContain(reply.status);
@@ -111,7 +119,7 @@ export async function expectDecision(
   // When a request was admitted is known to the microsecond.
   const possible = admitted
     ? [oracle.consume(await door.lastAdmitted(key), limits)]
-    : [early, late].filter((decision) => !decision.admitted);
+    : [oracle.foresee(remembered(door, oracle, beforeMicros), limits), early, late].filter((one) => !one.admitted);
   const [first, last] = [possible[0], possible.at(-1)].map((one) => (one === undefined ? {} : headersByTheBook(one)));
   expect(possible[0]?.admitted).toBe(admitted);
   expectHeaders(reply, first ?? {}, last ?? {});
@@ -127,7 +135,7 @@ export async function expectLook(
   door: QuotaDoor,
   { key, oracle, limits, at }: { key: SettableKey; oracle: QuotaOracle; limits: Limits; at?: TestGateway },
 ): Promise<void> {
-  const early: Usage = oracle.usage(await door.nowMicros(), limits);
+  const early: Usage = oracle.usage(remembered(door, oracle, await door.nowMicros()), limits);
   const reply = await key.look(at);
   const late: Usage = oracle.usage(await door.nowMicros(), limits);
   expect(reply.status).toBe(200);

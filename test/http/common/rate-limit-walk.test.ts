@@ -19,6 +19,7 @@ async function openMemory(): Promise<QuotaDoor> {
   return {
     gateways: [gateway],
     nowMicros: async () => clock.nowMicros(),
+    behindMicros: 0,
     lastAdmitted: async () => clock.nowMicros(),
     put: async (key, agesMicros) => {
       const nowMicros = clock.nowMicros() + (agesMicros[0] ?? 0);

@@ -45,14 +45,14 @@ describe('when it opens', () => {
     expect(await gateway.failureOf(refused)).toBe(HELD_BACK);
     expect(await readMany(gateway, 20)).toBe(0);
     expect(
-      linesOf(gateway).filter(({ msg }) => msg.startsWith('the store is failing: calls to it are held')),
+      linesOf(gateway).filter(({ msg }) => msg.startsWith('the store is failing: the circuit is open')),
     ).toHaveLength(1);
     const refusals = await gateway.metric('evalgate_store_calls_refused_total{reason="store-failing"}');
     expect([refusals, await isOpen(gateway)]).toEqual([21, true]);
     const ready = await gateway.admin('GET', '/readyz');
     expect([ready.status, ready.text]).toEqual([
       200,
-      expect.stringContaining('calls are held back, but for one a second'),
+      expect.stringContaining('the circuit is open: one probe per second'),
     ]);
   });
 

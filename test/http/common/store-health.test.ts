@@ -17,7 +17,7 @@ const degraded = (detail: string, since = START) => ({ name: 'store', status: 'd
 test('a store that was not asked is unknown, and one that answered is well, whatever the answer', async () => {
   const gateway = await startUpstreamGateway();
   const [id = ''] = putCalls(gateway, 1);
-  expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'not asked yet' });
+  expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'not called yet' });
   await gateway.read(id);
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
   await gateway.read('none');

@@ -1,0 +1,42 @@
+/** A file that a listener serves: named by its ETag, compressed once, at the first request that takes it compressed. */
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type Koa from 'koa';
+
+const compress = promisify(gzip);
+
+type Context = Pick<Koa.ExtendableContext, 'status' | 'type' | 'body' | 'fresh' | 'set' | 'acceptsEncodings'>;
+
+export class StaticFile {
+  readonly #extension: string;
+  readonly #bytes: Buffer;
+  readonly #hash: string;
+  #gzipped: Promise<Buffer> | undefined;
+
+  /** `extension`: as in the file's name, such as `.css`. */
+  constructor(extension: string, bytes: Buffer) {
+    this.#extension = extension;
+    this.#bytes = bytes;
+    this.#hash = hashOf(bytes);
+  }
+
+  /** Answers with the file, or with 304 if the client has it. `Vary` is left to the caller. */
+  async send(ctx: Context, cacheControl: string): Promise<void> {
+    const isCoded = this.#extension !== '.png' && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+    ctx.status = 200;
+    ctx.set({ ETag: isCoded ? `"${this.#hash}-gzip"` : `"${this.#hash}"`, 'Cache-Control': cacheControl });
+    if (ctx.fresh) {
+      ctx.status = 304;
+      return;
+    }
+    ctx.type = this.#extension;
+    if (isCoded) ctx.set('Content-Encoding', 'gzip');
+    ctx.body = isCoded ? await (this.#gzipped ??= compress(this.#bytes)) : this.#bytes;
+  }
+}
+
+/** Names bytes in an ETag. */
+export function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('base64url').slice(0, 27);
+}
