@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
-import type { Readiness } from './admin/readiness.ts';
+import type { Readiness } from './admin/answers.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';

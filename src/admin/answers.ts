@@ -1,5 +1,6 @@
 /** The answers of the admin listener. Times are ISO 8601 in UTC, with milliseconds. */
 import { z } from 'zod';
+import { classAdviceSchema } from '../cache/what-if/advice.ts';
 import { KEY_STATUSES } from '../keys/key.ts';
 
 /** Nothing of an answer is changed by who reads it. */
@@ -17,8 +18,20 @@ const textOrNull = text.nullable();
 /** Every refusal and failure. */
 export const errorSchema = z.object({ error: z.object({ message: text }) }).meta({ id: 'Error' });
 
-const dependencySchema = z.object({ name: text, status: text, since: text, detail: text });
-export const readinessSchema = z.object({ status: text, dependencies: z.array(dependencySchema) });
+const dependencySchema = z.object({
+  name: text,
+  /** By the outcome of real calls; `unknown` before the first. */
+  status: z.enum(['ok', 'degraded', 'unknown']),
+  since: text,
+  /** For an operator. Holds no secret: probes need no token. */
+  detail: text,
+});
+export type Dependency = View<typeof dependencySchema>;
+export const readinessSchema = z.object({
+  status: z.enum(['ready', 'starting', 'draining']),
+  dependencies: z.array(dependencySchema),
+});
+export type Readiness = View<typeof readinessSchema>;
 
 /** One change that was made. Never holds a token or a key's hash. */
 export const auditEntrySchema = z.object({
@@ -200,33 +213,7 @@ export const explanationSchema = z.object({
 });
 export type ExplanationView = View<typeof explanationSchema>;
 
-const curvePointSchema = z.object({
-  freshMs: number,
-  hitRatio: number,
-  hitRatioError: number,
-  storeCallsPerRead: number,
-  storeCallsPerReadError: number,
-  upstreamRps: number,
-  ageP90Ms: number,
-  outdatedRatio: number.nullable(),
-  extrapolated: z.boolean(),
-});
-export const adviceSchema = z.object({
-  at: text,
-  processes: number,
-  classes: z.array(
-    z.object({
-      class: text,
-      reads: number,
-      since: textOrNull,
-      outdatedLimit: number,
-      current: curvePointSchema.nullable(),
-      measured: z.object({ hitRatio: number, storeCallsPerRead: number, upstreamRps: number }).nullable(),
-      curve: z.array(curvePointSchema),
-      recommendation: z.object({ freshMs: number.nullable(), why: text }),
-    }),
-  ),
-});
+export const adviceSchema = z.object({ at: text, processes: number, classes: z.array(classAdviceSchema) });
 
 const activitySchema = z.object({ reads: number, hits: number, storeCalls: number, failed: number });
 /** The last hour in steps, oldest first; the last step is under way. */

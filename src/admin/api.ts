@@ -91,7 +91,7 @@ export const ROUTES = {
   whoAmI: {
     method: 'GET',
     path: '/api/whoami',
-    summary: 'the name under which the audit records what you change',
+    summary: 'the name under which the audit records your changes',
     answer: z.object({ who: text }),
   },
   config: {
@@ -103,7 +103,7 @@ export const ROUTES = {
   audit: {
     method: 'GET',
     path: '/api/audit',
-    summary: 'who changed what, when, from what, to what; newest first',
+    summary: 'changes with person, time, old and new value; newest first',
     answer: auditSchema,
   },
   listKeys: {
@@ -168,7 +168,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/cache',
     summary:
-      'a class a row: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
+      'one row per class: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
     answer: cacheStatsSchema,
   },
   cacheTop: {
@@ -257,7 +257,7 @@ export const ROUTES = {
   fleet: {
     method: 'GET',
     path: '/api/fleet',
-    summary: 'the processes that serve together, how each is, and when it was last heard of',
+    summary: 'the processes that serve together, the status of each, and when it was last seen',
     answer: fleetSchema,
   },
 } as const satisfies Readonly<Record<string, AdminRoute>>;

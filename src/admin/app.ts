@@ -2,6 +2,7 @@
 import Koa from 'koa';
 import { isLoopback } from '../config/formats.ts';
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server.ts';
+import type { Readiness } from './answers.ts';
 import { PROBES, ROUTES } from './api.ts';
 import { cacheViewEndpoints } from './cache.ts';
 import { cacheControlEndpoints } from './cache-control.ts';
@@ -11,7 +12,6 @@ import type { AdminOptions, AdminState, Endpoint } from './endpoint.ts';
 import { explainEndpoint } from './explain.ts';
 import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders, withoutBrackets } from './guards.ts';
 import { keyEndpoints } from './keys.ts';
-import { renderReadiness } from './readiness.ts';
 
 /**
  * Starts the listener apart from the public one: it answers even if that is busy or draining. Rejects with a StartError
@@ -86,6 +86,13 @@ function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
       },
     },
   ];
+}
+
+/** JSON with one line per dependency, to be read by eye, by grep and by machines. */
+function renderReadiness({ status, dependencies }: Readiness): string {
+  const lines = dependencies.map((dependency) => `\n    ${JSON.stringify(dependency)}`);
+  const list = lines.length === 0 ? '[]' : `[${lines.join(',')}\n  ]`;
+  return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }
 
 function operationEndpoints({ metrics, config, audit, members }: AdminOptions): readonly Endpoint[] {

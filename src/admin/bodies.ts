@@ -169,7 +169,7 @@ export const ttlBody = () =>
       error: ttl,
       for: duration(SHORTEST_FOR_MS, LONGEST_FOR_MS)
         .optional()
-        .describe('a duration from 1m to 7d, such as 30m, 2h or 1d; without it what is set stays until it is reset'),
+        .describe('a duration from 1m to 7d, such as 30m, 2h or 1d; without it the times stay until they are reset'),
     })
     .transform(({ fresh, stale, error, for: forMs = null }): WantedTtl => ({
       ttl: {
@@ -201,7 +201,7 @@ export const purgeBody = () =>
       mode: z
         .enum(['hard', 'soft'])
         .default('hard')
-        .describe('hard (the default: what is purged is gone) or soft (it is stale, and served while it is refreshed)'),
+        .describe('hard (the default: it is removed) or soft (it is stale, and served while it is refreshed)'),
       exact: z
         .boolean()
         .default(false)

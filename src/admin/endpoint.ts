@@ -14,10 +14,10 @@ import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { Instances } from '../redis/instances.ts';
 import type { MetricsSource } from '../telemetry/metrics.ts';
+import type { Readiness } from './answers.ts';
 import type { AdminRoute, AnswerOf, ROUTES } from './api.ts';
 import type { Audit } from './audit.ts';
 import { AdminError, asAdminError } from './errors.ts';
-import type { Readiness } from './readiness.ts';
 import type { Stats } from './stats/stats.ts';
 
 /** A token, and the name of its holder in the audit. */

@@ -6,7 +6,7 @@
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
  * quota and keys in redis-health.ts, of workers (and the status of the process) in gateway.ts.
  */
-import type { Dependency } from '../admin/readiness.ts';
+import type { Dependency } from '../admin/answers.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
 

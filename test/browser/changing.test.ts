@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Locator, Page } from 'playwright-core';
 import { z } from 'zod';
 import type { TestGateway } from '../support/gateway.ts';
@@ -9,8 +9,9 @@ let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
   ({ gateway, key } = await startBusy());
+  // After the page, which calls it until it is closed: the last that was registered runs first.
+  onTestFinished(() => gateway.close());
 });
-afterEach(() => gateway.close());
 afterAll(closeBrowser);
 
 const ttlSchema = z.object({ classes: z.array(z.object({ class: z.string(), fresh: z.string() })) });

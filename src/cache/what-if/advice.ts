@@ -1,48 +1,48 @@
 /** Advice from the simulations of all processes: one curve per class, and which TTL to set. Pure. */
+import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { type Comparisons, learnChanges, MIN_COMPARISONS, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, CANDIDATE_FRESH_MS, type Counts, middleOf, type WhatIfReport } from './tally.ts';
 
+const number = z.number();
+
 /** A prediction for one TTL. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far. */
-export interface CurvePoint {
-  readonly freshMs: number;
+const curvePointSchema = z.object({
+  freshMs: number,
   /** The share of reads that are served without waiting for the store. */
-  readonly hitRatio: number;
-  readonly hitRatioError: number;
-  readonly storeCallsPerRead: number;
-  readonly storeCallsPerReadError: number;
+  hitRatio: number,
+  hitRatioError: number,
+  storeCallsPerRead: number,
+  storeCallsPerReadError: number,
   /** Calls to the store a second. */
-  readonly upstreamRps: number;
+  upstreamRps: number,
   /** Nine of ten answers would be at most this old. */
-  readonly ageP90Ms: number;
+  ageP90Ms: number,
   /** The share of answers that would be out of date; null until enough refreshes show how fast records change. */
-  readonly outdatedRatio: number | null;
+  outdatedRatio: number.nullable(),
   /** Traffic was not watched for as long as this TTL: the figures are a guess. */
-  readonly extrapolated: boolean;
-}
+  extrapolated: z.boolean(),
+});
+export type CurvePoint = Readonly<z.output<typeof curvePointSchema>>;
 
-export interface Recommendation {
-  /** Null if no TTL can be recommended. */
-  readonly freshMs: number | null;
-  /** One plain sentence. */
-  readonly why: string;
-}
-
-export interface ClassAdvice {
-  readonly class: CacheClass;
-  readonly reads: number;
+export const classAdviceSchema = z.object({
+  class: z.string(),
+  reads: number,
   /** ISO 8601; null without reads. */
-  readonly since: string | null;
+  since: z.string().nullable(),
   /** The share of outdated answers that is accepted. */
-  readonly outdatedLimit: number;
+  outdatedLimit: number,
   /** The point of the TTL in force, which is in `curve` too; null without reads. */
-  readonly current: CurvePoint | null;
+  current: curvePointSchema.nullable(),
   /** The true figures; null without reads. */
-  readonly measured: Pick<CurvePoint, 'hitRatio' | 'storeCallsPerRead' | 'upstreamRps'> | null;
+  measured: curvePointSchema.pick({ hitRatio: true, storeCallsPerRead: true, upstreamRps: true }).nullable(),
   /** In order of TTL; empty without reads. */
-  readonly curve: readonly CurvePoint[];
-  readonly recommendation: Recommendation;
-}
+  curve: z.array(curvePointSchema),
+  /** `freshMs` is null if no TTL can be recommended; `why` is one plain sentence. */
+  recommendation: z.object({ freshMs: number.nullable(), why: z.string() }),
+});
+export type ClassAdvice = Readonly<z.output<typeof classAdviceSchema>>;
+type Recommendation = ClassAdvice['recommendation'];
 
 export interface AdviceOptions {
   readonly ttl: Pick<TtlPolicy, 'of'>;

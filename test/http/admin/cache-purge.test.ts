@@ -191,7 +191,7 @@ describe('refusals', () => {
         `tags[2]: given "workspace:ev_1"; allowed: ${TAG_FORM}`,
         `tags[3]: given "lists-of:${WORKSPACE_A}"; allowed: ${TAG_FORM}`,
         `tags[4]: given 7; allowed: ${TAG_FORM}`,
-        'mode: given "medium"; allowed: hard (the default: what is purged is gone) or soft (it is stale, and served while it is refreshed)',
+        'mode: given "medium"; allowed: hard (the default: it is removed) or soft (it is stale, and served while it is refreshed)',
         'exact: given 1; allowed: true (only these tags) or false (the default: also the lists that may hold a purged evaluation)',
         'dryRun: given "yes"; allowed: true or false (the default)',
         'tag: unknown; allowed members: tags, mode, exact, dryRun',

@@ -203,7 +203,7 @@ describe('changes', () => {
     expect(await auditOf(gateway)).toEqual([]);
   });
 
-  const FOR = 'a duration from 1m to 7d, such as 30m, 2h or 1d; without it what is set stays until it is reset';
+  const FOR = 'a duration from 1m to 7d, such as 30m, 2h or 1d; without it the times stay until they are reset';
   test.each([
     [{ for: '1h' }, `the body: sets no time; allowed: at least one of fresh, stale and error, each ${ALLOWED}`],
     [{ fresh: '1s', for: '59s' }, `for: given "59s"; allowed: ${FOR}`],
