@@ -17,9 +17,9 @@ export class AdminError extends Error {
   constructor(
     status: number,
     publicMessage: string,
-    details: { privateMessage: string; headers?: Readonly<Record<string, string>> },
+    details: { privateMessage: string; headers?: Readonly<Record<string, string>>; cause?: unknown },
   ) {
-    super(details.privateMessage);
+    super(details.privateMessage, { cause: details.cause });
     this.status = status;
     this.publicMessage = publicMessage;
     this.headers = details.headers ?? {};
@@ -64,9 +64,9 @@ export interface Change<T> extends Pick<AuditedChange, 'who' | 'action' | 'targe
  * AdminError 503 says that.
  */
 export async function makeChange<T>(audit: Audit, { asked, make, note, ...about }: Change<T>): Promise<T> {
-  const failure = (publicMessage: string, reason: string): AdminError =>
-    new AdminError(503, publicMessage, { privateMessage: `${about.action}: ${reason}` });
   const made = await make().catch(async (error: unknown) => {
+    const failure = (publicMessage: string, reason: string): AdminError =>
+      new AdminError(503, publicMessage, { privateMessage: `${about.action}: ${reason}`, cause: error });
     if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
     const reason = error instanceof Error ? error.message : 'no reason was given';
     // The registry reports what Redis did as the cause.

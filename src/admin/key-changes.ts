@@ -1,9 +1,12 @@
-/** Keys as the interface shows them, and their changes as the audit has them; for the admin listener and the command line. */
+/** Keys as the interface shows them, and their changes, each of which is audited; for the admin listener and the command line. */
 import { isDeepStrictEqual } from 'node:util';
-import type { ApiKey, EditedKey, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
-import type { KeyView } from './answers.ts';
+import { formatDuration } from '../duration.ts';
+import type { ApiKey, EditedKey, ImportedCounts, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
+import type { IssuedKeyView, KeyView } from './answers.ts';
 import { iso, isoOrNull } from './api.ts';
-import type { AuditedChange } from './audit.ts';
+import type { Audit, AuditedChange } from './audit.ts';
+import { AdminError, makeChange } from './errors.ts';
 
 /** An import may hold thousands; the audit is bounded. */
 const MAX_AUDITED_KEY_IDS = 100;
@@ -36,57 +39,110 @@ function auditedKey(key: ApiKey): Readonly<Record<string, unknown>> {
   return { name, status, workspaceIds, scopes, limits, expiresAt };
 }
 
-export function keyCreated(who: string, key: ApiKey): AuditedChange {
-  return { who, action: 'key.create', target: key.keyId, from: null, to: auditedKey(key) };
+/** The key with that id. Throws AdminError 404 if there is none. */
+export async function existingKey(registry: KeyDirectory, keyId: string): Promise<ApiKey> {
+  return (await registry.get(keyId)) ?? noKey(keyId);
 }
 
-/** The action of an edit: a change of only the status has a name of its own. */
-export function editAction(edit: KeyEdit): string {
+function noKey(keyId: string): never {
+  throw new AdminError(404, `There is no key with the id ${keyId}. GET /api/keys lists the ids.`, {
+    privateMessage: 'no such key',
+  });
+}
+
+/** The registry in the hands of somebody, whom the audit names. */
+export interface KeyChanger {
+  readonly registry: KeyDirectory;
+  readonly audit: Audit;
+  readonly who: string;
+}
+
+/** Like every change here, it rejects as `makeChange` does, and with what the registry refuses. */
+export async function createKey({ registry, audit, who }: KeyChanger, wanted: NewKey): Promise<IssuedKeyView> {
+  const action = 'key.create';
+  const { key, token } = await makeChange(audit, {
+    who,
+    action,
+    target: wanted.name,
+    asked: askedKey(wanted),
+    make: () => registry.create(wanted),
+    note: (issued) => ({ who, action, target: issued.key.keyId, from: null, to: auditedKey(issued.key) }),
+  });
+  return { key: keyView(key), token };
+}
+
+/** An edit that changes nothing may be repeated: it is not noted. */
+export async function editKey({ registry, audit, who }: KeyChanger, keyId: string, wanted: KeyEdit): Promise<KeyView> {
+  // A registry that can't be asked is told apart from a change whose outcome is unknown.
+  await existingKey(registry, keyId);
+  const about = { who, action: editAction(wanted), target: keyId };
+  const { after } = await makeChange(audit, {
+    ...about,
+    asked: askedKey(wanted),
+    make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
+    note: (edited) => {
+      const difference = differenceOf(edited);
+      return difference === null ? null : { ...about, ...difference };
+    },
+  });
+  return keyView(after);
+}
+
+export async function rotateKey(
+  { registry, audit, who }: KeyChanger,
+  keyId: string,
+  overlapMs: number,
+): Promise<IssuedKeyView> {
+  const before = await existingKey(registry, keyId);
+  const about = { who, action: 'key.rotate', target: keyId };
+  const { key, token } = await makeChange(audit, {
+    ...about,
+    asked: { overlap: formatDuration(overlapMs) },
+    make: async () => (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId),
+    note: async ({ key: successor }) => {
+      // The successor is shown even if this fails.
+      const after = (await registry.get(keyId).catch(() => null)) ?? before;
+      return {
+        ...about,
+        from: { expiresAt: isoOrNull(before.expiresAtMs) },
+        to: { expiresAt: isoOrNull(after.expiresAtMs), successor: successor.keyId },
+      };
+    },
+  });
+  return { key: keyView(key), token };
+}
+
+export function importKeys(
+  { registry, audit, who }: KeyChanger,
+  keys: readonly ImportedKey[],
+): Promise<ImportedCounts> {
+  const about = { who, action: 'key.import', target: 'keys' };
+  const keyIds = keys.slice(0, MAX_AUDITED_KEY_IDS).map((key) => key.keyId);
+  return makeChange(audit, {
+    ...about,
+    asked: { keys: keys.length, keyIds },
+    make: () => registry.importKeys(keys),
+    note: ({ added, replaced }) => ({ ...about, from: null, to: { added, replaced, keyIds } }),
+  });
+}
+
+/** A change of only the status has a name of its own. */
+function editAction(edit: KeyEdit): string {
   const members = Object.entries(edit).filter(([, value]) => value !== undefined);
   return edit.status !== undefined && members.length === 1 ? STATUS_ACTIONS[edit.status] : 'key.edit';
 }
 
 /** The members that differ; null if none does: that is no change. */
-export function keyEdited(who: string, edit: KeyEdit, { before, after }: EditedKey): AuditedChange | null {
+function differenceOf({ before, after }: EditedKey): Pick<AuditedChange, 'from' | 'to'> | null {
   const [from, to] = [auditedKey(before), auditedKey(after)];
   const changed = Object.keys(from).filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return null;
   const only = (members: Readonly<Record<string, unknown>>) =>
     Object.fromEntries(changed.map((name) => [name, members[name]]));
-  return { who, action: editAction(edit), target: after.keyId, from: only(from), to: only(to) };
-}
-
-export function keyRotated(
-  who: string,
-  { before, after, successor }: Readonly<Record<'before' | 'after' | 'successor', ApiKey>>,
-): AuditedChange {
-  return {
-    who,
-    action: 'key.rotate',
-    target: before.keyId,
-    from: { expiresAt: isoOrNull(before.expiresAtMs) },
-    to: { expiresAt: isoOrNull(after.expiresAtMs), successor: successor.keyId },
-  };
-}
-
-export function keysImported(
-  who: string,
-  keys: readonly Pick<ImportedKey, 'keyId'>[],
-  { added, replaced }: { readonly added: number; readonly replaced: number },
-): AuditedChange {
-  return { who, action: 'key.import', target: 'keys', from: null, to: { added, replaced, keyIds: keyIdsOf(keys) } };
+  return { from: only(from), to: only(to) };
 }
 
 /** A key or an edit as it was asked for, if it is not known whether it was made. */
-export function askedKey({ expiresAtMs, ...members }: NewKey | KeyEdit): object {
+function askedKey({ expiresAtMs, ...members }: NewKey | KeyEdit): object {
   return { ...members, ...(expiresAtMs === undefined ? {} : { expiresAt: isoOrNull(expiresAtMs) }) };
-}
-
-/** The same for an import. */
-export function askedImport(keys: readonly Pick<ImportedKey, 'keyId'>[]): object {
-  return { keys: keys.length, keyIds: keyIdsOf(keys) };
-}
-
-function keyIdsOf(keys: readonly Pick<ImportedKey, 'keyId'>[]): readonly string[] {
-  return keys.slice(0, MAX_AUDITED_KEY_IDS).map((key) => key.keyId);
 }

@@ -1,17 +1,8 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
-import { formatDuration } from '../duration.ts';
-import {
-  type ApiKey,
-  byCreation,
-  type ImportedKey,
-  type IssuedKey,
-  type KeyEdit,
-  type PlaceInList,
-} from '../keys/key.ts';
-import type { KeyDirectory } from '../keys/registry.ts';
+import { type ApiKey, byCreation, type ImportedKey, type PlaceInList } from '../keys/key.ts';
 import { type AnswerOf, ROUTES } from './api.ts';
-import type { IssuedKeyView, KeyView } from './answers.ts';
+import type { IssuedKeyView } from './answers.ts';
 import {
   IMPORT_LIMIT_BYTES,
   importBody,
@@ -23,75 +14,41 @@ import {
 } from './bodies.ts';
 import { countedOf } from './cache.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, makeChange } from './errors.ts';
+import { AdminError } from './errors.ts';
 import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
-import {
-  askedImport,
-  askedKey,
-  editAction,
-  keyCreated,
-  keyEdited,
-  keyRotated,
-  keysImported,
-  keyView,
-} from './key-changes.ts';
+import { createKey, editKey, existingKey, importKeys, type KeyChanger, keyView, rotateKey } from './key-changes.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
-
-  async function edit(ctx: EndpointContext, wanted: KeyEdit): Promise<{ readonly key: KeyView }> {
-    const { keyId } = await existing(ctx, registry);
-    const who = callerOf(ctx);
-    const { after } = await makeChange(audit, {
-      who,
-      action: editAction(wanted),
-      target: keyId,
-      asked: askedKey(wanted),
-      make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
-      // DELETE and PATCH may be repeated: without a change nothing is noted.
-      note: (edited) => keyEdited(who, wanted, edited),
-    });
-    return { key: keyView(after) };
-  }
+  const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx) });
 
   return [
     endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),
     endpoint(ROUTES.createKey, async (ctx) => {
       const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
-      const who = callerOf(ctx);
-      const issued = await makeChange(audit, {
-        who,
-        action: 'key.create',
-        target: wanted.name,
-        asked: askedKey(wanted),
-        make: () => registry.create(wanted),
-        note: ({ key }) => keyCreated(who, key),
-      });
-      return issuedView(ctx, issued);
+      return located(ctx, await createKey(by(ctx), wanted));
     }),
     endpoint(ROUTES.importKeys, async (ctx) => {
       const nowMs = clock.nowMs();
-      const keys = importedKeys((await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES)).keys, nowMs);
-      const who = callerOf(ctx);
-      return makeChange(audit, {
-        who,
-        action: 'key.import',
-        target: 'keys',
-        asked: askedImport(keys),
-        make: () => registry.importKeys(keys),
-        note: (counts) => keysImported(who, keys, counts),
-      });
+      const { keys } = await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES);
+      return importKeys(by(ctx), importedKeys(keys, nowMs));
     }),
     endpoint(ROUTES.showKey, async (ctx) => {
-      const key = keyView(await existing(ctx, registry));
+      const key = keyView(await existingKey(registry, keyIdOf(ctx)));
       const { keys, ...counted } = await keyUse(options);
       const { requests, refused } = keys.find(({ keyId }) => keyId === key.keyId) ?? { requests: 0, refused: 0 };
       return { key, lastHour: { ...counted, requests, refused } };
     }),
     endpoint(ROUTES.keyUse, () => keyUse(options)),
-    endpoint(ROUTES.editKey, async (ctx) => edit(ctx, await readBody(ctx, keyEditBody(clock.nowMs())))),
-    endpoint(ROUTES.revokeKey, (ctx) => edit(ctx, { status: 'revoked' })),
-    endpoint(ROUTES.rotateKey, (ctx) => rotate(ctx, options)),
+    endpoint(ROUTES.editKey, async (ctx) => {
+      const wanted = await readBody(ctx, keyEditBody(clock.nowMs()));
+      return { key: await editKey(by(ctx), keyIdOf(ctx), wanted) };
+    }),
+    endpoint(ROUTES.revokeKey, async (ctx) => ({ key: await editKey(by(ctx), keyIdOf(ctx), { status: 'revoked' }) })),
+    endpoint(ROUTES.rotateKey, async (ctx) => {
+      const { overlapMs } = await readBody(ctx, rotateBody());
+      return located(ctx, await rotateKey(by(ctx), keyIdOf(ctx), overlapMs));
+    }),
   ];
 }
 
@@ -119,29 +76,9 @@ function placeOf(cursor: string | undefined): PlaceInList | null {
   return { createdAtMs: Number(createdAtMs), keyId };
 }
 
-async function rotate(ctx: EndpointContext, { registry, audit }: AdminOptions): Promise<IssuedKeyView> {
-  const { overlapMs } = await readBody(ctx, rotateBody());
-  const before = await existing(ctx, registry);
-  const { keyId } = before;
-  const who = callerOf(ctx);
-  const issued = await makeChange(audit, {
-    who,
-    action: 'key.rotate',
-    target: keyId,
-    asked: { overlap: formatDuration(overlapMs) },
-    make: async () => (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId),
-    note: async ({ key: successor }) => {
-      // The successor is shown even if this fails.
-      const after = await registry.get(keyId).catch(() => null);
-      return keyRotated(who, { before, after: after ?? before, successor });
-    },
-  });
-  return issuedView(ctx, issued);
-}
-
-function issuedView(ctx: EndpointContext, { key, token }: IssuedKey): IssuedKeyView {
-  ctx.set('Location', `/api/keys/${key.keyId}`);
-  return { key: keyView(key), token };
+function located(ctx: EndpointContext, issued: IssuedKeyView): IssuedKeyView {
+  ctx.set('Location', `/api/keys/${issued.key.keyId}`);
+  return issued;
 }
 
 /** All of them, or AdminError 400 with the faults of all. */
@@ -168,21 +105,13 @@ function importedKeys(values: readonly unknown[], nowMs: number): readonly Impor
   return keys;
 }
 
-/** The key of the path. Throws AdminError 404 if there is none. */
-async function existing(ctx: EndpointContext, registry: KeyDirectory): Promise<ApiKey> {
+/** The key id of the path. Throws AdminError 404 if it is none. */
+function keyIdOf(ctx: EndpointContext): string {
   const keyId = ctx.params['keyId'] ?? '';
-  if (!ID_PATTERN.test(keyId) || looksLikeToken(keyId)) {
-    throw new AdminError(
-      404,
-      'The path holds no key id: that is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and not the key itself. GET /api/keys lists the ids.',
-      { privateMessage: 'not a key id' },
-    );
-  }
-  return (await registry.get(keyId)) ?? noKey(keyId);
-}
-
-function noKey(keyId: string): never {
-  throw new AdminError(404, `There is no key with the id ${keyId}. GET /api/keys lists the ids.`, {
-    privateMessage: 'no such key',
-  });
+  if (ID_PATTERN.test(keyId) && !looksLikeToken(keyId)) return keyId;
+  throw new AdminError(
+    404,
+    'The path holds no key id: that is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, and not the key itself. GET /api/keys lists the ids.',
+    { privateMessage: 'not a key id' },
+  );
 }

@@ -14,7 +14,7 @@ export function serveCommand(): Command {
     summary: 'run the gateway',
     details:
       'It runs in front of the store at UPSTREAM_URL. With --demo and without UPSTREAM_URL it runs in front of the bundled ' +
-      'sample store and prints keys to try it with; `npm start` does that.\n' +
+      'sample store and prints keys to try it with; `npm start` does this.\n' +
       'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
     examples: [
       'evalgate serve --demo',
@@ -158,7 +158,7 @@ function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: 
     return [
       ...addresses,
       '',
-      "To make a key, with the id of one of your store's workspaces:",
+      'Create a key with the id of a workspace of your store:',
       `  npx evalgate keys create --name "First key" --workspace UUID --scope reports.read calls.read${at}`,
       ...(redis.url === null ? ['Without REDIS_URL keys are held by this process and end with it.'] : []),
     ].join('\n');

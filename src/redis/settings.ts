@@ -101,7 +101,7 @@ function stateMemoryFault(
     return warning('memory', `may forget the use of rate limits ${whenFull}`, remedy);
   }
   if (use === 'both' && maxMemoryBytes === 0 && !hasCacheBudget) {
-    const finding = 'has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need';
+    const finding = 'has no memory limit (maxmemory 0), and cached answers may take what keys and limits need';
     const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${own}.`;
     return warning('memory', finding, limits);
   }
@@ -113,7 +113,7 @@ function stateMemoryFault(
 
 function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {
   if (maxMemoryBytes === 0) {
-    const finding = 'has no limit of memory (maxmemory 0), and the response cache fills all there is';
+    const finding = 'has no memory limit (maxmemory 0), and the response cache fills all there is';
     const remedy = 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.';
     return warning('memory', finding, remedy);
   }

@@ -170,7 +170,7 @@ describe('stats', () => {
     const { stdout } = await cache('stats');
     const [first, , heading, classes, list] = cellsOf(stdout);
     expect(first?.[0]).toMatch(
-      /^Since 2026-01-15T12:00:00\.000Z, by 1 process\. In the memory of the process that answers: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
+      /^Since 2026-01-15T12:00:00\.000Z, by 1 process\. Memory of the answering process: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
     );
     expect([heading, classes]).toEqual([
       ['Reads by outcome'],
@@ -233,7 +233,7 @@ describe('explain', () => {
       ['Key', expect.stringMatching(/list/)],
       ['Times', 'class list: fresh 30s, stale 5m, error 2h (set), set by anonymous'],
       ['Last miss here', `never-seen, at ${NOW}`],
-      ['Under way', 'nothing'],
+      ['In flight', 'nothing'],
       [''],
       ['TIER', 'STATE', 'ANSWER', 'AGE', 'FRESH UNTIL', 'STALE UNTIL', 'ON ERROR UNTIL', 'BYTES'],
     ]);
@@ -241,12 +241,12 @@ describe('explain', () => {
       /^memory +stale +found +1m 5s +2026-01-15T12:00:2\S+ +\S+ +\S+ +\d+\.\d kB\nredis +not used\n/m,
     );
     expect(stdout).toMatch(
-      /\n\nThe first read after FRESH UNTIL starts a refresh in the background; jitter makes that .* earlier\.\n/,
+      /\n\nThe first read after FRESH UNTIL starts a background refresh; jitter set FRESH UNTIL .* earlier\.\n/,
     );
     expect(stdout).toMatch(/\nTags: .*class:list.*\n$/);
   });
 
-  test('says of a soft purge, of maintenance and of a call under way', async () => {
+  test('tells of a soft purge, of maintenance and of a call in flight', async () => {
     await read(CALLS);
     await cache('purge', '--tag', 'class:list', '--mode', 'soft', '--yes');
     await cache('maintenance', 'on', '--for', '30m');
@@ -260,7 +260,7 @@ describe('explain', () => {
     const reading = gateway.get('/v2/calls/ev_none', { key });
     await gateway.store.waitForCalls(1, 'evaluation');
     expect((await cache('explain', '/v2/calls/ev_none')).stdout).toMatch(
-      new RegExp(`^Under way +a call to the store since ${NOW}$`, 'm'),
+      new RegExp(`^In flight +a call to the store since ${NOW}$`, 'm'),
     );
     gate.release();
     expect((await reading).status).toBe(404);

@@ -72,7 +72,7 @@ describe('advice', () => {
     expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);
     expect(lines[1]).toMatch(
       new RegExp(
-        `^Measured with the times that were in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
+        `^Measured with the times in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
       ),
     );
     expect(cellsOf(lines[2] ?? '')).toEqual([['TIME', 'HIT RATIO', 'STORE CALLS/S', 'AGE P90', 'OUTDATED']]);
@@ -99,7 +99,7 @@ describe('advice', () => {
     expect(recommendation.freshMs).toBeGreaterThan(30_000);
     expect(lines.slice(3 + rows.length)).toEqual([
       recommendation.why,
-      `To apply it: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)}`,
+      `To apply it for an hour, or without --for until it is reset: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)} --for 1h`,
     ]);
   });
 
@@ -109,7 +109,7 @@ describe('advice', () => {
     const args = ['cache', 'advice', '--class', 'evaluation', '--admin', gateway.adminUrl];
     const before = await runCli(args);
     expect(before.stdout).not.toContain('rubric');
-    const [, line = ''] = /^To apply it: evalgate (.*)$/m.exec(before.stdout) ?? [];
+    const [, line = ''] = /^To apply it for an hour, .*: evalgate (.*)$/m.exec(before.stdout) ?? [];
     expect(line).toMatch(new RegExp(` --admin ${gateway.adminUrl}$`));
     expect((await runCli(line.split(' '))).status).toBe(0);
     gateway.clock.advance(3000);

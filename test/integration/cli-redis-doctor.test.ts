@@ -59,7 +59,7 @@ async function doctor(env: Record<string, string>) {
 
 const answers = (setting: string): RegExp => new RegExp(`^ok redis ${setting}: version [\\d.]+ answers in N ms`);
 const WORKS = 'ok redis REDIS_URL: scripts, writes and messages work';
-const AGREES = 'ok clock agrees with that of REDIS_URL to within a second';
+const AGREES = 'ok clock differs from that of REDIS_URL by less than a second';
 
 test('a sound Redis passes, and nothing is left in it', async () => {
   const { ok, lines } = await doctor({ REDIS_URL: state.url });
@@ -92,7 +92,7 @@ test('a second Redis for the cache is looked at for what a cache needs', async (
     {
       name: 'redis',
       status: 'warn',
-      message: 'REDIS_CACHE_URL: has no limit of memory (maxmemory 0), and the response cache fills all there is',
+      message: 'REDIS_CACHE_URL: has no memory limit (maxmemory 0), and the response cache fills all there is',
       advice: 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.',
     },
   ]);
@@ -118,7 +118,7 @@ test.each([
   {
     setting: ['maxmemory', '0'],
     status: 'warn',
-    message: 'REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',
+    message: 'REDIS_URL: has no memory limit (maxmemory 0), and cached answers may take what keys and limits need',
     advice:
       'Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict.',
   },
@@ -144,7 +144,7 @@ test.each([
   ]);
 });
 
-test('a Redis without a limit of memory is sound if the cache has a budget there, or is elsewhere', async () => {
+test('a Redis without a memory limit is sound if the cache has a budget there, or is elsewhere', async () => {
   await set(state, 'maxmemory', '0');
   const folder = mkdtempSync(join(tmpdir(), 'evalgate-doctor-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

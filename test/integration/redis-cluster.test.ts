@@ -114,7 +114,7 @@ test('the doctor looks at every primary, and names the one that is set otherwise
           ? `ok REDIS_URL (${address}): keeps its data over a restart (appendonly yes)`
           : `fail REDIS_URL (${url.replace('redis://', '')}): loses all API keys when it restarts: it saves nothing`,
       ),
-      'warn REDIS_URL: has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need',
+      'warn REDIS_URL: has no memory limit (maxmemory 0), and cached answers may take what keys and limits need',
       'ok REDIS_URL: scripts, writes and messages work',
     ].toSorted(),
   );

@@ -88,10 +88,10 @@ describe('a gateway warns once of a Redis', () => {
     );
   });
 
-  test('that has no limit of memory though the cache is in it, unless the cache has a budget', async () => {
+  test('that has no memory limit though the cache is in it, unless the cache has a budget', async () => {
     await set({ maxmemory: '0' });
     await warns(await start(), [
-      `warn: The Redis of REDIS_URL has no limit of memory (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
+      `warn: The Redis of REDIS_URL has no memory limit (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
     ]);
     await gateway?.close();
     const file = join(mkdtempSync(join(tmpdir(), 'evalgate-settings-')), 'budget.yaml');
@@ -152,7 +152,7 @@ test('a Redis that comes only after the gateway is looked at then', async () => 
   client = await connectWhenUp(redis.url, 5000);
   await vi.waitFor(() => expect(warnings(running)).toHaveLength(2), WITHIN);
   expect(warnings(running)).toEqual([
-    expect.stringContaining('has no limit of memory'),
+    expect.stringContaining('has no memory limit'),
     `warn: The Redis of REDIS_URL loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`,
   ]);
 });

@@ -260,7 +260,7 @@ function recommend(given: Case): Recommendation {
   const { reads, watchedMs: ms, refreshes, curve, current, outdatedLimit } = given;
   if (reads < MIN_READS) {
     return none(
-      `Only ${whole(reads)} reads were seen in ${span(ms)}: too few to judge by; it takes ${whole(MIN_READS)}.`,
+      `Only ${whole(reads)} reads were seen in ${span(ms)}: too few for a recommendation, which needs ${whole(MIN_READS)}.`,
     );
   }
   const watched = curve.filter((point) => !point.extrapolated);

@@ -12,7 +12,7 @@ type ClassAdvice = AnswerOf<typeof ROUTES.advice>['classes'][number];
 export function adviceCommand(): Command {
   return adminCommand({
     name: 'advice',
-    summary: 'show what other cache times would do to hit ratio and store load, and which to set',
+    summary: 'predict hit ratio and store load with other cache times, and recommend one',
     details: [
       'From live traffic of all processes: one row per time; those that make no difference are left out. HIT RATIO is',
       'the share of reads that are served without waiting for the store, and ± how far chance may move it; AGE P90 is the',
@@ -45,7 +45,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   const lines = [`${cacheClass}: ${countText(reads, 'read')} in ${source}${since === null ? '' : ` since ${since}`}`];
   if (measured !== null) {
     lines.push(
-      `Measured with the times that were in force: hit ratio ${percentText(measured.hitRatio)}, ${rateText(measured.upstreamRps)} store calls/s`,
+      `Measured with the times in force: hit ratio ${percentText(measured.hitRatio)}, ${rateText(measured.upstreamRps)} store calls/s`,
     );
   }
   lines.push(...chart(advice));
@@ -57,7 +57,8 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   const { freshMs, why } = recommendation;
   lines.push(why);
   if (freshMs !== null && freshMs !== current?.freshMs) {
-    lines.push(`To apply it: evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)}${adminOption}`);
+    const set = `evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)} --for 1h${adminOption}`;
+    lines.push(`To apply it for an hour, or without --for until it is reset: ${set}`);
   }
   return lines.map(printable).join('\n');
 }

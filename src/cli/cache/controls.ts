@@ -171,14 +171,14 @@ interface PurgeOptions {
 const MANY_LISTS = 100;
 
 export function purgeCommand(): Command {
-  const tags = new Option('--tag <tag...>', 'what is purged; repeat it for more');
+  const tags = new Option('--tag <tag...>', 'tag to purge; repeat it for more');
   return adminCommand({
     name: 'purge',
     summary: 'purge cached answers by tag',
     details: [
       `Tags: ${TAG_FORM}.`,
       'Purging an evaluation also purges the lists that may hold it, and purging a workspace its not-found entries; with --exact only the tags given are purged. A purge is in force in every gateway within a second; the entries are counted afterwards.',
-      'Hard: the purged entries are gone, and the next reader waits for the store.',
+      'Hard: the purged entries are removed, and the next reader waits for the store.',
       'Soft: they are stale, and served while one refresh runs in the background.',
       'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',
       `So is one that also purges more than ${MANY_LISTS} lists, if somebody is at the terminal.`,

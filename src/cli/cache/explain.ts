@@ -1,4 +1,4 @@
-/** `evalgate cache explain PATH`: which entry answers a path, and what its next read would do. */
+/** `evalgate cache explain PATH`: which entry answers a path, and how the next read will be answered. */
 import { Argument, type Command } from 'commander';
 import type { CopyView, ExplanationView } from '../../admin/answers.ts';
 import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
@@ -12,10 +12,10 @@ export function explainCommand(): Command {
   const workspaces = repeated(matching(UUID_PATTERN, 'a UUID'));
   return adminCommand({
     name: 'explain',
-    summary: 'show which cached entry answers a path of the API, and what the next read of it would do',
+    summary: 'show which cached entry answers a path of the API, and how the next read will be answered',
     details: [
       'The result of /v2/calls depends on the reader: name a key of the registry, or the workspaces of a key.',
-      'Memory, calls under way and the last miss are those of the gateway process that answers.',
+      'Memory, calls in flight and the last miss are those of the gateway process that answers.',
     ].join('\n'),
     examples: [
       'evalgate cache explain /v2/calls/ev_MOoXmKaIgRtSSEcIg4/transcript?page=3',
@@ -60,7 +60,7 @@ function explanationText(explanation: ExplanationView): string {
     ['Key', key],
     ['Times', ttlText(explanation)],
     ['Last miss here', lastMiss === null ? 'none remembered' : `${lastMiss.reason}, at ${lastMiss.at}`],
-    ['Under way', fetchText(explanation)],
+    ['In flight', fetchText(explanation)],
   ];
   if (maintenance !== null) {
     facts.push(['Maintenance', `nothing is sent to the store until ${maintenance.until}, set by ${maintenance.by}`]);
@@ -110,10 +110,9 @@ function entryCells(entry: CopyView): Cell[] {
 }
 
 function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: CopyView): string {
-  const refreshes =
-    freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a refresh in the background';
+  const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a background refresh';
   return [
-    `The first read after FRESH UNTIL ${refreshes}; jitter makes that ${durationText(jitterMs)} earlier.`,
+    `The first read after FRESH UNTIL ${refreshes}; jitter set FRESH UNTIL ${durationText(jitterMs)} earlier.`,
     `Tags: ${printable(tags.join(' '))}`,
   ].join('\n');
 }

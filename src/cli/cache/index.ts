@@ -16,7 +16,7 @@ const TRIAL_REMOVED = [
 export function cacheCommand(): Command {
   return makeGroup({
     name: 'cache',
-    summary: 'see what the cache does and why, set its times, purge it, keep it from the store',
+    summary: 'show statistics, set times, purge, maintenance',
     details: 'The commands act on a running gateway through its admin listener.',
     examples: ['evalgate cache stats', 'evalgate cache ttl', 'evalgate cache purge --tag class:list --dry-run'],
   })

@@ -18,7 +18,7 @@ function countedText({ scope, since, processes, problem }: Counted): string {
 export function statsCommand(): Command {
   const texts = {
     name: 'stats',
-    summary: 'show what the caches of all gateway processes did in the last hour',
+    summary: 'show the last hour of the caches of all gateway processes',
     details: [
       'HIT RATIO is the share of reads that were served without waiting for the store; CALLS/READ are store calls per read.',
       'Misses are all reads that the cache could not answer at once; some of them waited for the call of another read, or got an older copy because the store failed.',
@@ -66,10 +66,10 @@ function statsText(stats: Stats): string {
     ]),
   ]);
   return [
-    `${countedText(stats)} In the memory of the process that answers: ${held}.`,
+    `${countedText(stats)} Memory of the answering process: ${held}.`,
     `Reads by outcome\n${reads}`,
     `Misses by reason\n${misses}`,
-    `Percentiles of the age of what was served, and of the time of a read\n${percentiles}`,
+    `Age when served, and read time: percentiles\n${percentiles}`,
   ].join('\n\n');
 }
 

@@ -48,7 +48,7 @@ export function checkClock(
 ): Check {
   const { toleranceMs, within, decimals, other, consequence } = by;
   if (Math.abs(offsetMs) <= toleranceMs + uncertaintyMs)
-    return clockChecks.ok(`agrees with ${other} to within ${within}`);
+    return clockChecks.ok(`differs from ${other} by less than ${within}`);
   const difference = `${(Math.abs(offsetMs) / 1000).toFixed(decimals)} s ${offsetMs > 0 ? 'ahead of' : 'behind'}`;
   return clockChecks[severity](
     `this machine's clock is ${difference} ${other}`,

@@ -51,7 +51,7 @@ function checkSentinels({ ok, warn }: Checks, answers: readonly SentinelAnswer[]
   if (named.size === 1) return ok(`${count} of ${count} Sentinels name the same primary, ${primaries}`);
   return warn(
     `the Sentinels name different primaries (${primaries})`,
-    'Wait until a failover that is under way has ended; else give each of them the same "sentinel monitor".',
+    'Wait until a failover in progress has ended; else give each of them the same "sentinel monitor".',
   );
 }
 

@@ -77,7 +77,7 @@ function checkList({ content, headers }: Reply, workspaceId: string | null): Che
   if (!headers.has('etag')) return contract.warn('a list of the store has no ETag', COSTLY);
   return contract.ok(
     workspaceId === null
-      ? 'lists: the form is right; --workspace UUID checks records too'
+      ? 'lists: valid form; --workspace UUID checks records too'
       : `lists: ${records.length} records are whole`,
   );
 }
@@ -111,7 +111,7 @@ function checkStoreClock({ headers, sentAtMs, answeredAtMs }: Reply): Check {
   if (Number.isNaN(theirsMs)) return clockChecks.skipped('the store sends no Date header to compare with');
   return checkClock(readClock(theirsMs, sentAtMs, answeredAtMs), 'fail', {
     toleranceMs: 5000,
-    within: 'some seconds',
+    within: '5 seconds',
     decimals: 0,
     other: "the store's",
     consequence: 'A wrong clock ends keys too soon or too late.',

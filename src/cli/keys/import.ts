@@ -1,4 +1,4 @@
-/** `evalgate keys import`: takes over keys that are hashed already, all or none. */
+/** `evalgate keys import`: imports keys that are hashed already, all or none. */
 import { readFile } from 'node:fs/promises';
 import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';

@@ -32,28 +32,9 @@ export function keysCommand(): Command {
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(showCommand())
-    .addCommand(
-      statusCommand((admin, id) => admin.edit(id, { status: 'deprecated' }), {
-        name: 'deprecate',
-        summary: 'end the use of a key: its holder gets 403',
-        details: '`activate` makes it active again; `revoke` is for good.',
-        examples: ['evalgate keys deprecate k_7Hq2'],
-      }),
-    )
-    .addCommand(
-      statusCommand((admin, id) => admin.edit(id, { status: 'active' }), {
-        name: 'activate',
-        summary: 'make a deprecated key active again',
-        examples: ['evalgate keys activate k_7Hq2'],
-      }),
-    )
-    .addCommand(
-      statusCommand((admin, id) => admin.revoke(id), {
-        name: 'revoke',
-        summary: 'end a key for good: its holder gets 403, its record stays',
-        examples: ['evalgate keys revoke k_7Hq2'],
-      }),
-    )
+    .addCommand(statusCommand('deprecate', 'end the use of a key: its holder gets 403', DEPRECATE_DETAILS))
+    .addCommand(statusCommand('activate', 'make a deprecated key active again'))
+    .addCommand(statusCommand('revoke', 'end a key for good: its holder gets 403, its record stays'))
     .addCommand(editCommand())
     .addCommand(rotateCommand())
     .addCommand(exportCommand())
@@ -65,11 +46,21 @@ function oneKeyCommand(texts: CommandTexts): Command {
   return keyCommand(texts).argument('<id>', 'the id of the key, not the key itself', parseKeyId);
 }
 
-function statusCommand(act: (admin: KeyAdmin, id: string) => Promise<KeyView>, texts: CommandTexts): Command {
-  return oneKeyCommand(texts).action(async (id: string, _options, command: Command) => {
-    const key = await useKeyAdmin(command, (admin) => act(admin, id));
-    print(command, key, keyDetails(key));
-  });
+const STATUS_CHANGES = {
+  deprecate: (admin: KeyAdmin, id: string) => admin.edit(id, { status: 'deprecated' }),
+  activate: (admin: KeyAdmin, id: string) => admin.edit(id, { status: 'active' }),
+  revoke: (admin: KeyAdmin, id: string) => admin.revoke(id),
+};
+const DEPRECATE_DETAILS = '`activate` makes it active again; `revoke` is for good.';
+
+function statusCommand(name: keyof typeof STATUS_CHANGES, summary: string, details?: string): Command {
+  const texts = { name, summary, examples: [`evalgate keys ${name} k_7Hq2`] };
+  return oneKeyCommand(details === undefined ? texts : { ...texts, details }).action(
+    async (id: string, _options, command: Command) => {
+      const key = await useKeyAdmin(command, (admin) => STATUS_CHANGES[name](admin, id));
+      print(command, key, keyDetails(key));
+    },
+  );
 }
 
 function showCommand(): Command {

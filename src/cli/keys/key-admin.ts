@@ -20,7 +20,6 @@ export interface ImportLine {
   readonly key: ImportedKey;
 }
 
-/** Every method rejects with CliError, in the same words for Redis and the listener. */
 export interface KeyAdmin {
   create(wanted: ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>): Promise<IssuedKeyView>;
   list(): Promise<readonly KeyView[]>;
@@ -33,6 +32,8 @@ export interface KeyAdmin {
   exportKeys(): Promise<readonly unknown[]>;
   /** All or none. A refusal names the keys by their place: `keys[0]`. */
   importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
+  /** The CliError for an error of a method, in the same words for Redis and the listener; any other as it is. */
+  explain(error: unknown): unknown;
   close(): Promise<void>;
 }
 
@@ -52,6 +53,8 @@ export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) =>
     url === null ? listenerKeyAdmin(command) : await (await import('./redis-key-admin.ts')).openRedisKeyAdmin(url);
   try {
     return await act(admin);
+  } catch (error) {
+    throw admin.explain(error);
   } finally {
     await admin.close();
   }
@@ -70,13 +73,12 @@ function listenerKeyAdmin(command: Command): KeyAdmin {
         query.set('cursor', page.nextCursor);
       }
     },
-    show: (keyId) => inOurWords(callAdmin(command, ROUTES.showKey, { params: { keyId } })),
-    edit: async (keyId, body) =>
-      (await inOurWords(callAdmin(command, ROUTES.editKey, { params: { keyId }, body }))).key,
-    revoke: async (keyId) => (await inOurWords(callAdmin(command, ROUTES.revokeKey, { params: { keyId } }))).key,
+    show: (keyId) => callAdmin(command, ROUTES.showKey, { params: { keyId } }),
+    edit: async (keyId, body) => (await callAdmin(command, ROUTES.editKey, { params: { keyId }, body })).key,
+    revoke: async (keyId) => (await callAdmin(command, ROUTES.revokeKey, { params: { keyId } })).key,
     rotate: (keyId, overlapMs) => {
       const body = { overlap: formatDuration(overlapMs) };
-      return inOurWords(callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body }));
+      return callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body });
     },
     exportKeys: async () => {
       throw new CliError(
@@ -85,14 +87,12 @@ function listenerKeyAdmin(command: Command): KeyAdmin {
     },
     importKeys: (lines) =>
       callAdmin(command, ROUTES.importKeys, { body: { keys: lines.map(({ written }) => written) } }),
+    explain: (error) => (error instanceof CliError ? new CliError(inOurWords(error.message), error.exitCode) : error),
     close: async () => {},
   };
 }
 
-/** The listener's refusals name its own endpoints; the command line has a command for this one. */
-function inOurWords<T>(calling: Promise<T>): Promise<T> {
-  return calling.catch((error: unknown) => {
-    if (!(error instanceof CliError)) throw error;
-    throw new CliError(error.message.replace('GET /api/keys lists', '`evalgate keys list` shows'), error.exitCode);
-  });
+/** The refusals of the admin interface name its endpoints; the command line has a command for this one. */
+export function inOurWords(message: string): string {
+  return message.replace('GET /api/keys lists', '`evalgate keys list` shows');
 }

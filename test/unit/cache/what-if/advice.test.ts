@@ -106,7 +106,7 @@ describe('the recommendation', () => {
     for (let read = 0; read < 999; read++) watched.readAt(read * 1000, 'a');
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
-      why: 'Only 999 reads were seen in 16.6 min: too few to judge by; it takes 1,000.',
+      why: 'Only 999 reads were seen in 16.6 min: too few for a recommendation, which needs 1,000.',
     });
   });
 
