@@ -11,10 +11,10 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreach
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
-/** Calls are slow if half of the last ones took so long: a store that is well answers 99 of 100 within 1.5 s. */
+/** Calls and waits of so long are worth a word. A slow store is no trouble by itself: caching it is what this is for. */
 const SLOW_MS = 2000;
+/** How many calls are looked at. */
 const TIMED_CALLS = 5;
-const MIN_TIMED_CALLS = 3;
 /** No timer can wait longer than some weeks. */
 const LONGEST_WAIT_MS = 86_400_000;
 
@@ -55,11 +55,12 @@ export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;
   readonly #failing: Trouble<CheckedCall>;
-  readonly #slow: Trouble<string>;
   /** When a call was first answered; null before. */
   #okSinceMs: number | null = null;
   /** How long the last calls took that were answered. */
   #durationsMs: readonly number[] = [];
+  /** How long the last call waited for its turn; null if it was not sent for that. */
+  #queuedMs: number | null = 0;
   #lastStatus: number | null = null;
   /** Why the breaker is open; null while it is closed. */
   #heldBackFor: unknown = null;
@@ -68,7 +69,6 @@ export class StoreHealth {
     this.#health = health;
     this.#clock = clock;
     this.#failing = new Trouble(clock, STORE_SETTLED_AFTER_MS);
-    this.#slow = new Trouble(clock, STORE_SETTLED_AFTER_MS);
     health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
   }
 
@@ -79,10 +79,7 @@ export class StoreHealth {
 
   /** A call is sent after that time in the queue; null if it is not sent, because it waited too long or too many did. */
   onQueued(waitedMs: number | null): void {
-    if (waitedMs !== null && waitedMs < SLOW_MS) return;
-    const cause = waitedMs === null ? 'so long that some are not sent' : `for ${secondsOf(waitedMs)}`;
-    this.#slow.note(`calls wait for their turn ${cause}`);
-    this.#health.update('store');
+    this.#queuedMs = waitedMs;
   }
 
   /** The breaker opened because of the error, or closed (null). */
@@ -100,10 +97,6 @@ export class StoreHealth {
     this.#okSinceMs ??= this.#clock.nowMs();
     this.#failing.noteOk();
     this.#durationsMs = [...this.#durationsMs, call.durationMs].slice(-TIMED_CALLS);
-    const medianMs = this.#durationsMs.toSorted((a, b) => a - b)[this.#durationsMs.length >> 1] ?? 0;
-    const isSlow = this.#durationsMs.length >= MIN_TIMED_CALLS && medianMs >= SLOW_MS;
-    if (isSlow) this.#slow.note(`calls take ${secondsOf(medianMs)}`);
-    else this.#slow.noteOk();
   }
 
   #check(): DependencyState {
@@ -126,15 +119,18 @@ export class StoreHealth {
       const more = { sinceMs: failing.sinceMs, fields: { resource, outcome, requestId } };
       return degraded('the store is failing', `${which}: ${describeFailure(failing.cause)}`, more);
     }
-    const slow = this.#slow.current();
-    if (slow !== null) {
-      const before = this.#slow.okSinceMs === null ? '' : `faster again, ${soon}; before, `;
-      return degraded('the store is slow', before + slow.cause, { sinceMs: slow.sinceMs });
-    }
     if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not called yet' };
-    const sinceMs = Math.max(this.#okSinceMs, this.#failing.okSinceMs ?? 0, this.#slow.okSinceMs ?? 0);
+    const sinceMs = Math.max(this.#okSinceMs, this.#failing.okSinceMs ?? 0);
     const status = this.#lastStatus === null ? '' : `: status ${this.#lastStatus}`;
-    return { status: 'ok', sinceMs, detail: `last call was answered${status}` };
+    return { status: 'ok', sinceMs, detail: `last call was answered${status}${this.#slowness()}` };
+  }
+
+  /** For the detail, while calls or their waits are long. */
+  #slowness(): string {
+    const medianMs = this.#durationsMs.toSorted((a, b) => a - b)[this.#durationsMs.length >> 1] ?? 0;
+    const calls = medianMs < SLOW_MS ? '' : `; calls take ${secondsOf(medianMs)}`;
+    if (this.#queuedMs === null) return `${calls}; calls wait for their turn so long that some are not sent`;
+    return this.#queuedMs < SLOW_MS ? calls : `${calls}; calls wait ${secondsOf(this.#queuedMs)} for their turn`;
   }
 }
 
