@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { GatewayProcess } from '../support/process.ts';
+import type { Target } from './clients/target.ts';
 
 export const TOOLS = join(import.meta.dirname, 'tools');
 
@@ -11,17 +12,6 @@ export interface Check {
   readonly measured: string;
   /** Empty if it passed. */
   readonly faults: readonly string[];
-}
-
-/** Ids of the sample store with which every operation has something to show. */
-export interface Target {
-  readonly baseUrl: string;
-  /** A key with all scopes in that workspace, without limits that a check reaches. */
-  readonly key: string;
-  readonly workspaceId: string;
-  readonly reportId: string;
-  readonly callId: string;
-  readonly scorecardId: string;
 }
 
 const parameterSchema = z.union([

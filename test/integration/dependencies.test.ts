@@ -285,7 +285,7 @@ test.each([
 
 test('a primary that has become a read-only replica is named as the cause', async () => {
   await start();
-  // Nobody listens: port 1 never answers.
+  // No process listens on port 1.
   await withClient(redis.url, (client) => client.call('REPLICAOF', '127.0.0.1', '1'));
   await vi.waitFor(async () => {
     expect(await read()).toBe(200);

@@ -87,7 +87,7 @@ test('C8: the grace begins with the last confirmation of a key in use, not with 
   expect(await use(gateway, key)).toBe(200);
   gateway.clock.advance(GRACE_MS - 60_000);
   await keysAre(gateway, /^ok/);
-  // The new name, of which nobody is told, shows when the key was confirmed.
+  // The new name, which no message announces, shows when the key was confirmed.
   await withClient(redis.url, async (client) => {
     const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
     await client.hset(

@@ -1,4 +1,4 @@
-/** A store behind TLS, with an authority of its own that the gateway is told of, or isn't. */
+/** A store behind TLS whose certificate authority the gateway is configured to trust, or not. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';

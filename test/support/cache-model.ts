@@ -332,7 +332,7 @@ export class CacheModel {
     if (reply.status === 500) {
       const nowMs = this.#world.clock.nowMs();
       const hasFailed = this.#recovery !== null || this.#failedMs >= sent.ms - FAILURE_MS;
-      // Redis remembers a failure by its own clock, and whoever is told of it there remembers it by this one.
+      // Redis remembers a failure by its own clock; a gateway that reads it there remembers it by this one.
       const isRemembered = this.#world.kind === 'redis' && performance.now() - this.#failedAt < 3 * FAILURE_MS;
       // Neither is called for again within a second: that another gateway's call took too long is a failure too.
       const isOver = nowMs - sent.ms >= DEADLINE_MS;

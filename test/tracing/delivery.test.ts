@@ -100,7 +100,7 @@ test('a variable that cannot be used is a warning, and its default counts', asyn
 });
 
 describe('a collector in trouble', () => {
-  test('one that refuses is told of once, and again when it takes them', async () => {
+  test('one that refuses is logged once, and again when it accepts them', async () => {
     collector.manner = 'refuses';
     await start();
     while (collector.posts.length < 4) await ask();
@@ -115,7 +115,7 @@ describe('a collector in trouble', () => {
     expect(told('delivered again')[0]).toMatch(/"lost":\d+/);
   });
 
-  test('one that cannot be reached costs requests nothing and is told of once', async () => {
+  test('one that cannot be reached costs requests nothing and is logged once', async () => {
     await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
       OTEL_EXPORTER_OTLP_TIMEOUT: '50',

@@ -48,7 +48,7 @@ async function flagOf(flags: string): Promise<string | undefined> {
 describe('by default', () => {
   beforeEach(() => start());
 
-  test("a consumer's trace is continued, and the store is told of the call's own span in it", async () => {
+  test("a consumer's trace is continued, and the store gets the call's own span in it", async () => {
     const sent = await passedOn({ traceparent: `00-${TRACE_ID}-${SPAN_ID}-01` });
 
     await collector.until(() => collector.spans.some(({ name }) => name === REQUEST));

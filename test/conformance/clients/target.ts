@@ -1,8 +1,8 @@
-/** The gateway and the records that both client programs read. */
+/** The gateway, and ids of the sample store with which every operation has something to show. */
 export interface Target {
   /** Without `/v1` or `/v2`. */
   readonly baseUrl: string;
-  /** A key with all scopes in that workspace. */
+  /** A key with all scopes in that workspace, without limits that a check reaches. */
   readonly key: string;
   readonly workspaceId: string;
   readonly reportId: string;

@@ -86,7 +86,7 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
   test.each(['a', '_', '-', '__proto__', 'constructor', '0'.repeat(64), 'A-_9'])(
     'Q7: %s is an id, and is asked for',
     async (id) => {
-      // Past the time for which the absence that another endpoint was told of is remembered.
+      // Past the time for which the absence that another endpoint was answered is remembered.
       gateway.clock.advance(15_000);
       const subject = newSubject();
       const key = await keyFor(gateway, subject);

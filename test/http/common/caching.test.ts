@@ -222,7 +222,7 @@ describe('whose call is spared', () => {
 
 describe('many at once', () => {
   test.each([LIST_CALLS, GET_REPORT, GET_RUBRIC])(
-    'C5: who waits for a call that another has begun is told so: $name',
+    'C5: a reader who waited for the call of another is answered that it did: $name',
     async (endpoint) => {
       const subject = putSubject(gateway.store);
       const key = await keyFor(gateway, subject);

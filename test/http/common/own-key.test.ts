@@ -159,7 +159,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     ['deprecated', deprecateKey],
     ['revoked', revokeKey],
     ['expired', async () => gateway.clock.advance(3_600_000)],
-  ] as const)('K4, K7: a key that is %s is told nothing of itself', async (_what, end) => {
+  ] as const)('K4, K7: a key that is %s learns nothing about itself', async (_what, end) => {
     const { keyId, token: key } = await gateway.issue({
       workspaceIds: [subject.workspaceId],
       expiresAt: inHours(gateway, 1),
@@ -173,7 +173,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     expect(rateLimitOf(reply)).toEqual({});
   });
 
-  test('each key is told of itself alone, and of nobody else’s use', async () => {
+  test('each key sees only itself, and nobody else’s use', async () => {
     const keys = await Promise.all(
       ['one', 'two', 'three'].map((name) =>
         gateway.issue({ name, workspaceIds: [newSubject().workspaceId], perMinute: 50 }),
@@ -189,7 +189,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     for (const reply of replies) expect(reply.text.match(/key_\w+/g)).toHaveLength(1);
   });
 
-  test('K3: a rotated key and its successor are told of the one quota that they share', async () => {
+  test('K3: a rotated key and its successor show the one quota that they share', async () => {
     const { keyId, token: old } = await gateway.issue({
       workspaceIds: [subject.workspaceId],
       perMinute: 9,
