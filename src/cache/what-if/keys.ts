@@ -76,11 +76,10 @@ export class HotKeys {
 const ROWS = 14_200;
 /** A fuller table would have to probe too long. */
 export const MAX_KEYS = 11_800;
+/** The cells of a row: the key's id, its state, which is 0 in a free row, and what the caller keeps of it. */
+export const STATE = 1;
 
-/**
- * An open-addressed table with linear probing. Each key has a row of cells: its id, its state, which is not 0, and what the
- * caller keeps of it.
- */
+/** An open-addressed table with linear probing: a key's row is the first from its home on that was free. */
 export class KeyTable {
   readonly cells: Uint32Array<ArrayBuffer>;
   /** Cells of one row. */
@@ -98,54 +97,49 @@ export class KeyTable {
 
   /** Where the key's row begins in the cells; -1 if it has none. */
   find(id: number): number {
-    const { cells } = this;
-    let row = this.#homeOf(id);
-    for (; cells[row + 1] !== 0; row = this.#next(row)) if (cells[row] === id) return row;
-    return -1;
+    const row = this.#search(id);
+    return this.cells[row + STATE] === 0 ? -1 : row;
   }
 
   /** Adds a row for a key that has none. The rest of it is another key's. `free` must not be 0. */
   add(id: number, state: number): number {
-    const { cells } = this;
-    let row = this.#homeOf(id);
-    while (cells[row + 1] !== 0) row = this.#next(row);
-    cells[row] = id;
-    cells[row + 1] = state;
+    const row = this.#search(id);
+    this.cells[row] = id;
+    this.cells[row + STATE] = state;
     this.#size += 1;
     return row;
   }
 
-  /** Removes every row that `isGone`, which may be asked of a row more than once, says so of. */
+  /** Removes every row for which `isGone` returns true. It may be called more than once for a row. */
   removeIf(isGone: (row: number) => boolean): void {
     for (let row = 0; row < this.cells.length; row += this.width) {
-      // A removal moves another row, which was not looked at yet, to this place.
-      while (this.cells[row + 1] !== 0 && isGone(row)) this.#remove(row);
+      // A removal may move another row, which was not looked at yet, to this place.
+      while (this.cells[row + STATE] !== 0 && isGone(row)) this.#remove(row);
     }
   }
 
-  /** Closes the gap, so that a search may end at the first empty row. */
+  /** Moves the rows behind it up, so that a search may end at the first free row. */
   #remove(row: number): void {
     const { cells } = this;
-    let gap = row;
-    for (let from = this.#next(gap); cells[from + 1] !== 0; from = this.#next(from)) {
-      const home = this.#homeOf(cells[from] ?? 0);
-      if (this.#distance(home, from) < this.#distance(gap, from)) continue;
-      cells.copyWithin(gap, from, from + this.width);
-      gap = from;
-    }
-    cells[gap + 1] = 0;
+    cells[row + STATE] = 0;
     this.#size -= 1;
+    for (let from = this.#next(row); cells[from + STATE] !== 0; from = this.#next(from)) {
+      const to = this.#search(cells[from] ?? 0);
+      if (to === from) continue;
+      cells.copyWithin(to, from, from + this.width);
+      cells[from + STATE] = 0;
+    }
   }
 
-  #homeOf(id: number): number {
-    return (mix32(id) % ROWS) * this.width;
+  /** The key's row, or the free one where it would be added. */
+  #search(id: number): number {
+    const { cells } = this;
+    let row = (mix32(id) % ROWS) * this.width;
+    while (cells[row + STATE] !== 0 && cells[row] !== id) row = this.#next(row);
+    return row;
   }
 
   #next(row: number): number {
     return row + this.width === this.cells.length ? 0 : row + this.width;
-  }
-
-  #distance(from: number, to: number): number {
-    return to >= from ? to - from : to - from + this.cells.length;
   }
 }

@@ -107,8 +107,8 @@ const PART_MS = 12 * 3_600_000;
 const PARTS = 3;
 const SHARES = 10_000;
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
-/** The sums of a part: these, then three of the calls and three of the waits of each TTL. */
-const [EXACT, SAMPLED, UNSAMPLED, WEIGHT, REPEATS, POINTS] = [0, 1, 2, 3, 4, 5];
+/** The sums of a part: other reads, sampled reads, three of all reads, then three each of every TTL's calls and waits. */
+const [OTHER_READS, SAMPLED_READS, READS, POINTS] = [0, 1, 2, 5];
 const [CALLS, WAITS, POINT_SUMS] = [0, 3, 6];
 
 /**
@@ -118,64 +118,61 @@ const [CALLS, WAITS, POINT_SUMS] = [0, 3, 6];
 export class Tally {
   readonly startedMs: number;
   readonly #ages = new Float64Array(CANDIDATES * BUCKETS);
-  #parts: readonly { readonly sinceMs: number; readonly sums: Float64Array }[];
-  /** The sums of the last part. */
+  #sinceMs: number;
+  /** The sums of the part under way. */
   #sums = new Float64Array(POINTS + POINT_SUMS * CANDIDATES);
+  #earlier: readonly { readonly sinceMs: number; readonly sums: Float64Array }[] = [];
 
   constructor(startedMs: number) {
     this.startedMs = startedMs;
-    this.#parts = [{ sinceMs: startedMs, sums: this.#sums }];
-  }
-
-  get bytes(): number {
-    return this.#ages.byteLength + PARTS * this.#sums.byteLength;
+    this.#sinceMs = startedMs;
   }
 
   /** Brings the parts up to date. True if a new one has begun. */
   turn(atMs: number): boolean {
-    const lastMs = this.#parts.at(-1)?.sinceMs ?? this.startedMs;
-    const passed = Math.floor((atMs - lastMs) / PART_MS);
+    const passed = Math.floor((atMs - this.#sinceMs) / PART_MS);
     if (passed < 1) return false;
-    const sinceMs = lastMs + passed * PART_MS;
+    const parts = [...this.#earlier, { sinceMs: this.#sinceMs, sums: this.#sums }];
+    this.#sinceMs += passed * PART_MS;
     this.#sums = new Float64Array(this.#sums.length);
-    const kept = this.#parts.filter((part) => part.sinceMs > sinceMs - PARTS * PART_MS);
-    this.#parts = [...kept, { sinceMs, sums: this.#sums }];
+    this.#earlier = parts.filter(({ sinceMs }) => sinceMs > this.#sinceMs - PARTS * PART_MS);
     for (let at = 0; at < this.#ages.length; at++) this.#ages[at] = (this.#ages[at] ?? 0) / 2 ** passed;
     return true;
   }
 
   countUnsampled(): void {
-    this.#add(UNSAMPLED, 1);
+    this.#add(OTHER_READS, 1);
   }
 
   /** A read that stands for so many, null for an exact one, of a key that was read so often before. */
   count(sampleWeight: number | null, before: number, { calls, waits, agesMs }: Outcomes): void {
-    const weight = sampleWeight ?? 1;
-    this.#add(sampleWeight === null ? EXACT : SAMPLED, 1);
     if (sampleWeight !== null) {
-      this.#add(WEIGHT, weight);
-      this.#add(REPEATS, weight * before);
+      this.#add(OTHER_READS, 1);
+      this.#add(SAMPLED_READS, 1);
     }
+    this.#addThree(READS, sampleWeight, before);
     for (let candidate = 0; candidate < CANDIDATES; candidate++) {
       const sums = POINTS + POINT_SUMS * candidate;
-      if (calls[candidate] === 1) this.#addTo(sums + CALLS, sampleWeight, before);
-      if (waits[candidate] === 1) this.#addTo(sums + WAITS, sampleWeight, before);
+      if (calls[candidate] === 1) this.#addThree(sums + CALLS, sampleWeight, before);
+      if (waits[candidate] === 1) this.#addThree(sums + WAITS, sampleWeight, before);
       const age = candidate * BUCKETS + bucketOf(agesMs[candidate] ?? 0);
-      this.#ages[age] = (this.#ages[age] ?? 0) + weight;
+      this.#ages[age] = (this.#ages[age] ?? 0) + (sampleWeight ?? 1);
     }
   }
 
   counts(): Counts {
-    const sum = (at: number): number => rounded(this.#parts.reduce((all, { sums }) => all + (sums[at] ?? 0), 0));
+    const sum = (at: number): number =>
+      rounded(this.#earlier.reduce((all, { sums }) => all + (sums[at] ?? 0), this.#sums[at] ?? 0));
     const three = (at: number): [number, number, number] => [sum(at), sum(at + 1), sum(at + 2)];
+    const [exactReads, sampledWeight, repeatReads] = three(READS);
     return {
       startedMs: this.startedMs,
-      sinceMs: this.#parts[0]?.sinceMs ?? this.startedMs,
-      exactReads: sum(EXACT),
-      otherReads: sum(SAMPLED) + sum(UNSAMPLED),
-      sampledReads: sum(SAMPLED),
-      sampledWeight: sum(WEIGHT),
-      repeatReads: sum(REPEATS),
+      sinceMs: this.#earlier[0]?.sinceMs ?? this.#sinceMs,
+      exactReads,
+      otherReads: sum(OTHER_READS),
+      sampledReads: sum(SAMPLED_READS),
+      sampledWeight,
+      repeatReads,
       points: CANDIDATE_FRESH_MS.map((freshMs, index) => ({
         freshMs,
         calls: three(POINTS + POINT_SUMS * index + CALLS),
@@ -185,13 +182,14 @@ export class Tally {
     };
   }
 
-  #addTo(sums: number, sampleWeight: number | null, before: number): void {
+  /** The sums of `sumsSchema`. */
+  #addThree(at: number, sampleWeight: number | null, before: number): void {
     if (sampleWeight === null) {
-      this.#add(sums, 1);
-      return;
+      this.#add(at, 1);
+    } else {
+      this.#add(at + 1, sampleWeight);
+      this.#add(at + 2, sampleWeight * before);
     }
-    this.#add(sums + 1, sampleWeight);
-    this.#add(sums + 2, sampleWeight * before);
   }
 
   #add(at: number, more: number): void {

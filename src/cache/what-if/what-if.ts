@@ -6,6 +6,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Listener } from '../../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
+import { ChangeTally } from './change-rate.ts';
 import { HotKeys } from './keys.ts';
 import { Sharing, type SharingOptions } from './sharing.ts';
 import { keyId, TtlSimulator } from './simulator.ts';
@@ -19,7 +20,11 @@ export interface WhatIfOptions {
 /** The other processes, if there may be any. */
 export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
 
-type Measured = NonNullable<WhatIfReport['classes'][number]['measured']>;
+/** What this process itself saw of a class. */
+interface Observed {
+  readonly measured: NonNullable<WhatIfReport['classes'][number]['measured']>;
+  readonly changes: ChangeTally;
+}
 
 export class WhatIf {
   /** Never throws and never waits. */
@@ -28,7 +33,7 @@ export class WhatIf {
   readonly #simulator: TtlSimulator;
   readonly #sharing: Sharing | null;
   readonly #hotKeys = new HotKeys();
-  readonly #measured = new Map<CacheClass, Measured>();
+  readonly #observed = new Map<CacheClass, Observed>();
 
   constructor({ clock, ttl }: WhatIfOptions, fleet: WhatIfFleet | null = null) {
     this.#clock = clock;
@@ -39,39 +44,34 @@ export class WhatIf {
     this.hooks = {
       onRead: ({ class: cacheClass, keyHash, outcome }) => {
         if (outcome === 'failed') return;
-        const measured = this.#measuredOf(cacheClass);
+        const { measured } = this.#observedOf(cacheClass);
         measured.reads += 1;
         if (outcome === 'hit' || outcome === 'stale-while-revalidate') measured.hits += 1;
         const id = keyId(cacheClass, keyHash);
         target.add(this.#hotKeys.vote(id), cacheClass, id, clock.nowMs());
       },
       onStoreCall: ({ class: cacheClass }) => {
-        this.#measuredOf(cacheClass).storeCalls += 1;
+        this.#observedOf(cacheClass).measured.storeCalls += 1;
       },
       onBackfill: ({ class: cacheClass, keyHash }) => {
         const id = keyId(cacheClass, keyHash);
         target.add(this.#hotKeys.has(id) ? 'hot-backfill' : 'backfill', cacheClass, id, clock.nowMs());
       },
-      // Refreshes only add up, so they stay where they are.
-      onRefresh: ({ class: cacheClass, changed, sinceMs }) => this.#simulator.refreshed(cacheClass, changed, sinceMs),
+      onRefresh: ({ class: cacheClass, changed, sinceMs }) =>
+        this.#observedOf(cacheClass).changes.add(changed, sinceMs, clock.nowMs()),
     };
-  }
-
-  /** An upper bound for the memory it takes. */
-  get bytes(): number {
-    return this.#simulator.bytes + this.#hotKeys.bytes;
   }
 
   /** Everything that this process has simulated and measured so far, as plain JSON. */
   report(): WhatIfReport {
-    const classes = CACHE_CLASSES.map((cacheClass) => ({
-      class: cacheClass,
-      measured: this.#measured.get(cacheClass) ?? null,
-      counts: this.#simulator.countsOf(cacheClass),
-      refreshes: this.#simulator.refreshesOf(cacheClass),
-    }));
-    const known = classes.filter(({ measured, counts }) => measured !== null || counts !== null);
-    return { version: 3, atMs: this.#clock.nowMs(), classes: known };
+    const classes = CACHE_CLASSES.flatMap((cacheClass) => {
+      const observed = this.#observed.get(cacheClass);
+      const counts = this.#simulator.countsOf(cacheClass);
+      if (observed === undefined && counts === null) return [];
+      const refreshes = observed?.changes.rows() ?? [];
+      return [{ class: cacheClass, measured: observed?.measured ?? null, counts, refreshes }];
+    });
+    return { version: 3, atMs: this.#clock.nowMs(), classes };
   }
 
   /** The reports of this process and of all others before the same store that can be reached. Never rejects. */
@@ -83,11 +83,13 @@ export class WhatIf {
     this.#sharing?.close();
   }
 
-  #measuredOf(cacheClass: CacheClass): Measured {
-    const known = this.#measured.get(cacheClass);
+  #observedOf(cacheClass: CacheClass): Observed {
+    const known = this.#observed.get(cacheClass);
     if (known !== undefined) return known;
-    const measured = { reads: 0, hits: 0, storeCalls: 0, sinceMs: this.#clock.nowMs() };
-    this.#measured.set(cacheClass, measured);
-    return measured;
+    const nowMs = this.#clock.nowMs();
+    const measured = { reads: 0, hits: 0, storeCalls: 0, sinceMs: nowMs };
+    const observed = { measured, changes: new ChangeTally(nowMs) };
+    this.#observed.set(cacheClass, observed);
+    return observed;
   }
 }

@@ -45,13 +45,20 @@ describe('the share that is out of date, learned from refreshes, is the true one
     }
   });
 
-  test('if a few change all the time and most never do, which no single rate shows', () => {
+  test('at the age of the refreshes, if a few records change all the time and most never do', () => {
     const rates = [1 / (2 * MINUTE_MS), 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    const outdatedAt = learnChanges(refreshes(20_000, rates, DAY_MS));
-    for (const ageMs of ages) {
-      const truth = 0.1 * -Math.expm1(-ageMs / (2 * MINUTE_MS));
-      expect(Math.abs((outdatedAt?.(ageMs) ?? 1) - truth)).toBeLessThan(0.015);
+    const share = (ageMs: number): number => 0.1 * -Math.expm1(-ageMs / (2 * MINUTE_MS));
+    const random = new SeededRandom(7);
+    const tally = new ChangeTally(0);
+    for (let refresh = 0; refresh < 20_000; refresh++) {
+      const rate = rates[refresh % rates.length] ?? 0;
+      tally.add(random.next() < -Math.expm1(-rate * 10 * MINUTE_MS), 10 * MINUTE_MS, 0);
     }
+    const outdatedAt = learnChanges(comparisonsOf(tally));
+    expect(Math.abs((outdatedAt?.(10 * MINUTE_MS) ?? 1) - share(10 * MINUTE_MS))).toBeLessThan(0.015);
+    // One rate for all shows too few outdated answers at younger ages, and too many at older ones.
+    expect(outdatedAt?.(MINUTE_MS)).toBeLessThan(share(MINUTE_MS));
+    expect(outdatedAt?.(HOUR_MS)).toBeGreaterThan(share(HOUR_MS));
   });
 
   test('at ages far below those of the refreshes, as long as records are alike', () => {
