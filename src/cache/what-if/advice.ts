@@ -1,5 +1,6 @@
 /** Advice from the simulations of all processes: one curve per class, and which TTL to set. Pure. */
 import { z } from 'zod';
+import { durationText } from '../../duration.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { type Comparisons, learnChanges, MIN_COMPARISONS, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, CANDIDATE_FRESH_MS, type Counts, middleOf, type WhatIfReport } from './tally.ts';
@@ -260,29 +261,35 @@ function recommend(given: Case): Recommendation {
   const { reads, watchedMs: ms, refreshes, curve, current, outdatedLimit } = given;
   if (reads < MIN_READS) {
     return none(
-      `Only ${whole(reads)} reads were seen in ${span(ms)}: too few for a recommendation, which needs ${whole(MIN_READS)}.`,
+      `Only ${whole(reads)} reads were seen in ${durationText(ms)}: too few for a recommendation, which needs ${whole(MIN_READS)}.`,
     );
   }
   const watched = curve.filter((point) => !point.extrapolated);
-  if (watched.length === 0) return none(`Traffic was watched for only ${span(ms)}: no time can be judged yet.`);
-  if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) return none(unlearned(refreshes));
+  if (watched.length === 0) return none(`Traffic was watched for only ${durationText(ms)}: no time can be judged yet.`);
+  if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) {
+    return none(
+      `Only ${Math.floor(refreshes)} of the ${MIN_COMPARISONS} refreshes were seen that it takes to tell how fast the records change.`,
+    );
+  }
   const isAllowed = ({ outdatedRatio }: CurvePoint): boolean =>
     outdatedRatio !== null && outdatedRatio <= outdatedLimit;
   const allowed = watched.filter(isAllowed);
   if (allowed.length === 0) {
     const [least] = watched.toSorted((a, b) => (a.outdatedRatio ?? 1) - (b.outdatedRatio ?? 1));
-    const at = least === undefined ? '' : ` (${percent(least.outdatedRatio ?? 1)} at ${span(least.freshMs)})`;
+    const at = least === undefined ? '' : ` (${percent(least.outdatedRatio ?? 1)} at ${durationText(least.freshMs)})`;
     return none(`Every time would serve more outdated answers${at} than the limit of ${percent(outdatedLimit)}.`);
   }
   if (current.extrapolated && isAllowed(current)) {
-    return none(`${span(current.freshMs)}, the time in force, is longer than traffic was watched (${span(ms)}).`);
+    return none(
+      `${durationText(current.freshMs)}, the time in force, is longer than traffic was watched (${durationText(ms)}).`,
+    );
   }
   const lowest = Math.min(...allowed.map(({ storeCallsPerRead }) => storeCallsPerRead));
   const best = allowed.find(({ storeCallsPerRead }) => storeCallsPerRead <= TOLERANCE * lowest) ?? current;
   if (best !== current && isAllowed(current) && !isWorthIt(best, current, refreshes)) {
     return {
       freshMs: current.freshMs,
-      why: `${span(current.freshMs)}, the time in force, is as good as ${span(best.freshMs)} as far as can be told: the difference is less than the predictions may be wrong by.`,
+      why: `${durationText(current.freshMs)}, the time in force, is as good as ${durationText(best.freshMs)} as far as can be told: the difference is less than the predictions may be wrong by.`,
     };
   }
   return { freshMs: best.freshMs, why: reasonFor(best, given) };
@@ -296,41 +303,20 @@ function isWorthIt(best: CurvePoint, current: CurvePoint, refreshes: number): bo
   return current.storeCallsPerRead - best.storeCallsPerRead > error || before - after > doubt;
 }
 
-function unlearned(refreshes: number): string {
-  if (refreshes === 0) return 'No refresh was seen yet, so how fast the records change is unknown.';
-  // The rest of a few old ones is still more than none.
-  const count = Math.max(1, Math.round(refreshes));
-  const seen = count === 1 ? '1 refresh was' : `${count} refreshes were`;
-  return `Only ${seen} seen: too few to tell how fast the records change; it takes ${MIN_COMPARISONS}.`;
-}
-
 function none(why: string): Recommendation {
   return { freshMs: null, why };
 }
 
 function reasonFor(best: CurvePoint, { current, outdatedLimit }: Case): string {
   if (best.freshMs === current.freshMs) {
-    return `${span(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${rate(best.upstreamRps)} store calls a second) that the limit of ${percent(outdatedLimit)} outdated answers allows.`;
+    return `${durationText(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${rate(best.upstreamRps)} store calls a second) that the limit of ${percent(outdatedLimit)} outdated answers allows.`;
   }
   const instead = current.outdatedRatio === null ? '' : ` instead of ${percent(current.outdatedRatio)}`;
   return (
-    `${span(best.freshMs)} instead of ${span(current.freshMs)} would take the hit ratio from ${percent(current.hitRatio)} to ` +
+    `${durationText(best.freshMs)} instead of ${durationText(current.freshMs)} would take the hit ratio from ${percent(current.hitRatio)} to ` +
     `${percent(best.hitRatio)} and the store from ${rate(current.upstreamRps)} to ${rate(best.upstreamRps)} calls a second, ` +
     `with ${percent(best.outdatedRatio ?? 0)} of the answers outdated${instead} (limit ${percent(outdatedLimit)}).`
   );
-}
-
-const UNITS = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-  [1000, 's'],
-] as const;
-
-/** In the largest unit of which there is at least one: `45 s`, `1.5 h`, `500 ms`. */
-function span(durationMs: number): string {
-  const [unitMs, unit] = UNITS.find(([each]) => durationMs >= each) ?? ([1, 'ms'] as const);
-  return `${Number((durationMs / unitMs).toFixed(1))} ${unit}`;
 }
 
 function percent(ratio: number): string {

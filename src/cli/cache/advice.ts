@@ -2,10 +2,10 @@
 import { type Command, Option } from 'commander';
 import { type AnswerOf, ROUTES } from '../../admin/api.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
-import { formatDuration } from '../../duration.ts';
+import { durationText, formatDuration } from '../../duration.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { print } from '../command.ts';
-import { bar, columns, countText, durationText, percentText, printable, rateText } from '../format.ts';
+import { bar, columns, countText, percentText, printable, rateText } from '../format.ts';
 
 type ClassAdvice = AnswerOf<typeof ROUTES.advice>['classes'][number];
 

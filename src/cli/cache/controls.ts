@@ -12,10 +12,10 @@ import {
 } from '../../admin/bodies.ts';
 import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
-import { formatDuration } from '../../duration.ts';
+import { durationText, formatDuration } from '../../duration.ts';
 import { adminCommand, callAdmin, callAndPrint, routeCommand } from '../admin-client.ts';
 import { CliError, durationBetween, makeGroup, parser, print, repeated, wrongCall } from '../command.ts';
-import { askYesOrNo, bytesText, columns, countText, durationText, isAtTerminal, printable } from '../format.ts';
+import { askYesOrNo, bytesText, columns, countText, isAtTerminal, printable } from '../format.ts';
 
 const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 

@@ -3,9 +3,10 @@ import { Argument, type Command } from 'commander';
 import type { CopyView, ExplanationView } from '../../admin/answers.ts';
 import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
+import { durationText } from '../../duration.ts';
 import { adminCommand, callAndPrint } from '../admin-client.ts';
 import { CliError, matching, parseKeyId, repeated, wrongCall } from '../command.ts';
-import { bytesText, type Cell, columns, durationText, printable } from '../format.ts';
+import { bytesText, type Cell, columns, printable } from '../format.ts';
 
 export function explainCommand(): Command {
   const path = matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"');

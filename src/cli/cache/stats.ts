@@ -2,9 +2,10 @@
 import type { Command } from 'commander';
 import type { Counted } from '../../admin/answers.ts';
 import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { durationText } from '../../duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
-import { bytesText, columns, countText, durationText, percentText, printable } from '../format.ts';
+import { bytesText, columns, countText, percentText, printable } from '../format.ts';
 
 type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 
