@@ -99,8 +99,8 @@ function createCrmLinks(random: Random, call: Call): EvaluationRecord['crmLinks'
 /** The insights agree with the call's transcript. */
 export function createDealInsights(call: Call): DealInsightsRecord {
   const random = call.random('insights');
-  const { facts, yearlyNet, currency } = createFacts(call);
-  const say = (text: string): string => fill(text, facts, random);
+  const { facts, yearlyNet } = createFacts(call);
+  const say = (text: string): string => fill(text, facts);
   return {
     evaluationId: call.id,
     workspaceId: call.workspace.id,
@@ -108,7 +108,7 @@ export function createDealInsights(call: Call): DealInsightsRecord {
     insights: {
       summary: say('{account} wants {outcome} by {month} because {pain}.'),
       stage: random.pick(['discovery', 'evaluation', 'proposal', 'negotiation', 'verbal commit']),
-      amount: { value: yearlyNet, currency, per: 'year' },
+      amount: { value: yearlyNet, currency: 'USD', per: 'year' },
       winProbability: random.int(15, 90) / 100,
       stakeholders: [...call.buyers, ...call.guests].map(({ name, role }) => ({
         name,
@@ -161,7 +161,7 @@ interface ScoredCriterion extends Criterion {
 export function createScoredCard(call: Call): ScoredCardRecord {
   const random = call.random('scored card');
   const { facts } = createFacts(call);
-  const say = (text: string): string => fill(text, facts, random);
+  const say = (text: string): string => fill(text, facts);
   const { name, sections, scale } = call.scorecard.template;
   const scored = createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
     section.criteria.map((criterion): ScoredCriterion => {
@@ -192,10 +192,9 @@ export function createScoredCard(call: Call): ScoredCardRecord {
 }
 
 function publishedScore(score: number, scale: CardTemplate['scale'], random: Random): string | number {
-  const points = Math.max(1, Math.round(score / 20));
-  const level = LEVELS.find(({ from }) => score >= from)?.label ?? 'N/A';
-  const word = random.chance(0.03) ? 'N/A' : level;
-  return { points, fraction: `${points}/5`, words: word, percent: score }[scale];
+  if (scale === 'points') return Math.max(1, Math.round(score / 20));
+  const level = LEVELS.find(({ from }) => score >= from);
+  return level === undefined || random.chance(0.03) ? 'N/A' : level.label;
 }
 
 function createCoachingPlan(
