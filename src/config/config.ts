@@ -11,7 +11,6 @@ import { secret, section, setting, settingsOf } from './settings.ts';
 const SECOND = 1000;
 const DAY = 86_400_000;
 const MAX_REQUESTS = 1_000_000_000;
-const NOT_FOUND = 'a not-found answer';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REQUEST_LINES = ['all', 'errors', 'off'] as const;
 
@@ -130,22 +129,13 @@ export const configSchema = section({
       'Redis memory that the cache may fill, by an estimate; above it, new answers are kept only in memory. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
     ),
     classes: section({
-      list: cacheTimes('LIST', 'a list page', ['30s', '5m', '1h']),
-      evaluation: cacheTimes('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
-      transcript: cacheTimes('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
-      scorecard: cacheTimes('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
-      rubric: cacheTimes('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
-      dealInsights: cacheTimes('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
-      notFound: cacheTimes('NOT_FOUND', NOT_FOUND, ['15s', '0s', '0s']),
-    }),
-    outdatedLimits: section({
-      list: outdatedLimit('list', 'a list page'),
-      evaluation: outdatedLimit('evaluation', 'a report or call'),
-      transcript: outdatedLimit('transcript', 'a transcript'),
-      scorecard: outdatedLimit('scorecard', 'a scored scorecard'),
-      rubric: outdatedLimit('rubric', 'a rubric'),
-      dealInsights: outdatedLimit('dealInsights', 'deal insights'),
-      notFound: outdatedLimit('notFound', NOT_FOUND),
+      list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),
+      evaluation: cacheClass('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
+      transcript: cacheClass('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
+      scorecard: cacheClass('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
+      rubric: cacheClass('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
+      dealInsights: cacheClass('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
+      notFound: cacheClass('NOT_FOUND', 'a not-found answer', ['15s', '0s', '0s']),
     }),
   }),
   log: section({
@@ -158,7 +148,7 @@ export const configSchema = section({
   }),
 });
 
-function cacheTimes(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
+function cacheClass(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
   const [fresh, stale, error] = times;
   const time = (suffix: string, written: string) =>
     setting(duration(0, 365 * DAY), { env: `CACHE_${name}_${suffix}`, default: written });
@@ -172,14 +162,10 @@ function cacheTimes(name: string, what: string, times: readonly [fresh: string, 
     errorMs: time('ERROR', error).describe(
       `How long past its freshness ${what} is served if the store fails. Raise it to survive longer outages.`,
     ),
+    outdatedLimit: setting(share(), { env: null, default: '2%' }).describe(
+      `Share of outdated answers that the time recommended for ${what} may cause. Lower it if those are worse than load on the store; it changes only the recommendation.`,
+    ),
   });
-}
-
-/** In the file it stands beside the times of the class. */
-function outdatedLimit(name: string, what: string) {
-  return setting(share(), { path: `cache.classes.${name}.outdatedLimit`, env: null, default: '2%' }).describe(
-    `Share of outdated answers that the time recommended for ${what} may cause. Lower it if those are worse than load on the store; it changes only the recommendation.`,
-  );
 }
 
 /** All settings in the order of the file. */
