@@ -174,7 +174,6 @@ export function createFacts(call: Call): { facts: Facts; yearlyNet: number } {
   const random = call.random('facts');
   const { vendor } = call.workspace;
   const [buyer, colleague] = call.buyers;
-  const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
   const seats = random.int(3, 40) * 10;
   const discountPercent = random.int(2, 8) * 2.5;
   const yearlyTotal = seats * vendor.unitPrice * 12;
@@ -190,7 +189,6 @@ export function createFacts(call: Call): { facts: Facts; yearlyNet: number } {
     system: random.pick(WORDS.systems),
     rival: random.pick(WORDS.rivals),
     tool: random.pick(WORDS.tools),
-    reference,
     pain: random.pick(WORDS.pains),
     outcome: random.pick(WORDS.outcomes),
     seats: thousands(seats),

@@ -180,13 +180,6 @@ S Let me share my screen. This is {module} with data that looks like yours. Can 
 B Yes, I see it. The left half is cut off, but go on.
 S Every open item is sorted by how much is at stake, straight from {system}, refreshed every ten minutes.
 
-B What happens when {system} is down? It happens more than I would like to admit.
-S We keep the last good copy and mark it with its age, so you see how old it is instead of a blank page.
-
-S {reference} had the same start as you. They went from thirty percent to eight in about five months.
-B Same industry?
-S Close to it, and about {seats} {unit}, so the size is right. I can put you in touch.
-
 B I will be honest with you, {rival} is about a fifth cheaper on paper.
 S Then let us compare the first-year total side by side. If they still win, I will tell you so.
 
