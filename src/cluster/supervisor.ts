@@ -14,7 +14,7 @@ import type { Logger } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
 import { type DemoAnnouncement, startSampleStore, type SampleStore } from '../store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
-import { type FromWorker, readFromWorker, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
+import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
 /** The program itself, which finds out from node:cluster that it is a worker. */
 const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
@@ -122,8 +122,8 @@ export class Supervisor {
     const worker = cluster.fork();
     this.#workers.set(worker, null);
     worker.on('message', (received: unknown) => {
-      const message = readFromWorker(received);
-      if (message !== null && this.#workers.has(worker)) this.#onMessage(worker, message);
+      const { data: message } = fromWorkerSchema.safeParse(received);
+      if (message !== undefined && this.#workers.has(worker)) this.#onMessage(worker, message);
     });
     worker.on('exit', (code: number | null, signal: string | null) => {
       this.#onEnd(worker, signal === null ? `exit status ${code}` : `ended by ${signal}`);
@@ -278,7 +278,7 @@ async function metricsOf(worker: Worker, id: number): Promise<unknown> {
   send(worker, { kind: 'send-metrics', id });
   try {
     for await (const [received] of messages) {
-      const message = readFromWorker(received);
+      const { data: message } = fromWorkerSchema.safeParse(received);
       if (message?.kind === 'metrics' && message.id === id) return message.value;
     }
   } catch {
