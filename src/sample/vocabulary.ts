@@ -68,10 +68,11 @@ function parseScript(script: string): readonly (readonly string[])[] {
 }
 
 export type Section = ReturnType<typeof section>;
-/** One thing that a scorecard asks of a call, and what a coach writes about it. */
-export type Criterion = Section['criteria'][number];
 
-/** A part of a scorecard. The script has, for each criterion: name; description; comments on a good and a poor call; tip. */
+/**
+ * A part of a scorecard. The script has, for each thing that it asks of a call: name; description; comments on a good and
+ * on a poor call; tip.
+ */
 function section(name: string, question: string, script: string) {
   const criteria = parseScript(script).map(([criterion = '', description = '', good = '', poor = '', tip = '']) => {
     return { id: idOf(criterion), name: criterion, description, good, poor, tip };
