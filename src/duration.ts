@@ -3,7 +3,7 @@
 /** How many of the smallest unit each unit has; the largest first. */
 export type Units = ReadonlyMap<string, number>;
 
-const DURATION_UNITS: Units = new Map([
+export const DURATION_UNITS: Units = new Map([
   ['d', 86_400_000],
   ['h', 3_600_000],
   ['m', 60_000],

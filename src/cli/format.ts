@@ -1,5 +1,6 @@
 /** Output for people at a terminal, and questions to them: tables, amounts, durations and bars. */
 import { createInterface } from 'node:readline/promises';
+import { DURATION_UNITS } from '../duration.ts';
 
 /**
  * Replaces control and format characters: names come from others, and could hold sequences that move the cursor or
@@ -51,20 +52,15 @@ export function rateText(perSecond: number): string {
   return perSecond.toFixed(perSecond >= 99.5 ? 0 : perSecond >= 9.95 ? 1 : 2);
 }
 
-const DURATION_UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1000],
-] as const;
+const FROM_SECONDS = [...DURATION_UNITS].filter(([unit]) => unit !== 'ms');
 
 /** A duration in its two largest units, such as `1h 5m` or `4s`; below a second in milliseconds with three digits. */
 export function durationText(durationMs: number): string {
-  const first = DURATION_UNITS.findIndex(([, unitMs]) => durationMs >= unitMs);
+  const first = FROM_SECONDS.findIndex(([, unitMs]) => durationMs >= unitMs);
   if (first < 0) return `${Number(durationMs.toPrecision(3))}ms`;
   const parts: string[] = [];
   let leftMs = durationMs;
-  for (const [unit, unitMs] of DURATION_UNITS.slice(first, first + 2)) {
+  for (const [unit, unitMs] of FROM_SECONDS.slice(first, first + 2)) {
     const amount = Math.floor(leftMs / unitMs);
     leftMs -= amount * unitMs;
     if (amount > 0) parts.push(`${amount}${unit}`);
