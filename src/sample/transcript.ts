@@ -2,7 +2,7 @@
 import type { TranscriptRecord } from '../domain/records.ts';
 import { type Call, createFacts } from './call.ts';
 import type { Random } from './random.ts';
-import { DIALOGUE, type Exchange, fill } from './vocabulary.ts';
+import { DIALOGUE, fill } from './vocabulary.ts';
 
 /** The interface allows no more, and the one huge transcript comes close to it. */
 const HUGE_BODY_BYTES = 2_000_000;
@@ -47,14 +47,13 @@ function converse(call: Call, random: Random): readonly SpokenTurn[] {
   const asides = isOdd ? [...DIALOGUE.asides, ...DIALOGUE.oddAsides] : DIALOGUE.asides;
   const budget = turnCount - DIALOGUE.closing.length;
   const lines = [...DIALOGUE.opening];
-  let deck: readonly Exchange[] = [];
+  let told = 0;
   while (lines.length < budget) {
     // Every exchange comes once before any comes again.
-    if (deck.length === 0) deck = random.shuffled(DIALOGUE.exchanges);
-    const [exchange = [], ...others] = deck;
+    const exchange = DIALOGUE.exchanges[told % DIALOGUE.exchanges.length] ?? [];
     const isAside = random.chance(0.14) || lines.length + exchange.length > budget;
     lines.push(...(isAside ? [random.pick(asides)] : exchange));
-    if (!isAside) deck = others;
+    if (!isAside) told += 1;
   }
   const speakers: Readonly<Record<string, string>> = {
     S: call.seller.name,

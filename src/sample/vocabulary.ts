@@ -151,12 +151,10 @@ export const CARD_TEMPLATES = [
 ] as const satisfies readonly CardTemplate[];
 
 /**
- * The lines of an exchange. Each begins with who says it: `S` the seller, `B` the buyer, `C` a colleague of the buyer. No
- * line holds a colon followed by a space, which would read as another speaker's name.
+ * A call opens and closes with these lines, with the exchanges between. Each line begins with who says it: `S` the seller,
+ * `B` the buyer, `C` a colleague of the buyer. No line holds a colon followed by a space, which would read as another
+ * speaker's name.
  */
-export type Exchange = readonly string[];
-
-/** A call opens and closes with these lines; the exchanges between come in any order. */
 export const DIALOGUE = {
   opening: parseScript(`
 S Hi {buyer}, thanks for making the time today. Can you hear me all right?
