@@ -1,42 +1,53 @@
 /** Durations as people write and read them in the configuration and on the command line: `250ms`, `30s`, `5m`, `2h`, `7d`, `0s`. */
 
-const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const DESCENDING = ['d', 'h', 'm', 's'] as const;
-const PATTERN = /^(\d{1,12})(ms|s|m|h|d)$/;
+/** How many of the smallest unit each unit has; the largest first. */
+export type Units = ReadonlyMap<string, number>;
+
+const DURATION_UNITS: Units = new Map([
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+]);
 
 /** How a duration is written, for messages and help texts. */
 export const DURATION_FORM = 'a duration like 250ms, 30s, 5m, 2h, 7d or 0s';
 
 /** Milliseconds of a written duration; null if the text is none. */
 export function parseDuration(text: string): number | null {
-  const [, amount, unit] = PATTERN.exec(text) ?? [];
-  if (amount === undefined || !isUnit(unit)) return null;
-  return Number(amount) * UNITS_MS[unit];
+  return parseAmount(text, DURATION_UNITS);
 }
 
 /** The shortest exact way to write a duration: the largest unit that divides it. */
 export function formatDuration(durationMs: number): string {
-  if (durationMs === 0) return '0s';
-  for (const unit of DESCENDING) {
-    if (durationMs % UNITS_MS[unit] === 0) return `${durationMs / UNITS_MS[unit]}${unit}`;
-  }
-  return `${durationMs}ms`;
+  return durationMs === 0 ? '0s' : formatAmount(durationMs, DURATION_UNITS);
 }
+
+/** A written whole number with a unit, in the smallest unit; null if the text is none. */
+export function parseAmount(text: string, units: Units): number | null {
+  const [, count, unit = ''] = /^(\d{1,12})([A-Za-z]+)$/.exec(text) ?? [];
+  const size = units.get(unit);
+  return count === undefined || size === undefined ? null : Number(count) * size;
+}
+
+export function formatAmount(amount: number, units: Units): string {
+  const [unit, size] = [...units].find(([, one]) => amount % one === 0) ?? ['', 1];
+  return `${amount / size}${unit}`;
+}
+
+const FROM_SECONDS = [...DURATION_UNITS].filter(([unit]) => unit !== 'ms');
 
 /** A duration in its two largest units, such as `1h 5m` or `4s`; below a second in milliseconds with three digits. */
 export function durationText(durationMs: number): string {
-  const first = DESCENDING.findIndex((unit) => durationMs >= UNITS_MS[unit]);
+  const first = FROM_SECONDS.findIndex(([, unitMs]) => durationMs >= unitMs);
   if (first < 0) return `${Number(durationMs.toPrecision(3))}ms`;
   const parts: string[] = [];
   let leftMs = durationMs;
-  for (const unit of DESCENDING.slice(first, first + 2)) {
-    const amount = Math.floor(leftMs / UNITS_MS[unit]);
-    leftMs -= amount * UNITS_MS[unit];
+  for (const [unit, unitMs] of FROM_SECONDS.slice(first, first + 2)) {
+    const amount = Math.floor(leftMs / unitMs);
+    leftMs -= amount * unitMs;
     if (amount > 0) parts.push(`${amount}${unit}`);
   }
   return parts.join(' ');
-}
-
-function isUnit(text: string | undefined): text is keyof typeof UNITS_MS {
-  return text !== undefined && Object.hasOwn(UNITS_MS, text);
 }

@@ -308,7 +308,7 @@ export class Gateway {
       resolve: createResolver(),
       flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
-      outdatedLimits: () => this.#loaded.config.cache.outdatedLimits,
+      outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {

@@ -60,10 +60,6 @@ export function isoOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : iso(timeMs);
 }
 
-/** How two refusals of `explain` begin: clients without query parameters say in their own words what to do. */
-export const VIEWER_NEEDED = 'The answer of this path depends on who asks.';
-export const UNKNOWN_KEY = 'The registry has no key with that keyId.';
-
 const TTL_PATH = '/api/cache/ttl';
 const MAINTENANCE_PATH = '/api/cache/maintenance';
 const KEY_PATH = '/api/keys/{keyId}';

@@ -147,7 +147,9 @@ export function ttlView(
   return {
     class: cacheClass,
     ...each((name) => formatDuration(ttl[`${name}Ms`])),
-    ...ttl,
+    freshMs: ttl.freshMs,
+    staleMs: ttl.staleMs,
+    errorMs: ttl.errorMs,
     source: each((name, untilMs) => (untilMs === undefined ? configuredBy(cacheClass, name) : 'set')),
     until: each((_, untilMs) => isoOrNull(untilMs ?? null)),
     afterwards: each((name, untilMs) => (typeof untilMs === 'number' ? formatDuration(afterwards[`${name}Ms`]) : null)),

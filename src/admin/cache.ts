@@ -10,7 +10,7 @@ import { HISTORY_STEP_MS } from './stats/stats.ts';
 import type { Whose } from './stats/steps.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { stats, members, memory, maxBytes, whatIf, ttl, outdatedLimits, clock } = options;
+  const { stats, members, memory, maxBytes, whatIf, clock } = options;
   return [
     endpoint(ROUTES.cacheStats, async () => {
       const { whose, since, value } = await stats.classes();
@@ -25,7 +25,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
     endpoint(ROUTES.advice, async () => {
       const reports = await whatIf.reports();
       const nowMs = clock.nowMs();
-      const classes = adviceOf(reports, { ttl, maxStaleRatio: outdatedLimits(), nowMs });
+      const classes = adviceOf(reports, { ...options, nowMs });
       return { at: iso(nowMs), processes: reports.length, classes };
     }),
     endpoint(ROUTES.history, async () => {

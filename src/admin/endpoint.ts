@@ -59,7 +59,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   /** Changes TTLs in every process. */
   readonly ttlControl: TtlControl;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
-  readonly outdatedLimits: () => Readonly<Record<CacheClass, number>>;
+  readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
   readonly maintenance: MaintenanceControl;
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;

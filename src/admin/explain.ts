@@ -1,7 +1,7 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
 import { explain, type Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from './api.ts';
+import { ROUTES } from './api.ts';
 import { ttlView } from './cache-control.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -38,7 +38,7 @@ async function viewerOf(
     if (key !== null) return key.workspaceIds;
     throw new AdminError(
       404,
-      `${UNKNOWN_KEY} GET /api/keys lists those that it has; for another key give its workspaces instead.`,
+      'The registry has no key with that keyId. GET /api/keys lists those that it has; for another key give its workspaces instead.',
       { privateMessage: 'no such key' },
     );
   }
@@ -58,5 +58,7 @@ function targetOf(path: string, resolution: Resolution): Target {
   if (resolution.kind === 'refused') {
     throw badQuery(`The path ${quoted(path)} puts no question to the cache. ${resolution.message}`);
   }
-  throw badQuery(`${VIEWER_NEEDED} Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.`);
+  throw badQuery(
+    'The answer of this path depends on who asks. Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.',
+  );
 }

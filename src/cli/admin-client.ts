@@ -122,7 +122,23 @@ async function exchange<T, B>(
     );
   }
   const tokenAdvice = 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.';
-  throw new AdminCallError(status, refusal.data.error.message, status === 401 ? tokenAdvice : null);
+  throw new AdminCallError(status, inOurWords(refusal.data.error.message), status === 401 ? tokenAdvice : null);
+}
+
+/** Refusals name endpoints and parameters of the listener, for which the command line has commands and options. */
+const WORDS = [
+  ['GET /api/keys lists', '`evalgate keys list` shows'],
+  [
+    'Give keyId (the id of a key) or workspace (a UUID; repeat it for more) as well.',
+    'Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).',
+  ],
+  ['with that keyId', 'with the id of --key-id'],
+  ['give its workspaces instead', 'name its workspaces with --workspace UUID instead'],
+] as const;
+
+/** A refusal in the words of the command line. */
+export function inOurWords(refusal: string): string {
+  return WORDS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), refusal);
 }
 
 async function send(base: string, place: string, init: RequestInit): Promise<{ status: number; text: string }> {

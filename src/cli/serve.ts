@@ -1,10 +1,10 @@
 /** `evalgate serve`: the gateway; what `npm start` runs. */
 import cluster from 'node:cluster';
 import type { Command } from 'commander';
-import type { SupervisedGateway, Supervisor } from '../cluster/supervisor.ts';
 import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../config/load.ts';
+import type { Gateway } from '../gateway.ts';
 import { createLogger, type Logger, terminalFormat } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
 
@@ -33,7 +33,7 @@ const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
 /** One gateway in this process, or several in processes of their own. */
-type Running = SupervisedGateway & Pick<Supervisor, 'reload' | 'reloadFailed' | 'stop'>;
+type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'reloadFailed' | 'stop'>;
 
 /**
  * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
@@ -63,9 +63,8 @@ async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (!isAtTerminal) process.on('SIGHUP', () => reload(running, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
-  const killed = await running.stop(delayMs(signal, loaded));
+  await running.stop(delayMs(signal, loaded));
   logger.info('stopped');
-  if (killed > 0) process.exitCode = 1;
 }
 
 /** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */
@@ -82,19 +81,7 @@ async function serveAsWorker(): Promise<number> {
 async function startOne(loaded: LoadedConfig, logger: Logger): Promise<Running> {
   // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
-  const gateway = await startGateway(loaded, { logger });
-  const { publicUrl, adminUrl, demo } = gateway;
-  return {
-    publicUrl,
-    adminUrl,
-    demo,
-    reload: (next) => gateway.reload(next),
-    reloadFailed: () => gateway.reloadFailed(),
-    stop: async (forMs) => {
-      await gateway.stop(forMs);
-      return 0;
-    },
-  };
+  return startGateway(loaded, { logger });
 }
 
 /** Null if the signal came before all were ready; they have ended then. */
@@ -105,14 +92,7 @@ async function startSeveral(loaded: LoadedConfig, logger: Logger, stopped: Promi
   const first = await Promise.race([starting, stopped]);
   // Those that run already are drained.
   if (typeof first === 'string') await supervisor.stop(delayMs(first, loaded));
-  const started = await starting;
-  if (started === null) return null;
-  return {
-    ...started,
-    reload: (next) => supervisor.reload(next),
-    reloadFailed: () => supervisor.reloadFailed(),
-    stop: (forMs) => supervisor.stop(forMs),
-  };
+  return (await starting) ? supervisor : null;
 }
 
 /** Until then the log has noticed that its terminal is gone. */

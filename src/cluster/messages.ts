@@ -35,7 +35,8 @@ const statusSchema = z.object({
   hasRedisAnswered: z.boolean(),
 });
 
-const toWorkerSchema = z.discriminatedUnion('kind', [
+/** What the first process sends to a worker. */
+export const toWorkerSchema = z.discriminatedUnion('kind', [
   /** `payload` is of `startSchema`; a worker that cannot read it ends. */
   z.object({ kind: z.literal('start'), payload: z.unknown() }),
   /** `files` are of `filesSchema`. */
@@ -50,7 +51,8 @@ const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('all-metrics'), id: z.int(), text: z.string() }),
 ]);
 
-const fromWorkerSchema = z.discriminatedUnion('kind', [
+/** What a worker sends to the first process. */
+export const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('hello') }),
   z.object({ kind: z.literal('ready'), publicUrl: z.string(), adminUrl: z.string() }),
   /** Redis has answered this worker for the first time. */
@@ -67,13 +69,3 @@ export type StartPayload = Readonly<z.infer<typeof startSchema>>;
 export type WorkersStatus = Readonly<z.infer<typeof statusSchema>>;
 export type ToWorker = z.infer<typeof toWorkerSchema>;
 export type FromWorker = z.infer<typeof fromWorkerSchema>;
-
-/** Null for anything else. */
-export function readToWorker(message: unknown): ToWorker | null {
-  return toWorkerSchema.safeParse(message).data ?? null;
-}
-
-/** Null for anything else. */
-export function readFromWorker(message: unknown): FromWorker | null {
-  return fromWorkerSchema.safeParse(message).data ?? null;
-}

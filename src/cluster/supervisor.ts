@@ -14,18 +14,7 @@ import type { Logger } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
 import { type DemoAnnouncement, startSampleStore, type SampleStore } from '../store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
-import { type FromWorker, readFromWorker, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
-
-/** The same for all workers. */
-interface Addresses {
-  readonly publicUrl: string;
-  readonly adminUrl: string;
-}
-
-export interface SupervisedGateway extends Addresses {
-  /** Null in front of a real store. */
-  readonly demo: DemoAnnouncement | null;
-}
+import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
 /** The program itself, which finds out from node:cluster that it is a worker. */
 const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
@@ -41,6 +30,11 @@ const FIRST_RESTART_DELAY_MS = 100;
 const LAST_RESTART_DELAY_MS = 10_000;
 
 export class Supervisor {
+  /** The addresses of all workers; empty until all are ready. */
+  publicUrl = '';
+  adminUrl = '';
+  /** Null in front of a real store. */
+  demo: DemoAnnouncement | null = null;
   readonly #logger: Logger;
   readonly #started: LoadedConfig;
   /** Since when each is ready (Unix milliseconds); null before. */
@@ -48,7 +42,7 @@ export class Supervisor {
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #metrics: WorkerMetrics;
-  readonly #allReady = Promise.withResolvers<Addresses | null>();
+  readonly #allReady = Promise.withResolvers<boolean>();
   readonly #allEnded = Promise.withResolvers<void>();
   #latest: LoadedConfig;
   #env: StartPayload['env'] = {};
@@ -57,7 +51,6 @@ export class Supervisor {
   #status: WorkersStatus;
   /** Workers in a row that ended at once. */
   #earlyEnds = 0;
-  #killed = 0;
   #lastMetricsId = 0;
 
   constructor(loaded: LoadedConfig, logger: Logger) {
@@ -75,19 +68,18 @@ export class Supervisor {
   }
 
   /**
-   * Resolves when all workers are ready; with null if they were stopped before. Rejects with a StartError if a worker
+   * Resolves when all workers are ready; with false if they were stopped before. Rejects with a StartError if a worker
    * can't start, or none stays; no worker is left then.
    */
-  async start(): Promise<SupervisedGateway | null> {
+  async start(): Promise<boolean> {
     const { config } = this.#started;
     this.#env = await chosenPorts(config);
     if (config.upstream.url === null) this.#sample = await startSampleStore();
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
-    const addresses = await this.#allReady.promise.catch(async (error: unknown) => {
+    return this.#allReady.promise.catch(async (error: unknown) => {
       await this.#sample?.close();
       throw error;
     });
-    return addresses && { ...addresses, demo: this.#sample?.announcement(addresses.publicUrl) ?? null };
   }
 
   /** All workers take over what can be changed while they run; returns the settings that need a restart to change. */
@@ -105,17 +97,18 @@ export class Supervisor {
     if (worker !== undefined) send(worker, { kind: 'reload-failed' });
   }
 
-  /** Drains all workers as `Gateway.stop` does. Resolves with how many of them had to be killed. */
-  async stop(delayMs: number): Promise<number> {
+  /** Drains all workers as `Gateway.stop` does. If some have to be killed, the exit status of this process will be 1. */
+  async stop(delayMs: number): Promise<void> {
     if (this.#state !== 'stopping') {
       this.#state = 'stopping';
-      this.#allReady.resolve(null);
+      this.#allReady.resolve(false);
       this.#sendStatus();
       this.#sendToAll({ kind: 'drain', delayMs });
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
         const late = [...this.#workers.keys()].map((worker) => names(worker));
         this.#logger.error({ workers: late }, 'workers did not end in time and are killed');
+        process.exitCode = 1;
         this.#killAll();
       }, killAfterMs);
       void this.#allEnded.promise.then(() => clearTimeout(timeout));
@@ -123,15 +116,14 @@ export class Supervisor {
     }
     await this.#allEnded.promise;
     await this.#sample?.close();
-    return this.#killed;
   }
 
   #startWorker(): void {
     const worker = cluster.fork();
     this.#workers.set(worker, null);
     worker.on('message', (received: unknown) => {
-      const message = readFromWorker(received);
-      if (message !== null && this.#workers.has(worker)) this.#onMessage(worker, message);
+      const { data: message } = fromWorkerSchema.safeParse(received);
+      if (message !== undefined && this.#workers.has(worker)) this.#onMessage(worker, message);
     });
     worker.on('exit', (code: number | null, signal: string | null) => {
       this.#onEnd(worker, signal === null ? `exit status ${code}` : `ended by ${signal}`);
@@ -170,13 +162,16 @@ export class Supervisor {
     }
   }
 
-  #onReady(worker: Worker, { publicUrl, adminUrl }: Addresses): void {
+  #onReady(worker: Worker, { publicUrl, adminUrl }: Extract<FromWorker, { kind: 'ready' }>): void {
     this.#workers.set(worker, systemClock.nowMs());
     this.#logger.info(names(worker), 'worker ready');
     this.#sendStatus();
     if (this.#state !== 'starting' || this.#ready().length < this.#status.wanted) return;
     this.#state = 'running';
-    this.#allReady.resolve({ publicUrl, adminUrl });
+    this.publicUrl = publicUrl;
+    this.adminUrl = adminUrl;
+    this.demo = this.#sample?.announcement(publicUrl) ?? null;
+    this.#allReady.resolve(true);
   }
 
   #onEnd(worker: Worker, reason: string): void {
@@ -211,7 +206,6 @@ export class Supervisor {
   }
 
   #killAll(): void {
-    this.#killed += this.#workers.size;
     // At once; `worker.kill()` would disconnect it first.
     for (const worker of this.#workers.keys()) worker.process.kill('SIGKILL');
   }
@@ -284,7 +278,7 @@ async function metricsOf(worker: Worker, id: number): Promise<unknown> {
   send(worker, { kind: 'send-metrics', id });
   try {
     for await (const [received] of messages) {
-      const message = readFromWorker(received);
+      const { data: message } = fromWorkerSchema.safeParse(received);
       if (message?.kind === 'metrics' && message.id === id) return message.value;
     }
   } catch {

@@ -8,10 +8,10 @@ import { StartError } from '../server.ts';
 import {
   filesSchema,
   type FromWorker,
-  readToWorker,
   type StartPayload,
   startSchema,
   type ToWorker,
+  toWorkerSchema,
   type WorkersStatus,
 } from './messages.ts';
 
@@ -55,8 +55,8 @@ class SupervisorLink implements Workers {
 
   constructor() {
     process.on('message', (received: unknown) => {
-      const message = readToWorker(received);
-      if (message !== null) this.#onMessage(message);
+      const { data: message } = toWorkerSchema.safeParse(received);
+      if (message !== undefined) this.#onMessage(message);
     });
   }
 
@@ -90,7 +90,7 @@ class SupervisorLink implements Workers {
     void send({ kind: 'request-metrics', id });
     try {
       for await (const [received] of messages) {
-        const message = readToWorker(received);
+        const { data: message } = toWorkerSchema.safeParse(received);
         if (message?.kind === 'all-metrics' && message.id === id) return message.text;
       }
     } catch {

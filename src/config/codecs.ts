@@ -1,6 +1,6 @@
 /** How the values of settings are read from what was written, and what is allowed, in words. */
 import { z } from 'zod';
-import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
+import { DURATION_FORM, formatAmount, formatDuration, parseAmount, parseDuration, type Units } from '../duration.ts';
 
 /** Kept beside the schema of a value; zod hands it on to the schema's copies. */
 export interface ValueInfo {
@@ -58,9 +58,7 @@ export function integer(min: number, max: number, note = ''): z.ZodType<number> 
   return codec(schema, `an integer from ${min} to ${max}${note}`);
 }
 
-export function port(): z.ZodType<number> {
-  return integer(0, 65_535, ' (0 takes any free port)');
-}
+export const port = integer(0, 65_535, ' (0 takes any free port)');
 
 /** Milliseconds, written as a duration. */
 export function duration(minMs: number, maxMs: number): z.ZodType<number> {
@@ -68,7 +66,7 @@ export function duration(minMs: number, maxMs: number): z.ZodType<number> {
   return codec(schema, `${DURATION_FORM}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`, 'Ms');
 }
 
-const SIZE_UNITS_BYTES: ReadonlyMap<string, number> = new Map([
+const SIZE_UNITS: Units = new Map([
   ['GB', 1_000_000_000],
   ['MB', 1_000_000],
   ['kB', 1000],
@@ -77,28 +75,20 @@ const SIZE_UNITS_BYTES: ReadonlyMap<string, number> = new Map([
 
 /** Bytes, written with a decimal unit. */
 export function size(minBytes: number, maxBytes: number): z.ZodType<number> {
-  const schema = parsed(z.string(), parseSize).pipe(z.int().min(minBytes).max(maxBytes));
-  const range = `from ${formatSize(minBytes)} to ${formatSize(maxBytes)}`;
+  const bytes = parsed(z.string(), (written) => parseAmount(written, SIZE_UNITS));
+  const schema = bytes.pipe(z.int().min(minBytes).max(maxBytes));
+  const range = `from ${formatAmount(minBytes, SIZE_UNITS)} to ${formatAmount(maxBytes, SIZE_UNITS)}`;
   return codec(schema, `a size like 500kB, 64MB or 1GB (units of 1000), ${range}`, 'Bytes');
 }
 
-function parseSize(written: string): number | null {
-  const [, amount, unit = ''] = /^(\d{1,12})(B|kB|MB|GB)$/.exec(written) ?? [];
-  const unitBytes = SIZE_UNITS_BYTES.get(unit);
-  return amount === undefined || unitBytes === undefined ? null : Number(amount) * unitBytes;
-}
-
-function formatSize(bytes: number): string {
-  const [unit = '', unitBytes = 1] = [...SIZE_UNITS_BYTES].find(([, one]) => bytes % one === 0) ?? [];
-  return `${bytes / unitBytes}${unit}`;
-}
-
 /** A share from 0 to 1, written as a percentage. */
-export function share(): z.ZodType<number> {
-  const percent = z.stringFormat('percentage', /^\d{1,3}(?:\.\d{1,6})?%$/);
-  const schema = percent.transform((written) => Number(written.slice(0, -1)) / 100).pipe(z.number().max(1));
-  return codec(schema, 'a percentage like 2% or 0.5%, from 0% to 100%');
-}
+export const share = codec(
+  z
+    .stringFormat('percentage', /^\d{1,3}(?:\.\d{1,6})?%$/)
+    .transform((written) => Number(written.slice(0, -1)) / 100)
+    .pipe(z.number().max(1)),
+  'a percentage like 2% or 0.5%, from 0% to 100%',
+);
 
 export function oneOf<const T extends string>(values: readonly T[]): z.ZodType<T> {
   return codec(z.enum(values), `one of ${values.join(', ')}`);

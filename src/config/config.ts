@@ -11,17 +11,16 @@ import { secret, section, setting, settingsOf } from './settings.ts';
 const SECOND = 1000;
 const DAY = 86_400_000;
 const MAX_REQUESTS = 1_000_000_000;
-const NOT_FOUND = 'a not-found answer';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REQUEST_LINES = ['all', 'errors', 'off'] as const;
 
 export const configSchema = section({
   server: section({
-    host: setting(host(), { env: 'HOST', default: '127.0.0.1' }).describe(
+    host: setting(host, { env: 'HOST', default: '127.0.0.1' }).describe(
       'Address that the public API listens on. Set `0.0.0.0` or `::` to make it reachable from other machines.',
     ),
-    port: setting(port(), { env: 'PORT', default: 8080 }).describe('Port of the public API.'),
-    trustedProxies: setting(networks(), { env: 'TRUSTED_PROXIES', default: [] }).describe(
+    port: setting(port, { env: 'PORT', default: 8080 }).describe('Port of the public API.'),
+    trustedProxies: setting(networks, { env: 'TRUSTED_PROXIES', default: [] }).describe(
       "Networks of the proxies in front, whose `X-Forwarded-For` is trusted. Set it to your balancer's; never to networks that clients are in.",
     ),
     drainDelayMs: setting(duration(0, 600 * SECOND), { env: 'DRAIN_DELAY', default: '2s' }).describe(
@@ -41,25 +40,25 @@ export const configSchema = section({
     ),
   }),
   admin: section({
-    host: setting(host(), { env: 'ADMIN_HOST', default: '127.0.0.1' }).describe(
+    host: setting(host, { env: 'ADMIN_HOST', default: '127.0.0.1' }).describe(
       'Address of the admin listener. Any other than a loopback address requires an admin token.',
     ),
-    port: setting(port(), { env: 'ADMIN_PORT', default: 8081 }).describe('Port of the admin listener.'),
+    port: setting(port, { env: 'ADMIN_PORT', default: 8081 }).describe('Port of the admin listener.'),
     maxConnectionsPerAddress: setting(integer(1, 1_000_000), { env: null, default: 100 }).describe(
       'Most open connections to the admin listener per address; further ones are closed at once. Raise it only if all probes and operators come through one proxy.',
     ),
-    tokens: secret(adminTokens(), [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
+    tokens: secret(adminTokens, [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
       'The admin listener accepts only these tokens; the name of a token appears in the audit log.',
     ),
-    allowedHosts: setting(hostNames(), { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
+    allowedHosts: setting(hostNames, { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
       'Names and addresses of the admin listener, besides loopback ones. Add those that operators and Prometheus use.',
     ),
   }),
   redis: section({
-    url: secret(redisUrl(), null, { env: 'REDIS_URL' }).describe(
+    url: secret(redisUrl, null, { env: 'REDIS_URL' }).describe(
       'Redis for keys, quotas and the data that processes share; without it, they are in the memory of one process. One server, a Cluster, or a primary with Sentinels.',
     ),
-    cacheUrl: secret(redisUrl(), null, { env: 'REDIS_CACHE_URL' }).describe(
+    cacheUrl: secret(redisUrl, null, { env: 'REDIS_CACHE_URL' }).describe(
       'A second Redis, only for the response cache, which may evict. Without it, the first one is used.',
     ),
     timeoutMs: setting(duration(10, 500), { env: null, default: '250ms' }).describe(
@@ -67,10 +66,10 @@ export const configSchema = section({
     ),
   }),
   upstream: section({
-    url: setting(optional(httpUrl(), null), { env: 'UPSTREAM_URL', default: null }).describe(
+    url: setting(optional(httpUrl, null), { env: 'UPSTREAM_URL', default: null }).describe(
       'Base address of the evaluation store. Without it, only a demo starts, in front of the bundled sample store.',
     ),
-    token: secret(upstreamToken(), null, { env: 'UPSTREAM_TOKEN' }).describe(
+    token: secret(upstreamToken, null, { env: 'UPSTREAM_TOKEN' }).describe(
       'Bearer token for the evaluation store. Without it, requests to the store carry no `Authorization`.',
     ),
     timeoutMs: setting(duration(1, 300 * SECOND), { env: 'UPSTREAM_TIMEOUT', default: '10s' }).describe(
@@ -118,7 +117,7 @@ export const configSchema = section({
     ),
   }),
   api: section({
-    deprecations: setting(deprecations(), { env: null, default: [] }).describe(
+    deprecations: setting(deprecations, { env: null, default: [] }).describe(
       'Versions and operations whose end is announced in their answers. See [versions](versions.md).',
     ),
   }),
@@ -130,22 +129,13 @@ export const configSchema = section({
       'Redis memory that the cache may fill, by an estimate; above it, new answers are kept only in memory. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
     ),
     classes: section({
-      list: cacheTimes('LIST', 'a list page', ['30s', '5m', '1h']),
-      evaluation: cacheTimes('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
-      transcript: cacheTimes('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
-      scorecard: cacheTimes('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
-      rubric: cacheTimes('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
-      dealInsights: cacheTimes('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
-      notFound: cacheTimes('NOT_FOUND', NOT_FOUND, ['15s', '0s', '0s']),
-    }),
-    outdatedLimits: section({
-      list: outdatedLimit('list', 'a list page'),
-      evaluation: outdatedLimit('evaluation', 'a report or call'),
-      transcript: outdatedLimit('transcript', 'a transcript'),
-      scorecard: outdatedLimit('scorecard', 'a scored scorecard'),
-      rubric: outdatedLimit('rubric', 'a rubric'),
-      dealInsights: outdatedLimit('dealInsights', 'deal insights'),
-      notFound: outdatedLimit('notFound', NOT_FOUND),
+      list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),
+      evaluation: cacheClass('EVALUATION', 'a report or call', ['5m', '1h', '24h']),
+      transcript: cacheClass('TRANSCRIPT', 'a transcript', ['1h', '24h', '7d']),
+      scorecard: cacheClass('SCORECARD', 'a scored scorecard', ['15m', '1h', '24h']),
+      rubric: cacheClass('RUBRIC', 'a rubric', ['10m', '1h', '24h']),
+      dealInsights: cacheClass('DEAL_INSIGHTS', 'deal insights', ['5m', '1h', '24h']),
+      notFound: cacheClass('NOT_FOUND', 'a not-found answer', ['15s', '0s', '0s']),
     }),
   }),
   log: section({
@@ -158,7 +148,7 @@ export const configSchema = section({
   }),
 });
 
-function cacheTimes(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
+function cacheClass(name: string, what: string, times: readonly [fresh: string, stale: string, error: string]) {
   const [fresh, stale, error] = times;
   const time = (suffix: string, written: string) =>
     setting(duration(0, 365 * DAY), { env: `CACHE_${name}_${suffix}`, default: written });
@@ -172,14 +162,10 @@ function cacheTimes(name: string, what: string, times: readonly [fresh: string, 
     errorMs: time('ERROR', error).describe(
       `How long past its freshness ${what} is served if the store fails. Raise it to survive longer outages.`,
     ),
+    outdatedLimit: setting(share, { env: null, default: '2%' }).describe(
+      `Share of outdated answers that the time recommended for ${what} may cause. Lower it if those are worse than load on the store; it changes only the recommendation.`,
+    ),
   });
-}
-
-/** In the file it stands beside the times of the class. */
-function outdatedLimit(name: string, what: string) {
-  return setting(share(), { path: `cache.classes.${name}.outdatedLimit`, env: null, default: '2%' }).describe(
-    `Share of outdated answers that the time recommended for ${what} may cause. Lower it if those are worse than load on the store; it changes only the recommendation.`,
-  );
 }
 
 /** All settings in the order of the file. */

@@ -3,23 +3,16 @@ import { z } from 'zod';
 import { configOf, type LoadedConfig, type Origin, type Resolved } from './load.ts';
 import { type Tree, treeOf } from './settings.ts';
 
-interface EffectiveValue {
-  /** As it would be written in the file. For a secret, only whether it is set. */
-  readonly value: unknown;
-  readonly origin: Origin;
-  /** The environment variable, or the path and its file; null for a default. */
-  readonly from: string | null;
-}
-
-/** The body of `GET /api/config`: sections as in the file, where every setting is an EffectiveValue. No secret is in it. */
+/** The body of `GET /api/config`: sections as in the file, where every setting has its value and origin. No secret is in it. */
 export function redactedConfig({ file, resolved }: LoadedConfig): { readonly file: string; readonly settings: Tree } {
-  const values = resolved.map((entry): [string, EffectiveValue] => [
-    entry.setting.id,
-    { value: shownValue(entry), origin: entry.origin, from: entry.name },
-  ]);
+  const values = resolved.map((entry) => {
+    const { setting, origin, name } = entry;
+    return [setting.id, { value: shownValue(entry), origin, from: name }] as const;
+  });
   return { file, settings: treeOf(values) };
 }
 
+/** As it would be written in the file. For a secret, only whether it is set. */
 function shownValue({ setting, written }: Resolved): unknown {
   if (setting.secret) return written === null ? null : '(set, not shown)';
   const value: unknown = z.parse(setting.schema, written);
@@ -36,15 +29,14 @@ export function originOf({ resolved }: LoadedConfig, id: string): Origin {
 /** All other settings need a new process. */
 const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.)/;
 
-interface Reloaded {
-  /** In force from now on: the new values of reloadable settings, the old ones of the rest. */
-  readonly inForce: LoadedConfig;
-  /** The settings whose new values only a restart brings into force. */
-  readonly needRestart: readonly string[];
-}
-
-/** `running` is the configuration in force so far, `read` the one read now. */
-export function reload(running: LoadedConfig, read: LoadedConfig): Reloaded {
+/**
+ * `running` is the configuration in force so far, `read` the one read now. Returns the one in force from now on, and the
+ * settings whose new values only a restart brings into force.
+ */
+export function reload(
+  running: LoadedConfig,
+  read: LoadedConfig,
+): { readonly inForce: LoadedConfig; readonly needRestart: readonly string[] } {
   const old = new Map(running.resolved.map((entry) => [entry.setting.id, entry]));
   const resolved = read.resolved.map((entry) =>
     RELOADABLE.test(entry.setting.id) ? entry : (old.get(entry.setting.id) ?? entry),

@@ -10,29 +10,27 @@ const hostNameSchema = z.hostname().refine((written) => !/^[\d.]+$/.test(written
 const hostSchema = z.union([z.ipv4(), z.ipv6(), hostNameSchema]);
 
 /** An address to listen on. */
-export function host(): z.ZodType<string> {
-  return codec(
-    hostSchema,
-    'an IP address or a host name, without port or brackets, such as 127.0.0.1, 0.0.0.0, :: or localhost',
-  );
-}
+export const host = codec(
+  hostSchema,
+  'an IP address or a host name, without port or brackets, such as 127.0.0.1, 0.0.0.0, :: or localhost',
+);
 
 /** Names that a `Host` header may carry, without port. */
-export function hostNames(): z.ZodType<readonly string[]> {
-  return list(
-    hostSchema.transform((written) => written.toLowerCase()),
-    'host names or IP addresses, without ports, as a list or with commas between them',
-  );
-}
+export const hostNames = list(
+  hostSchema.transform((written) => written.toLowerCase()),
+  'host names or IP addresses, without ports, as a list or with commas between them',
+);
 
 /** Networks in CIDR form; a single address stands for itself. */
-export function networks(): z.ZodType<readonly string[]> {
-  const single = [z.ipv4().transform((address) => `${address}/32`), z.ipv6().transform((address) => `${address}/128`)];
-  return list(
-    z.union([z.cidrv4(), z.cidrv6(), ...single]),
-    'CIDR blocks, as a list or with commas between them, such as 10.0.0.0/8, fd00::/8',
-  );
-}
+export const networks = list(
+  z.union([
+    z.cidrv4(),
+    z.cidrv6(),
+    z.ipv4().transform((address) => `${address}/32`),
+    z.ipv6().transform((address) => `${address}/128`),
+  ]),
+  'CIDR blocks, as a list or with commas between them, such as 10.0.0.0/8, fd00::/8',
+);
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -48,12 +46,10 @@ export function isLoopback(hostName: string): boolean {
 const HTTP_URL = z.url({ protocol: /^https?$/ });
 
 /** The base address of an HTTP service, without a slash at its end. */
-export function httpUrl(): z.ZodType<string> {
-  return codec(
-    parsed(HTTP_URL, parseBaseUrl),
-    'an http:// or https:// address without user name, query and fragment, such as https://store.example:8443/base',
-  );
-}
+export const httpUrl = codec(
+  parsed(HTTP_URL, parseBaseUrl),
+  'an http:// or https:// address without user name, query and fragment, such as https://store.example:8443/base',
+);
 
 function parseBaseUrl(written: string): string {
   const { username, password, search, hash, href } = new URL(written);
@@ -63,12 +59,10 @@ function parseBaseUrl(written: string): string {
 }
 
 /** The address of a Redis, of its Sentinels or of a Cluster's nodes. It can hold a password. */
-export function redisUrl(): z.ZodType<string> {
-  return codec(
-    parsed(z.string(), parseRedisUrl),
-    'redis://[user:password@]host[:port][/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary[/db]; rediss for TLS',
-  );
-}
+export const redisUrl = codec(
+  parsed(z.string(), parseRedisUrl),
+  'redis://[user:password@]host[:port][/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary[/db]; rediss for TLS',
+);
 
 function parseRedisUrl(written: string): string {
   try {
@@ -93,16 +87,15 @@ const TOKEN = /^[\x21-\x2b\x2d-\x7e]{1,512}$/;
 const NAMED_TOKEN = /^([A-Za-z0-9][A-Za-z0-9_.@-]{0,63})=(=*[^=].*)$/;
 
 /** The token sent to the store: anything that a header can carry in one word. */
-export function upstreamToken(): z.ZodType<string> {
-  return codec(z.string().regex(/^[\x21-\x7e]{1,4096}$/), '1 to 4096 visible ASCII characters without spaces');
-}
+export const upstreamToken = codec(
+  z.string().regex(/^[\x21-\x7e]{1,4096}$/),
+  '1 to 4096 visible ASCII characters without spaces',
+);
 
-export function adminTokens(): z.ZodType<readonly NamedToken[]> {
-  return codec(
-    parsed(z.string(), parseAdminTokens).readonly(),
-    'one token, or name=token pairs with commas between them; a token is 1 to 512 visible ASCII characters without spaces and commas',
-  );
-}
+export const adminTokens = codec<readonly NamedToken[]>(
+  parsed(z.string(), parseAdminTokens).readonly(),
+  'one token, or name=token pairs with commas between them; a token is 1 to 512 visible ASCII characters without spaces and commas',
+);
 
 /**
  * Reads `ADMIN_TOKEN`. Throws a ValueProblem, which never quotes it: a name cannot be told from a part of a token that
@@ -128,12 +121,14 @@ const DEPRECATION = /^(?<target>\S+) from (?<from>\S+)(?: until (?<until>\S+))?(
 const TARGETS = ['v1', 'v2', ...OPERATIONS.v1, ...OPERATIONS.v2] as const;
 const DATE = z.union([z.iso.date(), z.iso.datetime({ precision: 0 })]);
 
-/** Texts like `v1 from 2027-01-01 until 2028-01-01 see https://docs.example/v1`, each with another target. */
-export function deprecations(): z.ZodType<readonly Deprecation[]> {
-  const allowed =
-    'a list of texts like "v1 from 2027-01-01 until 2028-01-01 see https://docs.example/v1": a surface or an operationId, then dates in UTC';
-  return codec(parsed(list(parsed(z.string(), parseDeprecation), allowed), withoutRepetition), allowed);
-}
+const DEPRECATIONS =
+  'a list of texts like "v1 from 2027-01-01 until 2028-01-01 see https://docs.example/v1": a surface or an operationId, then dates in UTC';
+
+/** Each with another target. */
+export const deprecations = codec(
+  parsed(list(parsed(z.string(), parseDeprecation), DEPRECATIONS), withoutRepetition),
+  DEPRECATIONS,
+);
 
 function withoutRepetition(all: readonly Deprecation[]): readonly Deprecation[] {
   const targets = all.map(({ target }) => target);

@@ -37,17 +37,11 @@ export interface LoadedConfig {
 /** The texts of the files that were read, by path. They hold secrets. */
 export type KeptFiles = Readonly<Record<string, string>>;
 
-export interface ConfigSources {
-  readonly env: Environment;
-  /** Reads a text file; throws if it cannot. The real file system by default. */
-  readonly readFile?: ReadFile;
-}
-
 /** The file that comes with the program and is read unless `CONFIG_FILE` names another. */
 const SHIPPED_FILE = fileURLToPath(new URL('../../config/default.yaml', import.meta.url));
 
 /** Loads and checks the whole configuration. Throws ConfigError with all faults at once. */
-export function loadConfig({ env, readFile = readText }: ConfigSources): LoadedConfig {
+export function loadConfig({ env, readFile = readText }: { env: Environment; readFile?: ReadFile }): LoadedConfig {
   const path = env['CONFIG_FILE'] || SHIPPED_FILE;
   const isShipped = path === SHIPPED_FILE;
   const file = isShipped ? nameOfShipped() : path;

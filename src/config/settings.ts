@@ -42,17 +42,12 @@ export function section<S extends z.ZodRawShape>(shape: S): z.ZodReadonly<z.ZodO
   return z.object(shape).readonly();
 }
 
-/** The settings of a section and of those inside it, as they stand together in the file. */
-export function settingsOf(whole: z.ZodReadonly<z.ZodObject>): readonly Setting[] {
-  // One section of the file may be several in the configuration.
-  return [...Map.groupBy(leavesOf(whole, ''), ({ id }) => id.slice(0, id.lastIndexOf('.'))).values()].flat();
-}
-
-function leavesOf(schema: z.core.$ZodType, key: string): readonly Setting[] {
+/** The settings of a section and of those inside it. `key` is the path of the section; empty for the whole. */
+export function settingsOf(schema: z.core.$ZodType, key = ''): readonly Setting[] {
   const inner = schema instanceof z.ZodReadonly ? schema.unwrap() : schema;
   if (inner instanceof z.ZodObject) {
     const members = Object.entries<z.core.$ZodType>(inner.shape);
-    return members.flatMap(([name, member]) => leavesOf(member, key === '' ? name : `${key}.${name}`));
+    return members.flatMap(([name, member]) => settingsOf(member, key === '' ? name : `${key}.${name}`));
   }
   const about = registry.get(schema);
   const description = z.globalRegistry.get(schema)?.description;

@@ -1,17 +1,8 @@
 /** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
 import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
 import { BASE62, Random } from './random.ts';
-import {
-  ACCOUNTS,
-  CARD_TEMPLATES,
-  CURRENCIES,
-  FALLBACK_CARD,
-  FAMILY_NAMES,
-  GIVEN_NAMES,
-  VENDORS,
-  WORDS,
-} from './vocabulary.ts';
-import type { CardTemplate, Facts, SPECIAL_LINES } from './vocabulary.ts';
+import { ACCOUNTS, CARD_TEMPLATES, FALLBACK_CARD, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
+import type { CardTemplate, Facts } from './vocabulary.ts';
 
 export type SampleWorkspace = ReturnType<typeof createWorkspaces>[number];
 export type SampleScorecard = SampleWorkspace['scorecards'][number];
@@ -75,7 +66,8 @@ export interface TranscriptShape {
   /** The format that the store says it has. */
   readonly declared: TranscriptFormat | null;
   readonly crlf: boolean;
-  readonly flavour: keyof typeof SPECIAL_LINES;
+  /** Whether it holds what broken recorders leave, and scripts other than Latin. */
+  readonly isOdd: boolean;
   readonly turnCount: number;
 }
 
@@ -158,7 +150,7 @@ function durationSecondsOf(random: Random, turnCount: number): number {
 /** Most stores know the format of most bodies. A showcase is in a format with speakers. */
 function createTranscriptShape(random: Random, showcase: TranscriptFormat | null): TranscriptShape {
   if (showcase !== null) {
-    return { written: showcase, declared: showcase, crlf: false, flavour: 'plain', turnCount: random.int(80, 120) };
+    return { written: showcase, declared: showcase, crlf: false, isOdd: false, turnCount: random.int(80, 120) };
   }
   const written = random.weighted<Exclude<TranscriptShape['written'], 'huge'>>([
     ['speaker_text', 34],
@@ -172,57 +164,45 @@ function createTranscriptShape(random: Random, showcase: TranscriptFormat | null
     written,
     declared: written === 'empty' || written === 'minutes' || random.chance(0.18) ? null : written,
     crlf: random.chance(0.12),
-    flavour: random.weighted([
-      ['plain', 85],
-      ['emoji', 6],
-      ['rightToLeft', 5],
-      ['oddCharacters', 4],
-    ]),
+    isOdd: random.chance(0.1),
     turnCount: Math.round(Math.min(400, Math.max(20, 90 * Math.exp(0.65 * random.gaussian())))),
   };
 }
 
 /** Makes what a call is about: names and figures on which its transcript, scorecard and insights agree. */
-export function createFacts(call: Call): { facts: Facts; yearlyNet: number; currency: string } {
+export function createFacts(call: Call): { facts: Facts; yearlyNet: number } {
   const random = call.random('facts');
   const { vendor } = call.workspace;
   const [buyer, colleague] = call.buyers;
-  const [reference] = random.pick(ACCOUNTS.filter(([name]) => name !== call.account.name));
-  const pain = random.pick(WORDS.pains);
   const seats = random.int(3, 40) * 10;
   const discountPercent = random.int(2, 8) * 2.5;
-  const currency = random.pick(CURRENCIES);
   const yearlyTotal = seats * vendor.unitPrice * 12;
   const yearlyNet = Math.round(yearlyTotal * (1 - discountPercent / 100));
-  const money = (amount: number): string => currency.sign + thousands(amount);
   const facts = {
     seller: call.seller.givenName,
     buyer: buyer.givenName,
     colleague: colleague.givenName,
     account: call.account.name,
     product: vendor.product,
-    module: WORDS.modules,
+    module: random.pick(WORDS.modules),
     unit: vendor.unit,
     system: random.pick(WORDS.systems),
     rival: random.pick(WORDS.rivals),
     tool: random.pick(WORDS.tools),
-    reference,
-    pain,
-    pain_cap: pain.charAt(0).toUpperCase() + pain.slice(1),
+    pain: random.pick(WORDS.pains),
     outcome: random.pick(WORDS.outcomes),
     seats: thousands(seats),
-    price: money(vendor.unitPrice),
-    total: money(yearlyTotal),
+    price: `$${vendor.unitPrice}`,
+    total: `$${thousands(yearlyTotal)}`,
     discount: String(discountPercent),
-    net: money(yearlyNet),
-    budget: money(Math.round((yearlyNet * (0.7 + random.next() * 0.25)) / 1000) * 1000),
-    cost_low: String(random.int(18, 29)),
-    cost_high: String(random.int(31, 48)),
+    net: `$${thousands(yearlyNet)}`,
+    budget: `$${thousands(Math.round(yearlyNet / 1250) * 1000)}`,
+    cost: String(random.int(18, 48)),
     month: random.pick(WORDS.months),
     weekday: random.pick(WORDS.weekdays),
     time: random.pick(WORDS.times),
   };
-  return { facts, yearlyNet, currency: currency.code };
+  return { facts, yearlyNet };
 }
 
 function thousands(amount: number): string {

@@ -2,7 +2,6 @@
 import type { EvaluationRecord } from '../domain/records.ts';
 import { type Call, createCall, createWorkspaces } from './call.ts';
 import { createDealInsights, createEvaluation, createRubric, createScoredCard } from './evaluation.ts';
-import { Random } from './random.ts';
 import { compareNewestFirst, isJsonObject, type JsonObject, StoreRecords } from './routes.ts';
 import { createTranscript } from './transcript.ts';
 
@@ -27,13 +26,12 @@ export interface DemoIds {
 /** 5,000 evaluations span a year and a half; more of them don't reach further back. */
 const SPAN_MS = 540 * 86_400_000;
 const MAX_GAP_MS = SPAN_MS / 5000;
-/** Broken records are in the second workspace only; at full size they are never on the first page of a list. */
+/** Broken records are in the second workspace only, at these places of its list: never on the first page. */
 const DAMAGED_WORKSPACE = 1;
-const WHOLE_AT_FIRST = 100;
-/** At most one record in so many is broken. */
-const MIN_RECORDS_PER_DAMAGE = 20;
+const FIRST_DAMAGED = 100;
+const DAMAGED_EVERY = 40;
 const HUGE_WORKSPACE = 2;
-const HUGE = { written: 'huge', declared: 'speaker_text', crlf: false, flavour: 'plain', turnCount: 400 } as const;
+const HUGE = { written: 'huge', declared: 'speaker_text', crlf: false, isOdd: false, turnCount: 400 } as const;
 
 /** Makes a sample of 1 to 1,000,000 evaluations. No clock and no unseeded randomness: equal options give equal records. */
 export function createSampleData({ seed, evaluations }: { seed: number; evaluations: number }): SampleData {
@@ -49,35 +47,30 @@ export function createSampleData({ seed, evaluations }: { seed: number; evaluati
       .map(({ call }) => call.id);
   const candidates = completedIds(HUGE_WORKSPACE);
   const huge = candidates[Math.floor(candidates.length / 3)] ?? null;
-  const damaged = chooseDamaged(completedIds(DAMAGED_WORKSPACE));
-
+  // A small sample has fewer places, and so fewer broken records.
+  const damageable = completedIds(DAMAGED_WORKSPACE);
+  const damaged = new Map(DAMAGES.map((damage, i) => [damageable[FIRST_DAMAGED + i * DAMAGED_EVERY], damage] as const));
   const calls = new Map(
     entries.map(({ call }) => [call.id, call.id === huge ? { ...call, transcript: HUGE } : call] as const),
   );
-  const rubrics = new Map(
-    workspaces.flatMap((workspace) =>
-      workspace.scorecards.filter(({ retired }) => !retired).map((card) => [card.id, { workspace, card }] as const),
-    ),
-  );
   const records = new StoreRecords();
   for (const { call, record } of entries) {
-    const planted = plantInternals(record, call.random('internals of evaluation'));
+    const planted = plantInternals(record);
     records.evaluations.set(call.id, damaged.get(call.id)?.(planted) ?? planted);
   }
+  for (const workspace of workspaces) {
+    for (const card of workspace.scorecards.filter(({ retired }) => !retired)) {
+      records.scorecards.set(card.id, plantInternals(createRubric(workspace, card)));
+    }
+  }
   /** A part is made when it is read: all of them together would take gigabytes. */
-  const part = (kind: string, isThere: (call: Call) => boolean, create: (call: Call) => JsonObject) => (id: string) => {
+  const part = (isThere: (call: Call) => boolean, create: (call: Call) => JsonObject) => (id: string) => {
     const call = calls.get(id);
-    if (call === undefined || !isThere(call)) return undefined;
-    return plantInternals(create(call), call.random(`internals of ${kind}`));
+    return call === undefined || !isThere(call) ? undefined : plantInternals(create(call));
   };
-  records.transcripts.make = part('transcript', isTranscribed, createTranscript);
-  records.scoredCards.make = part('scorecard', isScored, createScoredCard);
-  records.dealInsights.make = part('insights', (call) => isScored(call) && call.hasInsights, createDealInsights);
-  records.scorecards.make = (id) => {
-    const found = rubrics.get(id);
-    if (found === undefined) return undefined;
-    return plantInternals(createRubric(found.workspace, found.card), new Random(seed, 'internals of rubric', id));
-  };
+  records.transcripts.make = part(isTranscribed, createTranscript);
+  records.scoredCards.make = part(isScored, createScoredCard);
+  records.dealInsights.make = part((call) => isScored(call) && call.hasInsights, createDealInsights);
   return {
     workspaceIds: workspaces.map(({ id }) => id),
     evaluations: entries.map(({ record }) => record),
@@ -119,39 +112,24 @@ const DAMAGES: readonly ((record: JsonObject) => JsonObject)[] = [
   }),
 ];
 
-/** Spreads the damages over the candidates, by their ids; a small sample gets fewer of them. */
-function chooseDamaged(candidates: readonly string[]): ReadonlyMap<string | undefined, (typeof DAMAGES)[number]> {
-  const count = Math.min(DAMAGES.length, Math.floor(candidates.length / MIN_RECORDS_PER_DAMAGE));
-  const first = Math.min(WHOLE_AT_FIRST, Math.floor(candidates.length / 4));
-  const step = Math.floor((candidates.length - first) / Math.max(1, count));
-  return new Map(DAMAGES.slice(0, count).map((damage, index) => [candidates[first + index * step], damage]));
-}
-
-/** Stands in every internal text, so that a leak can be searched for. */
-const INTERNAL_MARKER = 'internal-only';
+/** None of these may ever be published. `internal-only` stands in every text, so that a leak can be searched for. */
+const INTERNALS = {
+  modelRun: 7,
+  reviewerNotes: 'internal-only: check with the team lead',
+  costCents: 24,
+  internalFlags: ['internal-only'],
+};
 /** Their members are free-form and are published as they are, so nothing internal is planted there. */
 const OPEN_MEMBERS: ReadonlySet<string> = new Set(['rubric', 'insights']);
 
-/**
- * Copies the record with internal members here and there, in objects inside objects and inside arrays too. None of them
- * may ever be published.
- */
-function plantInternals(record: JsonObject, random: Random): JsonObject {
+/** Copies the record with internal members, in objects inside objects and inside arrays too. */
+function plantInternals(record: JsonObject): JsonObject {
   const plantInside = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(plantInside);
-    return isJsonObject(value) ? plantInternals(value, random) : value;
+    return isJsonObject(value) ? plantInternals(value) : value;
   };
   const copy = Object.entries(record).map(
     ([name, value]) => [name, OPEN_MEMBERS.has(name) ? value : plantInside(value)] as const,
   );
-  return { ...Object.fromEntries(copy), ...(random.chance(0.3) ? createInternal(random) : {}) };
-}
-
-function createInternal(random: Random): JsonObject {
-  return random.pick<JsonObject>([
-    { modelRun: { id: `${INTERNAL_MARKER}-run-7`, promptVersion: 7, usage: { tokens: 9120 } } },
-    { reviewerNotes: `${INTERNAL_MARKER}: score looks [generous], check with the team lead` },
-    { costCents: 24 },
-    { internalFlags: [`${INTERNAL_MARKER}:needs-review`, { escalated: true }] },
-  ]);
+  return { ...Object.fromEntries(copy), ...INTERNALS };
 }

@@ -9,7 +9,7 @@ import {
   type SampleWorkspace,
 } from './call.ts';
 import { BASE62, type Random } from './random.ts';
-import { type CardTemplate, type Criterion, fill, type Section } from './vocabulary.ts';
+import { type CardTemplate, fill, type Section } from './vocabulary.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -99,8 +99,8 @@ function createCrmLinks(random: Random, call: Call): EvaluationRecord['crmLinks'
 /** The insights agree with the call's transcript. */
 export function createDealInsights(call: Call): DealInsightsRecord {
   const random = call.random('insights');
-  const { facts, yearlyNet, currency } = createFacts(call);
-  const say = (text: string): string => fill(text, facts, random);
+  const { facts, yearlyNet } = createFacts(call);
+  const say = (text: string): string => fill(text, facts);
   return {
     evaluationId: call.id,
     workspaceId: call.workspace.id,
@@ -108,7 +108,7 @@ export function createDealInsights(call: Call): DealInsightsRecord {
     insights: {
       summary: say('{account} wants {outcome} by {month} because {pain}.'),
       stage: random.pick(['discovery', 'evaluation', 'proposal', 'negotiation', 'verbal commit']),
-      amount: { value: yearlyNet, currency, per: 'year' },
+      amount: { value: yearlyNet, currency: 'USD', per: 'year' },
       winProbability: random.int(15, 90) / 100,
       stakeholders: [...call.buyers, ...call.guests].map(({ name, role }) => ({
         name,
@@ -146,30 +146,26 @@ const LEVELS = [
 ] as const;
 const STRONG_FROM = 60;
 
-function isStrong({ score }: { readonly score: number }): boolean {
-  return score >= STRONG_FROM;
-}
-
-/** A criterion of one call with all that is said about it, so that card and plan say the same. */
-interface ScoredCriterion extends Criterion {
-  readonly section: Section;
-  readonly score: number;
-  readonly comment: string;
+/** The criteria of one call with all that is said about them, so that card and plan say the same. */
+function scoreCriteria(call: Call, random: Random) {
+  const { facts } = createFacts(call);
+  return createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
+    section.criteria.map((criterion) => {
+      const score = clamp((sectionScore ?? 50) + 10 * random.gaussian());
+      const isStrong = score >= STRONG_FROM;
+      const comment = fill(isStrong ? criterion.good : criterion.poor, facts);
+      // The weakest of a good call is good too: then there is only the tip to give.
+      const improvement = isStrong ? criterion.tip : comment;
+      return { ...criterion, section, question: fill(section.question, facts), score, isStrong, comment, improvement };
+    }),
+  );
 }
 
 /** The scored card and the coaching plan that fits it: the weakest criterion is the focus, the strongest are praised. */
 export function createScoredCard(call: Call): ScoredCardRecord {
   const random = call.random('scored card');
-  const { facts } = createFacts(call);
-  const say = (text: string): string => fill(text, facts, random);
   const { name, sections, scale } = call.scorecard.template;
-  const scored = createSectionScores(call).flatMap(({ section, score: sectionScore }) =>
-    section.criteria.map((criterion): ScoredCriterion => {
-      const score = clamp((sectionScore ?? 50) + 10 * random.gaussian());
-      const comment = say(isStrong({ score }) ? criterion.good : criterion.poor);
-      return { ...criterion, section, score, comment, tip: say(criterion.tip) };
-    }),
-  );
+  const scored = scoreCriteria(call, random);
   return {
     evaluationId: call.id,
     workspaceId: call.workspace.id,
@@ -187,43 +183,35 @@ export function createScoredCard(call: Call): ScoredCardRecord {
           })),
       })),
     },
-    coachingPlan: createCoachingPlan(scored, say),
+    coachingPlan: createCoachingPlan(scored),
   };
 }
 
 function publishedScore(score: number, scale: CardTemplate['scale'], random: Random): string | number {
-  const points = Math.max(1, Math.round(score / 20));
-  const level = LEVELS.find(({ from }) => score >= from)?.label ?? 'N/A';
-  const word = random.chance(0.03) ? 'N/A' : level;
-  return { points, fraction: `${points}/5`, words: word, percent: score }[scale];
+  if (scale === 'points') return Math.max(1, Math.round(score / 20));
+  const level = LEVELS.find(({ from }) => score >= from);
+  return level === undefined || random.chance(0.03) ? 'N/A' : level.label;
 }
 
-function createCoachingPlan(
-  scored: readonly ScoredCriterion[],
-  say: (text: string) => string,
-): ScoredCardRecord['coachingPlan'] {
+function createCoachingPlan(scored: ReturnType<typeof scoreCriteria>): ScoredCardRecord['coachingPlan'] {
   const ranked = scored.toSorted((a, b) => b.score - a.score);
   const weakest = ranked.at(-1);
   if (weakest === undefined) throw new RangeError('a scorecard has at least one criterion');
-  const { name, description, section, tip } = weakest;
-  // The weakest of a good call is good too: then there is only the tip to give.
-  const toImprove = (entry: ScoredCriterion): string => (isStrong(entry) ? entry.tip : entry.comment);
+  const { name, description, section, question, tip, improvement } = weakest;
+  const twoWeakest = ranked.slice(-2).toReversed();
   return {
     focusArea: {
-      biggestImprovementOpportunity: `${name}. ${toImprove(weakest)}`,
+      biggestImprovementOpportunity: `${name}. ${improvement}`,
       recommendation: `Work on ${section.name.toLowerCase()} next. ${description}`,
       tryThis: tip,
-      questionSuggestions: [say(section.question)],
+      questionSuggestions: [question],
     },
     // After a weak call the list of strengths may be short, or empty.
     strengths: ranked
       .slice(0, 2)
-      .filter(isStrong)
+      .filter(({ isStrong }) => isStrong)
       .map((entry) => ({ name: entry.name, comment: entry.comment })),
-    areasForImprovement: ranked
-      .slice(-2)
-      .toReversed()
-      .map((entry) => ({ name: entry.name, comment: toImprove(entry) })),
+    areasForImprovement: twoWeakest.map((entry) => ({ name: entry.name, comment: entry.improvement })),
   };
 }
 

@@ -90,7 +90,7 @@ const BEHAVIOURS = {
   'endless-error': ({ response }) => flood(response.writeHead(503), Buffer.alloc(CHUNK_BYTES, 'x')),
   // Too slow.
   'no-answer': () => {},
-  hang: ({ response, answer }) => void response.write(firstHalf(declared(response, answer))),
+  hang: (exchange) => sendHalf(exchange, () => {}),
   'slow-headers': (exchange) => drip(exchange, 'HTTP/1.1 200 OK\r\nx-slow: ', 'a'),
   'slow-body': (exchange) => drip(exchange, `HTTP/1.1 200 OK\r\ncontent-length: ${MANY}\r\n\r\n`, ' '),
   'slow-error': (exchange) => {
@@ -98,15 +98,9 @@ const BEHAVIOURS = {
   },
   // Broken connections.
   reset: ({ response }) => void response.socket?.resetAndDestroy(),
-  'reset-half-way': ({ response, answer }) => {
-    const { socket } = response;
-    response.write(firstHalf(declared(response, answer)), () => void socket?.resetAndDestroy());
-  },
+  'reset-half-way': (exchange) => sendHalf(exchange, (socket) => socket?.resetAndDestroy()),
   close: ({ response }) => void response.socket?.end(),
-  'half-body': ({ response, answer }) => {
-    const { socket } = response;
-    response.write(firstHalf(declared(response, answer)), () => void socket?.end());
-  },
+  'half-body': (exchange) => sendHalf(exchange, (socket) => socket?.end()),
   'half-chunked': ({ response }) => void response.socket?.end(`${CHUNKED}ff\r\n{"items":[`),
   // No HTTP, or too much of it.
   'bad-header': ({ response }) => void response.socket?.write('HTTP/1.1 200 OK\r\n\u0001 no header\r\n\r\n'),
@@ -151,11 +145,11 @@ function gzipped(response: ServerResponse): ServerResponse {
   return response.writeHead(200, { 'content-encoding': 'gzip' });
 }
 
-/** Promises the whole body, and returns it. */
-function declared(response: ServerResponse, answer: Answer): Buffer {
+/** Promises the whole body, sends half of it, and then does something to the connection. */
+function sendHalf({ response, answer }: Exchange, then: (socket: ServerResponse['socket']) => unknown): void {
+  const { socket } = response;
   const body = bodyOf(answer);
-  response.writeHead(200, { 'content-length': body.length });
-  return body;
+  response.writeHead(200, { 'content-length': body.length }).write(firstHalf(body), () => void then(socket));
 }
 
 /** Repeats the bytes as fast as the caller reads them. */

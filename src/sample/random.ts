@@ -44,12 +44,6 @@ export class Random {
     return hit[0];
   }
 
-  /** The items in a new order. */
-  shuffled<T>(items: readonly T[]): T[] {
-    const ranked = items.map((item) => ({ item, rank: this.next() }));
-    return ranked.toSorted((a, b) => a.rank - b.rank).map(({ item }) => item);
-  }
-
   /** From the standard normal distribution (Box and Muller). */
   gaussian(): number {
     return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next());

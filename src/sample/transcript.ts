@@ -2,7 +2,7 @@
 import type { TranscriptRecord } from '../domain/records.ts';
 import { type Call, createFacts } from './call.ts';
 import type { Random } from './random.ts';
-import { DIALOGUE, type Exchange, type Facts, fill, SPECIAL_LINES } from './vocabulary.ts';
+import { DIALOGUE, fill } from './vocabulary.ts';
 
 /** The interface allows no more, and the one huge transcript comes close to it. */
 const HUGE_BODY_BYTES = 2_000_000;
@@ -24,11 +24,10 @@ export function createTranscript(call: Call): TranscriptRecord {
 function writeBody(call: Call): string {
   const { written } = call.transcript;
   const random = call.random('transcript');
-  const { facts } = createFacts(call);
   if (written === 'empty') return '';
-  if (written === 'minutes') return MINUTES.map((paragraph) => fill(paragraph, facts, random)).join('\n\n');
-  if (written === 'huge') return writeHuge(() => writeSpeakerText(converse(call, facts, random), random));
-  return WRITERS[written](converse(call, facts, random), random);
+  if (written === 'minutes') return fill(MINUTES, createFacts(call).facts);
+  if (written === 'huge') return writeHuge(() => writeSpeakerText(converse(call, random), random));
+  return WRITERS[written](converse(call, random), random);
 }
 
 interface SpokenTurn {
@@ -42,19 +41,19 @@ const MS_PER_CHARACTER = 62;
 const PAUSE_MS = 400;
 
 /** Makes exactly as many turns as the call's shape says, ending with a goodbye. */
-function converse(call: Call, facts: Facts, random: Random): readonly SpokenTurn[] {
-  const { turnCount, flavour } = call.transcript;
-  const asides = [...DIALOGUE.asides, ...SPECIAL_LINES[flavour], ...SPECIAL_LINES[flavour]];
+function converse(call: Call, random: Random): readonly SpokenTurn[] {
+  const { facts } = createFacts(call);
+  const { turnCount, isOdd } = call.transcript;
+  const asides = isOdd ? [...DIALOGUE.asides, ...DIALOGUE.oddAsides] : DIALOGUE.asides;
   const budget = turnCount - DIALOGUE.closing.length;
   const lines = [...DIALOGUE.opening];
-  let deck: readonly Exchange[] = [];
+  let told = 0;
   while (lines.length < budget) {
     // Every exchange comes once before any comes again.
-    if (deck.length === 0) deck = random.shuffled(DIALOGUE.exchanges);
-    const [exchange = [], ...others] = deck;
+    const exchange = DIALOGUE.exchanges[told % DIALOGUE.exchanges.length] ?? [];
     const isAside = random.chance(0.14) || lines.length + exchange.length > budget;
     lines.push(...(isAside ? [random.pick(asides)] : exchange));
-    if (!isAside) deck = others;
+    if (!isAside) told += 1;
   }
   const speakers: Readonly<Record<string, string>> = {
     S: call.seller.name,
@@ -63,7 +62,7 @@ function converse(call: Call, facts: Facts, random: Random): readonly SpokenTurn
   };
   const spoken = [...lines, ...DIALOGUE.closing].map((line) => ({
     speaker: speakers[line.charAt(0)] ?? '',
-    text: fill(line.slice(2), facts, random),
+    text: fill(line.slice(2), facts),
   }));
   return timed(spoken, call.durationSeconds);
 }
@@ -98,19 +97,17 @@ const writeSpeakerText: Writer = (turns, random) => {
 
 const WRITERS = {
   speaker_text: writeSpeakerText,
-  /** WebVTT (W3C): voice tags or plain prefixes, with or without cue identifiers, settings and notes. */
+  /** WebVTT (W3C): voice tags or plain prefixes, with or without cue identifiers. */
   webvtt: (turns, random) => {
     const hasVoiceTags = random.chance(0.7);
     const hasIdentifiers = random.chance(0.5);
     const cues = turns.map(({ speaker, text, startMs, endMs }, index) => {
-      const settings = random.chance(0.03) ? ' align:start position:10%' : '';
-      const note = random.chance(0.01) ? 'NOTE The recorder lost the connection here and found it again.\n\n' : '';
-      const words = escapeVtt(random.chance(0.02) ? text.replace(/^(\w+)/, '<i>$1</i>') : text);
-      const payload = hasVoiceTags ? `<v ${escapeVtt(speaker)}>${words}` : `${escapeVtt(speaker)}: ${words}`;
-      const times = `${clock(startMs, '.')} --> ${clock(endMs, '.')}${settings}`;
-      return `${note}${hasIdentifiers ? `${index + 1}\n` : ''}${times}\n${payload}\n`;
+      const identifier = hasIdentifiers ? `${index + 1}\n` : '';
+      const [name, words] = [escapeVtt(speaker), escapeVtt(text)];
+      const payload = hasVoiceTags ? `<v ${name}>${words}` : `${name}: ${words}`;
+      return `${identifier}${clock(startMs, '.')} --> ${clock(endMs, '.')}\n${payload}\n`;
     });
-    return `WEBVTT${random.chance(0.3) ? ' - Recorded call' : ''}\n\n${cues.join('\n')}`;
+    return `WEBVTT\n\n${cues.join('\n')}`;
   },
   /** SubRip: numbered cues with a comma before the milliseconds. */
   srt: (turns) =>
@@ -131,12 +128,15 @@ const WRITERS = {
 } as const satisfies Readonly<Record<string, Writer>>;
 
 /** Free prose, as people type it after a call without a recording: none of the supported formats. */
-const MINUTES = [
-  'Minutes of the call with {account}, typed up from memory as the recording failed.',
-  'We spoke with {buyer} and {colleague} for about {25-55} minutes. The main point is that {pain}. They get by with {tool} for now and put the damage at {cost_low} to {cost_high} thousand a month.',
-  'We talked about {seats} {unit} at {price} a month each, {discount} percent off for prepayment, so {net} a year. They have {budget} in the plan.',
-  'Agreed next steps\n- working session on {weekday} at {time} about {system}\n- {buyer} sends the figures of last quarter',
-];
+const MINUTES = `Minutes of the call with {account}, typed up from memory as the recording failed.
+
+We spoke with {buyer} and {colleague} for about forty minutes. The main point is that {pain}. They get by with {tool} for now and put the damage at {cost} thousand a month.
+
+We talked about {seats} {unit} at {price} a month each, {discount} percent off for prepayment, so {net} a year. They have {budget} in the plan.
+
+Agreed next steps
+- working session on {weekday} at {time} about {system}
+- {buyer} sends the figures of last quarter`;
 
 /** Sessions one after the other, cut at the last whole line within the size. */
 function writeHuge(writeSession: () => string): string {
@@ -153,14 +153,12 @@ function writeHuge(writeSession: () => string): string {
 
 /** `hh:mm:ss`, with milliseconds behind the separator if there is one. */
 function clock(ms: number, separator?: '.' | ','): string {
-  const seconds = Math.floor(ms / 1000);
-  const time = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
-    .map((part) => String(part).padStart(2, '0'))
-    .join(':');
-  return separator === undefined ? time : `${time}${separator}${String(ms % 1000).padStart(3, '0')}`;
+  // No call lasts a day.
+  const time = new Date(ms).toISOString().slice(11, -1);
+  return separator === undefined ? time.slice(0, 8) : time.replace('.', separator);
 }
 
-/** Escapes the characters that a cue's text can't hold as they are; tags written by us stay. */
+/** Escapes the characters that a cue's text can't hold as they are. */
 function escapeVtt(text: string): string {
-  return text.replaceAll('&', '&amp;').replace(/<(?!\/?i>)/g, '&lt;');
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

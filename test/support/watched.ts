@@ -9,15 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ManualClock } from './manual-clock.ts';
 import type { ReadTrace } from './read-traces.ts';
 
-export const MAX_STALE_RATIO = {
-  list: 0.02,
-  evaluation: 0.02,
-  transcript: 0.02,
-  scorecard: 0.02,
-  rubric: 0.02,
-  dealInsights: 0.02,
-  notFound: 0.02,
-};
+export const outdatedLimitOf = (): number => 0.02;
 
 /** The counts of one TTL's simulation. */
 export interface SimulatedPoint {
@@ -86,7 +78,7 @@ export function adviceFor(
   { ttl, clock }: Pick<Watched, 'ttl' | 'clock'>,
   cacheClass: CacheClass = 'evaluation',
 ): ClassAdvice {
-  const all = adviceOf(reports, { ttl, maxStaleRatio: MAX_STALE_RATIO, nowMs: clock.nowMs() });
+  const all = adviceOf(reports, { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
   const found = all[CACHE_CLASSES.indexOf(cacheClass)];
   if (found === undefined) throw new Error(`there is no advice on ${cacheClass}`);
   return found;

@@ -47,8 +47,8 @@ type Recommendation = ClassAdvice['recommendation'];
 
 export interface AdviceOptions {
   readonly ttl: Pick<TtlPolicy, 'of'>;
-  /** The share of outdated answers that is accepted, by class. */
-  readonly maxStaleRatio: Readonly<Record<CacheClass, number>>;
+  /** The share of outdated answers that is accepted. */
+  readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
   readonly nowMs: number;
 }
 
@@ -72,11 +72,11 @@ const SHORTEST_MS = 1000;
 function adviceOn(
   cacheClass: CacheClass,
   reports: readonly ClassReport[],
-  { ttl, maxStaleRatio, nowMs }: AdviceOptions,
+  { ttl, outdatedLimitOf, nowMs }: AdviceOptions,
 ): ClassAdvice {
   const all = reports.flatMap(({ atMs, counts }) => (counts === null ? [] : [{ ...counts, atMs }]));
   const reads = sum(all, readsOf);
-  const outdatedLimit = maxStaleRatio[cacheClass];
+  const outdatedLimit = outdatedLimitOf(cacheClass);
   const about = { class: cacheClass, reads, outdatedLimit, measured: measuredOf(reports, nowMs) };
   if (reads === 0) {
     return { ...about, since: null, current: null, curve: [], recommendation: none('No reads were seen yet.') };

@@ -1,11 +1,11 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and how the next read will be answered. */
 import { Argument, type Command } from 'commander';
 import type { CopyView, ExplanationView } from '../../admin/answers.ts';
-import { ROUTES, UNKNOWN_KEY, VIEWER_NEEDED } from '../../admin/api.ts';
+import { ROUTES } from '../../admin/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { durationText } from '../../duration.ts';
 import { adminCommand, callAndPrint } from '../admin-client.ts';
-import { CliError, matching, parseKeyId, repeated, wrongCall } from '../command.ts';
+import { matching, parseKeyId, repeated, wrongCall } from '../command.ts';
 import { bytesText, type Cell, columns, printable } from '../format.ts';
 
 export function explainCommand(): Command {
@@ -32,25 +32,8 @@ export function explainCommand(): Command {
       if (keyId !== undefined && workspace.length > 0) throw wrongCall('Give --key-id or --workspace, not both.');
       const query = new URLSearchParams({ path: apiPath, ...(keyId === undefined ? {} : { keyId }) });
       for (const id of workspace) query.append('workspace', id);
-      await callAndPrint(command, ROUTES.explain, explanationText, { query }).catch((error: unknown) => {
-        throw withOptionNames(error);
-      });
+      await callAndPrint(command, ROUTES.explain, explanationText, { query });
     });
-}
-
-/** The listener's refusals name its query parameters; the command line has options. */
-function withOptionNames(error: unknown): unknown {
-  if (!(error instanceof CliError)) return error;
-  const isRefusal = (beginning: string): boolean => error.message.startsWith(beginning);
-  if (isRefusal(VIEWER_NEEDED)) {
-    const options =
-      'Name a key of the registry with --key-id ID, or workspaces with --workspace UUID (repeat it for more).';
-    return new CliError(`${VIEWER_NEEDED} ${options}`);
-  }
-  if (!isRefusal(UNKNOWN_KEY)) return error;
-  return new CliError(
-    'The registry has no key with the id of --key-id. `evalgate keys list` shows those that it has; for another key name its workspaces with --workspace UUID instead.',
-  );
 }
 
 function explanationText(explanation: ExplanationView): string {

@@ -47,8 +47,7 @@ function compareConfigs(
   shell: LoadedConfig | null,
 ): readonly Check[] {
   const theirs = flattened(settings);
-  const origins = [...theirs.values()].map(({ origin }) => origin);
-  const checks = [config.ok(`the gateway's own: ${configText(file, origins)}`)];
+  const checks = [config.ok(`the gateway's own: ${configText(file, [...theirs.values()])}`)];
   if (shell === null) return [...checks, config.skipped("this shell's variables are faulty")];
   const ours = flattened(redactedConfig(shell).settings);
   const given = shell.resolved.filter(({ origin }) => origin === 'environment').map(({ setting }) => setting);
@@ -67,9 +66,8 @@ function compareConfigs(
   return checks;
 }
 
-/** `origins`: that of each value. */
-export function configText(file: string, origins: readonly string[]): string {
-  const count = (sought: string): number => origins.filter((origin) => origin === sought).length;
+export function configText(file: string, values: readonly { readonly origin: string }[]): string {
+  const count = (sought: string): number => values.filter(({ origin }) => origin === sought).length;
   return `${file}; values other than defaults: ${count('file')} from the file, ${count('environment')} from the environment`;
 }
 

@@ -60,12 +60,14 @@ async function examine(command: Command, workspace: string | null): Promise<read
 function checkConfig(): { readonly loaded: LoadedConfig | null; readonly checks: readonly Check[] } {
   try {
     const loaded = loadConfig({ env: process.env });
-    const origins = loaded.resolved.map(({ origin }) => origin);
     // Weak tokens have a check of their own, which also covers a listener that only this machine reaches.
     const warnings = loaded.warnings
       .filter((warning) => !warning.startsWith('ADMIN_TOKEN: '))
       .map((warning) => checks.warn(warning, 'Change it, unless it is meant.'));
-    return { loaded, checks: [checks.ok(configText(loaded.file, origins)), ...warnings, ...checkTokens(loaded)] };
+    return {
+      loaded,
+      checks: [checks.ok(configText(loaded.file, loaded.resolved)), ...warnings, ...checkTokens(loaded)],
+    };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const advice = 'Correct what is listed; docs/configuration.md lists all settings.';

@@ -32,9 +32,6 @@ export interface KeyAdmin {
   exportKeys(): Promise<readonly unknown[]>;
   /** All or none. A refusal names the keys by their place: `keys[0]`. */
   importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
-  /** The CliError for an error of a method, in the same words for Redis and the listener; any other as it is. */
-  explain(error: unknown): unknown;
-  close(): Promise<void>;
 }
 
 /** A command of keys that prints an answer. */
@@ -48,16 +45,10 @@ export function keyCommand(texts: CommandTexts): Command {
 /** Rejects with CliError, and with ConfigError if the configuration cannot be read. */
 export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   const url = adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
+  if (url === null) return act(listenerKeyAdmin(command));
   // A command that goes through a gateway needs no Redis client, and starts faster without.
-  const admin =
-    url === null ? listenerKeyAdmin(command) : await (await import('./redis-key-admin.ts')).openRedisKeyAdmin(url);
-  try {
-    return await act(admin);
-  } catch (error) {
-    throw admin.explain(error);
-  } finally {
-    await admin.close();
-  }
+  const { useRedisKeys } = await import('./redis-key-admin.ts');
+  return useRedisKeys(url, act);
 }
 
 function listenerKeyAdmin(command: Command): KeyAdmin {
@@ -87,12 +78,5 @@ function listenerKeyAdmin(command: Command): KeyAdmin {
     },
     importKeys: (lines) =>
       callAdmin(command, ROUTES.importKeys, { body: { keys: lines.map(({ written }) => written) } }),
-    explain: (error) => (error instanceof CliError ? new CliError(inOurWords(error.message), error.exitCode) : error),
-    close: async () => {},
   };
-}
-
-/** The refusals of the admin interface name its endpoints; the command line has a command for this one. */
-export function inOurWords(message: string): string {
-  return message.replace('GET /api/keys lists', '`evalgate keys list` shows');
 }

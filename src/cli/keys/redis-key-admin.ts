@@ -15,14 +15,26 @@ import { systemClock } from '../../clock.ts';
 import { type ApiKey, InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
 import { RedisKeyTable } from '../../keys/redis-table.ts';
 import { KeyDirectory } from '../../keys/registry.ts';
-import { replyCode } from '../../redis/connection.ts';
+import { type RedisLink, replyCode } from '../../redis/connection.ts';
+import { inOurWords } from '../admin-client.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import { inOurWords, type KeyAdmin } from './key-admin.ts';
+import type { KeyAdmin } from './key-admin.ts';
 
-/** Warns on standard error of each record that `list` leaves out. Rejects with CliError if Redis can't be used. */
-export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
+/** Rejects with CliError if Redis can't be used, or for what the listener would refuse too. */
+export async function useRedisKeys<T>(url: string, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   const link = await openAnsweringRedis('state', url);
+  try {
+    return await act(redisKeyAdmin(link));
+  } catch (error) {
+    throw explained(error);
+  } finally {
+    await link.close();
+  }
+}
+
+/** Warns on standard error of each record that `list` leaves out. */
+function redisKeyAdmin(link: RedisLink): KeyAdmin {
   const table = new RedisKeyTable({
     redis: link,
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
@@ -49,8 +61,6 @@ export async function openRedisKeyAdmin(url: string): Promise<KeyAdmin> {
       const keys = lines.map(({ key }) => key);
       return importKeys(by, keys);
     },
-    explain: explainFailure,
-    close: () => link.close(),
   };
 }
 
@@ -78,7 +88,8 @@ const LOST_ADVICE =
   'The change may have been made all the same: `evalgate keys list` shows. `evalgate doctor` checks Redis.';
 const READ_ADVICE = 'Try again; `evalgate doctor` checks Redis.';
 
-function explainFailure(error: unknown): unknown {
+/** The CliError for an error of a change; any other as it is. */
+function explained(error: unknown): unknown {
   // That of a change carries the registry's error as its cause.
   const isLostChange = error instanceof AdminError && error.cause !== undefined;
   const reason = isLostChange ? error.cause : error;

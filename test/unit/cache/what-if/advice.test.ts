@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CACHE_CLASSES, overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
 import { zipfTrace } from '../../../support/read-traces.ts';
-import { adviceFor, MAX_STALE_RATIO, Watched } from '../../../support/watched.ts';
+import { adviceFor, outdatedLimitOf, Watched } from '../../../support/watched.ts';
 
 const HOUR_MS = 3_600_000;
 const TRACE = zipfTrace({ seed: 5, reads: 6000, hours: 10, keys: 300, exponent: 1 });
@@ -17,7 +17,7 @@ function watch(refreshes: number, changed: number): Watched {
 
 test('all classes have advice, also those that nobody reads', () => {
   const { ttl, clock } = new Watched();
-  const all = adviceOf([], { ttl, maxStaleRatio: MAX_STALE_RATIO, nowMs: clock.nowMs() });
+  const all = adviceOf([], { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
   expect(all.map((each) => each.class)).toEqual(CACHE_CLASSES);
   expect(all[0]).toEqual({
     class: 'list',
