@@ -9,14 +9,14 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { FlightSpans } from '../tracing/cache-spans.ts';
 import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import type { CacheParts } from './copies.ts';
+import type { ReadThroughParts } from './copies.ts';
 import { type Learned, learnedOf, negativeEntry } from './entry.ts';
 import { type FetchResult, type FetchTask, type OriginFetcher, pauseUntil } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
 import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
-export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
+export interface FlightResult extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
   /** The store has a record of another workspace: to these readers there is none. */
   readonly isForeign: boolean;
 }
@@ -29,21 +29,21 @@ const NOT_REMEMBERED: ReadonlySet<StoreErrorKind> = new Set(['aborted', 'mainten
 
 export class Flights {
   readonly #origin: OriginFetcher;
-  readonly #options: CacheParts;
-  /** By key: one fetch at a time, for readers of all workspaces. */
-  readonly #fetches: SingleFlight<FetchResult>;
-  /** By key and set of workspaces: what the fetch is to those readers. */
-  readonly #flights: SingleFlight<Fetched>;
+  readonly #options: ReadThroughParts;
+  /** By key: one call at a time, for readers of all workspaces. */
+  readonly #calls: SingleFlight<FetchResult>;
+  /** By key and set of workspaces: what the call is to those readers. */
+  readonly #flights: SingleFlight<FlightResult>;
   /** By the same: flights that have failed. */
-  readonly #failures = new LRUCache<string, { readonly flight: Flight<Fetched>; readonly atMs: number }>({
+  readonly #failures = new LRUCache<string, { readonly flight: Flight<FlightResult>; readonly atMs: number }>({
     max: MAX_FAILURES,
   });
   readonly #spans = new FlightSpans();
 
-  constructor(origin: OriginFetcher, options: CacheParts) {
+  constructor(origin: OriginFetcher, options: ReadThroughParts) {
     this.#origin = origin;
     this.#options = options;
-    this.#fetches = new SingleFlight(options.clock);
+    this.#calls = new SingleFlight(options.clock);
     this.#flights = new SingleFlight(options.clock);
   }
 
@@ -52,17 +52,17 @@ export class Flights {
     const names =
       reader === null ? [...this.#failures.keys()].filter((name) => name.startsWith(`${key} `)) : [nameOf(key, reader)];
     const hasJustFailed = names.some((name) => this.#lastFailure(name) !== undefined);
-    return { sinceMs: this.#fetches.underWaySinceMs(key), hasJustFailed };
+    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed };
   }
 
   /**
-   * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWanted` of the task:
+   * Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. `isWanted` of the task:
    * whether this caller still waits.
    */
-  fetch<T>(task: FetchTask<T>): Flight<Fetched> {
+  join<T>(task: FetchTask<T>): Flight<FlightResult> {
     const name = nameOf(task.request.key, task.reader);
     // `join` calls it in a later turn, when `flight` is set.
-    const fly = (isWanted: () => boolean): Promise<Fetched> =>
+    const fly = (isWanted: () => boolean): Promise<FlightResult> =>
       this.#callOrJoin({ ...task, isWanted }).catch((error: unknown) => {
         this.#remember(name, flight, error);
         throw error;
@@ -72,23 +72,23 @@ export class Flights {
     return flight;
   }
 
-  #remember(name: string, flight: Flight<Fetched>, error: unknown): void {
+  #remember(name: string, flight: Flight<FlightResult>, error: unknown): void {
     if (error instanceof StoreError && NOT_REMEMBERED.has(error.kind)) return;
     this.#failures.set(name, { flight: { ...flight, startedByCaller: false }, atMs: this.#options.clock.nowMs() });
   }
 
-  #lastFailure(name: string): Flight<Fetched> | undefined {
+  #lastFailure(name: string): Flight<FlightResult> | undefined {
     const failure = this.#failures.get(name);
     const isOver = failure === undefined || this.#options.clock.nowMs() - failure.atMs >= REMEMBER_FAILURES_MS;
     return isOver ? undefined : failure.flight;
   }
 
-  async #callOrJoin<T>(task: FetchTask<T>): Promise<Fetched> {
+  async #callOrJoin<T>(task: FetchTask<T>): Promise<FlightResult> {
     const { clock, purges } = this.#options;
     const { key } = task.request;
     const joinedAt = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
-      const call = this.#fetches.join(
+      const call = this.#calls.join(
         key,
         (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
@@ -97,7 +97,7 @@ export class Flights {
       if (call.startedByCaller) {
         const { notBeforeMs = 0, ...result } = await call.result;
         await pauseUntil(notBeforeMs, this.#options);
-        return fetchedFor(task, result);
+        return resultFor(task, result);
       }
       const fetched = await this.#join(task, call, joinedAt);
       if (fetched !== null) return fetched;
@@ -112,7 +112,7 @@ export class Flights {
     task: FetchTask<T>,
     call: Flight<FetchResult>,
     joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
-  ): Promise<Fetched | null> {
+  ): Promise<FlightResult | null> {
     const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
     const end = await call.result.catch(asStoreError);
@@ -147,7 +147,7 @@ function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'>): string {
   return `${key} ${workspaceSetOf(reader)}`;
 }
 
-function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): Fetched {
+function resultFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): FlightResult {
   const { stored, from } = result;
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
   const isForeign = failure !== null || stored.entry.answer.kind === 'found';

@@ -7,7 +7,7 @@ import type { LeaseWaitEnd } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import { authorize, type CacheParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
+import { visibleCopies, type ReadThroughParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
   backfillsOf,
@@ -75,10 +75,10 @@ const LOOK_EVERY_MS = 250;
 const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
-  readonly #options: CacheParts;
+  readonly #options: ReadThroughParts;
   readonly #copies: Copies;
 
-  constructor(options: CacheParts, copies: Copies) {
+  constructor(options: ReadThroughParts, copies: Copies) {
     this.#options = options;
     this.#copies = copies;
   }
@@ -286,7 +286,7 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.fetch(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
       const answer = await withDeadline(call, maxWaitMs, timers, () => {
         throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
       });
@@ -340,7 +340,7 @@ const LOOK_AT_CLOCK_MS = 100;
 /** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
 export async function pauseUntil(
   untilMs: number,
-  { clock, timers, maxWaitMs }: Pick<CacheParts, 'clock' | 'timers' | 'maxWaitMs'>,
+  { clock, timers, maxWaitMs }: Pick<ReadThroughParts, 'clock' | 'timers' | 'maxWaitMs'>,
 ): Promise<void> {
   let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
   while (leftMs > 0 && clock.nowMs() < untilMs) {
@@ -365,7 +365,7 @@ function isOfOthers<T>({ workspaceSet }: FailedCall, { reader, previous }: Fetch
 
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
 function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
-  const next = plan(authorize(found, request, reader), null);
+  const next = plan(visibleCopies(found, request, reader), null);
   return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
 }
 
@@ -377,7 +377,7 @@ function newsOf<T>(
 ): CachedCopy<T> | null {
   const seen = [previous, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.requestedAtMs ?? Number.NEGATIVE_INFINITY));
-  const { copy, negative } = authorize(found, request, reader);
+  const { copy, negative } = visibleCopies(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
 }
 
