@@ -11,7 +11,7 @@ import { FlightSpans } from '../tracing/cache-spans.ts';
 import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
 import type { ReadThroughParts } from './copies.ts';
 import { type Learned, learnedOf, negativeEntry } from './entry.ts';
-import { type FetchResult, type FetchTask, type OriginFetcher, pauseUntil } from './origin-fetch.ts';
+import { type FetchResult, type FetchTask, type OriginFetcher } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
 import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
 
@@ -95,20 +95,19 @@ export class Flights {
       );
       this.#spans.joined(task, call);
       if (call.startedByCaller) {
-        const { notBeforeMs = 0, ...result } = await call.result;
-        await pauseUntil(notBeforeMs, this.#options);
-        return resultFor(task, result);
+        const result = await call.result;
+        if (result.notBeforeMs === undefined) return resultFor(task, result);
       }
-      const fetched = await this.#join(task, call, joinedAt);
-      if (fetched !== null) return fetched;
+      const result = await this.#answerWaiter(task, call, joinedAt);
+      if (result !== null) return result;
     }
   }
 
   /**
-   * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
-   * a purge, or only found what is kept for the others.
+   * What readers get who have waited for a call that others had caused, here or in another process. Null if it brought
+   * nothing for these: it began before a purge, or only found what is kept for the others.
    */
-  async #join<T>(
+  async #answerWaiter<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
     joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
@@ -116,23 +115,24 @@ export class Flights {
     const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
     const end = await call.result.catch(asStoreError);
-    const result = end instanceof StoreError ? null : end;
+    const [result, failure] = end instanceof StoreError ? [null, end] : [end, end.failure];
     if (result !== null && isVisible(request, result.stored, reader)) {
       return isPurged(purges, result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
     }
     const isFound = result?.stored.entry.answer.kind === 'found';
-    if (result !== null && result.from !== 'store' && !isFound) return null;
-    const failure = end instanceof StoreError ? end : end.failure;
-    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
-    const isKnownToBeOwn = previous?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
-    if (isOwnFailure && isKnownToBeOwn) throw failure;
+    // A negative entry that was found for the reader who began the flight says nothing of what these may see.
+    const isOfCaller = !call.startedByCaller && failure === null && result?.from !== 'store';
+    if (isOfCaller && !isFound) return null;
     const nowMs = clock.nowMs();
     const learned = result === null ? { ...joinedAt, receivedAtMs: nowMs } : learnedOf(result.stored);
     const negative = negativeEntry(request, learned);
     if (isPurged(purges, negative)) return null;
-    // The call may have been another process's, which had begun before this one waited for it.
+    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
+    const isKnownToBeOwn = isOwnFailure && (previous?.entry.answer.kind === 'found' || failure.workspaceId !== null);
+    // Another process's call may have begun before this process waited for it.
     const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
-    await pauseUntil(joinedAt.requestedAtMs + tookMs, this.#options);
+    const notBeforeMs = Math.max(joinedAt.requestedAtMs + tookMs, result?.notBeforeMs ?? 0);
+    if (!isKnownToBeOwn) await pauseUntil(notBeforeMs, this.#options);
     if (isOwnFailure) {
       this.#origin.keepFailure(task, failure);
       throw failure;
@@ -152,6 +152,19 @@ function resultFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }:
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
   const isForeign = failure !== null || stored.entry.answer.kind === 'found';
   return { ...result, stored: negativeEntry(request, learnedOf(stored)), isForeign };
+}
+
+/** A reader who waits for a time looks at the clock this often: it may be set meanwhile. */
+const LOOK_AT_CLOCK_MS = 100;
+
+/** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
+async function pauseUntil(untilMs: number, { clock, timers, maxWaitMs }: ReadThroughParts): Promise<void> {
+  let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
+  while (leftMs > 0 && clock.nowMs() < untilMs) {
+    const waitMs = Math.min(leftMs, LOOK_AT_CLOCK_MS);
+    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
+    leftMs -= waitMs;
+  }
 }
 
 export interface Flight<T> {
