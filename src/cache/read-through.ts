@@ -163,11 +163,12 @@ export class ReadThrough implements Cache {
     { request, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
-    freshness: Pick<CachedCopy, 'ttlMs' | 'ageMs'> = this.#freshnessOf(request, stored),
+    copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
   ): CacheRead<T> {
     const { entry, kind } = stored;
-    const { ttlMs, ageMs } = freshness;
-    this.#options.events.onRead?.({
+    const { clock, events } = this.#options;
+    const { ttlMs, ageMs } = copy ?? freshnessOf(request.keyHash, stored, this.#options, clock.nowMs());
+    events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
@@ -178,10 +179,6 @@ export class ReadThrough implements Cache {
       durationMs: this.#sinceMs(startedMicros),
     });
     return { entry, ttlMs, ageMs, ...served };
-  }
-
-  #freshnessOf<T>({ keyHash }: CacheRequest<T>, stored: StoredEntry<T>): Pick<CachedCopy, 'ttlMs' | 'ageMs'> {
-    return freshnessOf(keyHash, stored, this.#options, this.#options.clock.nowMs());
   }
 
   /** There is nothing to serve. */
