@@ -14,7 +14,7 @@ import { NOTHING, type Shared, type SharedCache } from './shared-cache.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
 
 /** The parts that the cache is made of. */
-export interface CacheParts {
+export interface ReadThroughParts {
   readonly fetch: Fetch;
   readonly memory: MemoryTier;
   readonly sharedCache: SharedCache;
@@ -29,7 +29,7 @@ export interface CacheParts {
   readonly maxWaitMs: number;
 }
 
-/** The copies that the tiers hold for a request, before the reader is authorized. */
+/** The copies that the tiers hold for a request, before it is decided which of them the reader may see. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
   /** When the foreign record in the shared cache was fetched: a copy that is older was replaced by it. */
@@ -39,11 +39,11 @@ export interface FoundCopies<T> {
 }
 
 export class Copies {
-  readonly #options: CacheParts;
+  readonly #options: ReadThroughParts;
   /** Readers of one key who miss at once look it up together. */
   readonly #lookUps = new Map<string, Promise<Shared>>();
 
-  constructor(options: CacheParts) {
+  constructor(options: ReadThroughParts) {
     this.#options = options;
   }
 
@@ -106,7 +106,7 @@ export function assess<T>(
 }
 
 /** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
-export function authorize<T>(
+export function visibleCopies<T>(
   found: FoundCopies<T>,
   request: CacheRequest<T>,
   reader: Pick<Reader, 'workspaceIds'>,

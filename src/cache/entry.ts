@@ -144,8 +144,26 @@ export function entryOfAnswer<T>(
   answer: StoreAnswer<T>,
   learned: Learned,
 ): Answered<T> {
-  const { entry, isChanged } = entryOf(request, previous?.entry ?? null, answer, learned.requestedAtMs);
-  return { stored: storedEntry(request, entry, learned), isChanged };
+  const { requestedAtMs } = learned;
+  const known = previous?.entry ?? null;
+  const answered = (entry: Entry<T>, isChanged: boolean): Answered<T> => ({
+    stored: storedEntry(request, entry, learned),
+    isChanged: known === null ? null : isChanged,
+  });
+  if (answer.kind === 'not-modified') {
+    if (known !== null) return answered(known.renewedAt(requestedAtMs), false);
+    throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${request.kind})`);
+  }
+  if (answer.kind === 'found' && !request.isAnsweredBy(answer.record)) {
+    throw new StoreError('malformed', `the answer is not the ${request.kind} that was asked for`);
+  }
+  if (answer.kind === 'absent' || known?.answer.kind !== 'found') {
+    return answered(new Entry<T>(answer, requestedAtMs), answer.kind !== known?.answer.kind);
+  }
+  const isEqual = isDeepStrictEqual(answer.record, known.answer.record);
+  // An answer that is the previous one again keeps its record and everything derived from it.
+  const isRenewal = isEqual && answer.etag === known.answer.etag;
+  return answered(isRenewal ? known.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs), !isEqual);
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
@@ -159,37 +177,6 @@ export function learnedOf({ entry, epoch, receivedAtMs }: StoredEntry): Learned 
 
 function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, receivedAtMs }: Learned): StoredEntry<T> {
   return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
-}
-
-/** An answer that is the previous one again renews the entry, which keeps its record and everything derived from it. */
-function entryOf<T>(
-  request: CacheRequest<T>,
-  previous: Entry<T> | null,
-  answer: StoreAnswer<T>,
-  requestedAtMs: number,
-): { readonly entry: Entry<T>; readonly isChanged: boolean | null } {
-  const { kind } = request;
-  if (answer.kind === 'not-modified') {
-    if (previous !== null) return { entry: previous.renewedAt(requestedAtMs), isChanged: false };
-    throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${kind})`);
-  }
-  if (answer.kind === 'absent') {
-    const isChanged = previous === null ? null : previous.answer.kind === 'found';
-    return { entry: new Entry<T>(answer, requestedAtMs), isChanged };
-  }
-  const { record, etag } = answer;
-  if (!request.isAnsweredBy(record)) {
-    throw new StoreError('malformed', `the answer is not the ${kind} that was asked for`);
-  }
-  if (previous?.answer.kind !== 'found') {
-    return { entry: new Entry<T>(answer, requestedAtMs), isChanged: previous === null ? null : true };
-  }
-  const isEqual = isDeepStrictEqual(record, previous.answer.record);
-  const isRenewal = isEqual && etag === previous.answer.etag;
-  return {
-    entry: isRenewal ? previous.renewedAt(requestedAtMs) : new Entry<T>(answer, requestedAtMs),
-    isChanged: !isEqual,
-  };
 }
 
 /**

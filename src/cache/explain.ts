@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { MissReason, ReadReport } from '../telemetry/events.ts';
-import { assess, authorize, type FoundCopies, newerOf } from './copies.ts';
+import { assess, visibleCopies, type FoundCopies, newerOf } from './copies.ts';
 import { classOf } from './entry.ts';
 import { type CacheRequest, hash32 } from './request.ts';
 import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
@@ -78,7 +78,7 @@ export async function explain(
     'under-way': flight.sinceMs !== null,
     'just-failed': justFailed,
     leased: shared.leaseLeftMs !== null,
-    refreshed: authorized(inRedis, viewer).copy?.state === 'fresh',
+    refreshed: visibleTo(inRedis, viewer).copy?.state === 'fresh',
   });
   const miss = missReasonOf(
     previous,
@@ -155,13 +155,13 @@ function planOf(
   viewer: Viewer,
   maintenance: Maintenance | null,
 ): Plan {
-  const first = plan(authorized(local, viewer), maintenance);
-  return isAtOnce(first) ? first : plan(authorized(newerOf(local, shared), viewer), maintenance);
+  const first = plan(visibleTo(local, viewer), maintenance);
+  return isAtOnce(first) ? first : plan(visibleTo(newerOf(local, shared), viewer), maintenance);
 }
 
 /** Without a reader, a record is explained as its owner would be served it. */
-function authorized(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer) {
-  if (workspaceIds !== null) return authorize(found, request, { workspaceIds });
+function visibleTo(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer) {
+  if (workspaceIds !== null) return visibleCopies(found, request, { workspaceIds });
   return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
 }
 

@@ -9,14 +9,14 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { FlightSpans } from '../tracing/cache-spans.ts';
 import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import type { CacheParts } from './copies.ts';
+import type { ReadThroughParts } from './copies.ts';
 import { type Learned, learnedOf, negativeEntry } from './entry.ts';
-import { type FetchResult, type FetchTask, type OriginFetcher, pauseUntil } from './origin-fetch.ts';
+import { type FetchResult, type FetchTask, type OriginFetcher } from './origin-fetch.ts';
 import { isPurged } from './purge-log.ts';
 import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
 
 /** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
-export interface Fetched extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
+export interface FlightResult extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
   /** The store has a record of another workspace: to these readers there is none. */
   readonly isForeign: boolean;
 }
@@ -29,21 +29,21 @@ const NOT_REMEMBERED: ReadonlySet<StoreErrorKind> = new Set(['aborted', 'mainten
 
 export class Flights {
   readonly #origin: OriginFetcher;
-  readonly #options: CacheParts;
-  /** By key: one fetch at a time, for readers of all workspaces. */
-  readonly #fetches: SingleFlight<FetchResult>;
-  /** By key and set of workspaces: what the fetch is to those readers. */
-  readonly #flights: SingleFlight<Fetched>;
+  readonly #options: ReadThroughParts;
+  /** By key: one call at a time, for readers of all workspaces. */
+  readonly #calls: SingleFlight<FetchResult>;
+  /** By key and set of workspaces: what the call is to those readers. */
+  readonly #flights: SingleFlight<FlightResult>;
   /** By the same: flights that have failed. */
-  readonly #failures = new LRUCache<string, { readonly flight: Flight<Fetched>; readonly atMs: number }>({
+  readonly #failures = new LRUCache<string, { readonly flight: Flight<FlightResult>; readonly atMs: number }>({
     max: MAX_FAILURES,
   });
   readonly #spans = new FlightSpans();
 
-  constructor(origin: OriginFetcher, options: CacheParts) {
+  constructor(origin: OriginFetcher, options: ReadThroughParts) {
     this.#origin = origin;
     this.#options = options;
-    this.#fetches = new SingleFlight(options.clock);
+    this.#calls = new SingleFlight(options.clock);
     this.#flights = new SingleFlight(options.clock);
   }
 
@@ -52,17 +52,17 @@ export class Flights {
     const names =
       reader === null ? [...this.#failures.keys()].filter((name) => name.startsWith(`${key} `)) : [nameOf(key, reader)];
     const hasJustFailed = names.some((name) => this.#lastFailure(name) !== undefined);
-    return { sinceMs: this.#fetches.underWaySinceMs(key), hasJustFailed };
+    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed };
   }
 
   /**
-   * Begins a flight or joins the one that is under way. Rejects with a StoreError and nothing else. `isWanted` of the task:
+   * Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. `isWanted` of the task:
    * whether this caller still waits.
    */
-  fetch<T>(task: FetchTask<T>): Flight<Fetched> {
+  join<T>(task: FetchTask<T>): Flight<FlightResult> {
     const name = nameOf(task.request.key, task.reader);
     // `join` calls it in a later turn, when `flight` is set.
-    const fly = (isWanted: () => boolean): Promise<Fetched> =>
+    const fly = (isWanted: () => boolean): Promise<FlightResult> =>
       this.#callOrJoin({ ...task, isWanted }).catch((error: unknown) => {
         this.#remember(name, flight, error);
         throw error;
@@ -72,67 +72,67 @@ export class Flights {
     return flight;
   }
 
-  #remember(name: string, flight: Flight<Fetched>, error: unknown): void {
+  #remember(name: string, flight: Flight<FlightResult>, error: unknown): void {
     if (error instanceof StoreError && NOT_REMEMBERED.has(error.kind)) return;
     this.#failures.set(name, { flight: { ...flight, startedByCaller: false }, atMs: this.#options.clock.nowMs() });
   }
 
-  #lastFailure(name: string): Flight<Fetched> | undefined {
+  #lastFailure(name: string): Flight<FlightResult> | undefined {
     const failure = this.#failures.get(name);
     const isOver = failure === undefined || this.#options.clock.nowMs() - failure.atMs >= REMEMBER_FAILURES_MS;
     return isOver ? undefined : failure.flight;
   }
 
-  async #callOrJoin<T>(task: FetchTask<T>): Promise<Fetched> {
+  async #callOrJoin<T>(task: FetchTask<T>): Promise<FlightResult> {
     const { clock, purges } = this.#options;
     const { key } = task.request;
     const joinedAt = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
     for (;;) {
-      const call = this.#fetches.join(
+      const call = this.#calls.join(
         key,
         (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
       );
       this.#spans.joined(task, call);
       if (call.startedByCaller) {
-        const { notBeforeMs = 0, ...result } = await call.result;
-        await pauseUntil(notBeforeMs, this.#options);
-        return fetchedFor(task, result);
+        const result = await call.result;
+        if (result.notBeforeMs === undefined) return resultFor(task, result);
       }
-      const fetched = await this.#join(task, call, joinedAt);
-      if (fetched !== null) return fetched;
+      const result = await this.#answerWaiter(task, call, joinedAt);
+      if (result !== null) return result;
     }
   }
 
   /**
-   * Waits for the call that readers of other workspaces have caused. Null if it brought nothing for these: it began before
-   * a purge, or only found what is kept for the others.
+   * What readers get who have waited for a call that others had caused, here or in another process. Null if it brought
+   * nothing for these: it began before a purge, or only found what is kept for the others.
    */
-  async #join<T>(
+  async #answerWaiter<T>(
     task: FetchTask<T>,
     call: Flight<FetchResult>,
     joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
-  ): Promise<Fetched | null> {
+  ): Promise<FlightResult | null> {
     const { request, reader, previous } = task;
     const { clock, purges } = this.#options;
     const end = await call.result.catch(asStoreError);
-    const result = end instanceof StoreError ? null : end;
+    const [result, failure] = end instanceof StoreError ? [null, end] : [end, end.failure];
     if (result !== null && isVisible(request, result.stored, reader)) {
       return isPurged(purges, result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
     }
     const isFound = result?.stored.entry.answer.kind === 'found';
-    if (result !== null && result.from !== 'store' && !isFound) return null;
-    const failure = end instanceof StoreError ? end : end.failure;
-    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
-    const isKnownToBeOwn = previous?.entry.answer.kind === 'found' || failure?.workspaceId !== null;
-    if (isOwnFailure && isKnownToBeOwn) throw failure;
+    // A negative entry that was found for the reader who began the flight says nothing of what these may see.
+    const isOfCaller = !call.startedByCaller && failure === null && result?.from !== 'store';
+    if (isOfCaller && !isFound) return null;
     const nowMs = clock.nowMs();
     const learned = result === null ? { ...joinedAt, receivedAtMs: nowMs } : learnedOf(result.stored);
     const negative = negativeEntry(request, learned);
     if (isPurged(purges, negative)) return null;
-    // The call may have been another process's, which had begun before this one waited for it.
+    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
+    const isKnownToBeOwn = isOwnFailure && (previous?.entry.answer.kind === 'found' || failure.workspaceId !== null);
+    // Another process's call may have begun before this process waited for it.
     const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
-    await pauseUntil(joinedAt.requestedAtMs + tookMs, this.#options);
+    const notBeforeMs = Math.max(joinedAt.requestedAtMs + tookMs, result?.notBeforeMs ?? 0);
+    if (!isKnownToBeOwn) await pauseUntil(notBeforeMs, this.#options);
     if (isOwnFailure) {
       this.#origin.keepFailure(task, failure);
       throw failure;
@@ -147,11 +147,24 @@ function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'>): string {
   return `${key} ${workspaceSetOf(reader)}`;
 }
 
-function fetchedFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): Fetched {
+function resultFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): FlightResult {
   const { stored, from } = result;
   if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
   const isForeign = failure !== null || stored.entry.answer.kind === 'found';
   return { ...result, stored: negativeEntry(request, learnedOf(stored)), isForeign };
+}
+
+/** A reader who waits for a time looks at the clock this often: it may be set meanwhile. */
+const LOOK_AT_CLOCK_MS = 100;
+
+/** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
+async function pauseUntil(untilMs: number, { clock, timers, maxWaitMs }: ReadThroughParts): Promise<void> {
+  let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
+  while (leftMs > 0 && clock.nowMs() < untilMs) {
+    const waitMs = Math.min(leftMs, LOOK_AT_CLOCK_MS);
+    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
+    leftMs -= waitMs;
+  }
 }
 
 export interface Flight<T> {

@@ -7,7 +7,7 @@ import type { LeaseWaitEnd } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
-import { authorize, type CacheParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
+import { visibleCopies, type ReadThroughParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
   backfillsOf,
@@ -59,11 +59,14 @@ export interface FetchResult {
   /** Whether a tier keeps the answer for later readers. */
   readonly isStored: boolean;
   /**
-   * Set if the store's record is malformed and of a workspace that the reader who caused the call may not see. `stored` is
-   * a negative entry then; a reader of that workspace gets the failure.
+   * Set if the call failed, but the reader who caused it may not learn of that, or has not caused it. `stored` is a negative
+   * entry then; a reader who may learn of it gets the failure.
    */
   readonly failure: StoreError | null;
-  /** Unix milliseconds: a reader who joined the call of others is answered no sooner (K7a: a foreign record looks like none). */
+  /**
+   * Set if another process made the call, for other workspaces: `stored` and `failure` are nobody's answer here as they are,
+   * and a reader who has waited is answered no sooner, Unix milliseconds.
+   */
   readonly notBeforeMs?: number;
 }
 
@@ -75,10 +78,10 @@ const LOOK_EVERY_MS = 250;
 const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
 export class OriginFetcher {
-  readonly #options: CacheParts;
+  readonly #options: ReadThroughParts;
   readonly #copies: Copies;
 
-  constructor(options: CacheParts, copies: Copies) {
+  constructor(options: ReadThroughParts, copies: Copies) {
     this.#options = options;
     this.#copies = copies;
   }
@@ -179,6 +182,10 @@ export class OriginFetcher {
     const { clock, purges, sharedCache, events, maxWaitMs } = this.#options;
     const { kind, key } = task.request;
     const [epoch, beganAtMs] = [purges.epoch(), clock.nowMs()];
+    const endForOthers = (learned: Learned, failure: StoreError | null): FetchResult => {
+      const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
+      return { stored: negativeEntry(task.request, learned), from: 'elsewhere', isStored: false, failure, notBeforeMs };
+    };
     const report = (end: LeaseWaitEnd): void =>
       events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - beganAtMs });
     const following = sharedCache.follow(key);
@@ -196,7 +203,7 @@ export class OriginFetcher {
         }
         if (mustLook && found.foreign !== null && found.foreign.receivedAtMs >= beganAtMs) {
           report('stored');
-          return this.#answerForeign(task, found.foreign, beganAtMs);
+          return endForOthers(found.foreign, null);
         }
         const newest = found;
         const attempt = await unrecorded(() => this.#acquire(task, newest));
@@ -208,7 +215,8 @@ export class OriginFetcher {
         // A failure of a call for the same workspaces needs no case here: `#acquire` returns it in the next turn.
         if (end?.kind === 'failed' && isOfOthers(end, task)) {
           report('failed');
-          return await this.#answerFailure(task, end, { epoch, requestedAtMs: beganAtMs });
+          const receivedAtMs = beganAtMs + end.tookMs;
+          return endForOthers({ epoch, requestedAtMs: beganAtMs, receivedAtMs }, fromFailure(end.failure));
         }
         mustLook = end?.kind === 'stored';
       }
@@ -217,31 +225,6 @@ export class OriginFetcher {
     } finally {
       following.close();
     }
-  }
-
-  /** Another process's call has brought a foreign record: this reader gets a negative entry, after as long as its own call takes. */
-  #answerForeign<T>(task: FetchTask<T>, learned: Learned, beganAtMs: number): FetchResult {
-    const stored = negativeEntry(task.request, learned);
-    const notBeforeMs = beganAtMs + learned.receivedAtMs - learned.requestedAtMs;
-    return { stored, from: 'elsewhere', isStored: this.keepNegative(task, stored), failure: null, notBeforeMs };
-  }
-
-  /**
-   * Another process's call has failed for others. These readers are answered as by a call of their own (K7a): no sooner than
-   * it would have been, and no later.
-   */
-  async #answerFailure<T>(
-    task: FetchTask<T>,
-    { failure, tookMs }: FailedCall,
-    joinedAt: Pick<Learned, 'epoch' | 'requestedAtMs'>,
-  ): Promise<FetchResult> {
-    const error = fromFailure(failure);
-    const receivedAtMs = joinedAt.requestedAtMs + tookMs;
-    if (!isFailureVisible(error, task.reader))
-      return this.#answerForeign(task, { ...joinedAt, receivedAtMs }, joinedAt.requestedAtMs);
-    if (failure.workspaceId === null) await pauseUntil(receivedAtMs, this.#options);
-    this.keepFailure(task, error);
-    throw error;
   }
 
   async #acquire<T>(task: FetchTask<T>, { newest }: FoundCopies<T>): Promise<LeaseAttempt> {
@@ -286,7 +269,7 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.fetch(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
       const answer = await withDeadline(call, maxWaitMs, timers, () => {
         throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
       });
@@ -334,22 +317,6 @@ export class OriginFetcher {
   }
 }
 
-/** A reader who waits for a time looks at the clock this often: it may be set meanwhile. */
-const LOOK_AT_CLOCK_MS = 100;
-
-/** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
-export async function pauseUntil(
-  untilMs: number,
-  { clock, timers, maxWaitMs }: Pick<CacheParts, 'clock' | 'timers' | 'maxWaitMs'>,
-): Promise<void> {
-  let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
-  while (leftMs > 0 && clock.nowMs() < untilMs) {
-    const waitMs = Math.min(leftMs, LOOK_AT_CLOCK_MS);
-    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
-    leftMs -= waitMs;
-  }
-}
-
 /**
  * Some failures say nothing of the store: nobody here waited for the call any more, or this process did not send it. Other
  * processes do not get those, since their own call may go through, and a maintenance may end at any moment.
@@ -365,7 +332,7 @@ function isOfOthers<T>({ workspaceSet }: FailedCall, { reader, previous }: Fetch
 
 /** The copy that the reader can be served without asking the store; null if the store has to be asked. */
 function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
-  const next = plan(authorize(found, request, reader), null);
+  const next = plan(visibleCopies(found, request, reader), null);
   return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
 }
 
@@ -377,7 +344,7 @@ function newsOf<T>(
 ): CachedCopy<T> | null {
   const seen = [previous, local.newest?.stored, local.negative?.stored];
   const seenAtMs = Math.max(...seen.map((stored) => stored?.entry.requestedAtMs ?? Number.NEGATIVE_INFINITY));
-  const { copy, negative } = authorize(found, request, reader);
+  const { copy, negative } = visibleCopies(found, request, reader);
   return [copy, negative].find((each) => each !== null && each.state !== 'purged' && isAfter(each, seenAtMs)) ?? null;
 }
 

@@ -5,9 +5,9 @@
 import type { MissReason } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';
 import { StoreError } from '../upstream/store.ts';
-import { assess, authorize, type CacheParts, Copies, newerOf } from './copies.ts';
+import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { type Fetched, type Flight, Flights } from './flights.ts';
+import { type FlightResult, type Flight, Flights } from './flights.ts';
 import { maintenanceError } from './maintenance.ts';
 import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
@@ -33,7 +33,7 @@ interface Miss<T> extends Read<T> {
 }
 
 type End =
-  | { readonly kind: 'landed'; readonly result: Fetched }
+  | { readonly kind: 'landed'; readonly result: FlightResult }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'late' };
 
@@ -43,11 +43,11 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'
 };
 
 export class ReadThrough implements Cache {
-  readonly #options: CacheParts;
+  readonly #options: ReadThroughParts;
   readonly #copies: Copies;
   readonly #flights: Flights;
 
-  constructor(options: CacheParts) {
+  constructor(options: ReadThroughParts) {
     this.#options = options;
     this.#copies = new Copies(options);
     this.#flights = new Flights(new OriginFetcher(options, this.#copies), options);
@@ -62,10 +62,10 @@ export class ReadThrough implements Cache {
     const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
     const maintenance = this.#options.maintenance.current();
     let found = this.#copies.inMemory(request, reader);
-    let next = plan(authorize(found, request, reader), maintenance);
+    let next = plan(visibleCopies(found, request, reader), maintenance);
     if (!isAtOnce(next)) {
       found = newerOf(found, await this.#copies.inSharedCache(request, reader));
-      next = plan(authorize(found, request, reader), maintenance);
+      next = plan(visibleCopies(found, request, reader), maintenance);
     }
     switch (next.action) {
       case 'serve':
@@ -86,7 +86,7 @@ export class ReadThrough implements Cache {
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
   #refreshInBackground<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#flights.fetch({ request, reader, previous: stored, isBackground: true, isWanted: always });
+    const { result } = this.#flights.join({ request, reader, previous: stored, isBackground: true, isWanted: always });
     // The flight reports its failure. The reader has been served a copy.
     result.catch(() => undefined);
   }
@@ -96,11 +96,11 @@ export class ReadThrough implements Cache {
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const isWanted = previous === null ? (reader.isWaiting ?? always) : always;
     const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
-    let flight: Flight<Fetched>;
+    let flight: Flight<FlightResult>;
     let end: End;
     // A flight that was under way may have read the store before a purge that this reader has seen: it needs a later one.
     do {
-      flight = this.#flights.fetch(task);
+      flight = this.#flights.join(task);
       end = await this.#endOf(flight, miss.fallback !== null);
     } while (end.kind === 'landed' && !flight.startedByCaller && isPurged(this.#options.purges, end.result.stored));
     const fallback = this.#fallbackNow(miss);
@@ -116,7 +116,7 @@ export class ReadThrough implements Cache {
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
-  async #endOf(flight: Flight<Fetched>, isBounded: boolean): Promise<End> {
+  async #endOf(flight: Flight<FlightResult>, isBounded: boolean): Promise<End> {
     const landed = flight.result.then(
       (result): End => ({ kind: 'landed', result }),
       (error: unknown): End => ({ kind: 'failed', error }),
@@ -136,7 +136,7 @@ export class ReadThrough implements Cache {
 
   #serveResult<T>(
     miss: Miss<T>,
-    { stored, from, isStored, isForeign }: Fetched,
+    { stored, from, isStored, isForeign }: FlightResult,
     { startedByCaller, fallback }: { readonly startedByCaller: boolean; readonly fallback: CachedCopy<T> | null },
   ): CacheRead<T> {
     const { request, reason } = miss;
@@ -163,11 +163,12 @@ export class ReadThrough implements Cache {
     { request, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
-    freshness: Pick<CachedCopy, 'ttlMs' | 'ageMs'> = this.#freshnessOf(request, stored),
+    copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
   ): CacheRead<T> {
     const { entry, kind } = stored;
-    const { ttlMs, ageMs } = freshness;
-    this.#options.events.onRead?.({
+    const { clock, events } = this.#options;
+    const { ttlMs, ageMs } = copy ?? freshnessOf(request.keyHash, stored, this.#options, clock.nowMs());
+    events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
@@ -178,10 +179,6 @@ export class ReadThrough implements Cache {
       durationMs: this.#sinceMs(startedMicros),
     });
     return { entry, ttlMs, ageMs, ...served };
-  }
-
-  #freshnessOf<T>({ keyHash }: CacheRequest<T>, stored: StoredEntry<T>): Pick<CachedCopy, 'ttlMs' | 'ageMs'> {
-    return freshnessOf(keyHash, stored, this.#options, this.#options.clock.nowMs());
   }
 
   /** There is nothing to serve. */

@@ -22,7 +22,7 @@ export interface CacheRequest<T> {
   /** `hash32` of the key. */
   readonly keyHash: number;
   /** Rejects as the store's `Fetch` does. */
-  fetch(send: Fetch, options: FetchOptions): Promise<StoreAnswer<T>>;
+  send(fetch: Fetch, options: FetchOptions): Promise<StoreAnswer<T>>;
   // As `CachedResource` says, for these parameters.
   isAnsweredBy(record: T): boolean;
   workspaceOf(record: T): string | null;
@@ -39,7 +39,7 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, given: P): Ca
     kind: resource.name,
     key,
     keyHash: hash32(key),
-    fetch: (send, options) => send(resource, params, options),
+    send: (fetch, options) => fetch(resource, params, options),
     isAnsweredBy: (record) => resource.isAnsweredBy(record, params),
     workspaceOf: (record) => resource.workspaceOf(record),
     tags: (record) => resource.tags(params, record),

@@ -83,8 +83,6 @@ export class TtlPolicy {
   readonly #clock: Clock;
   #configured: TtlByClass;
   readonly #overrides = new Map<CacheClass, readonly TtlOverride[]>();
-  /** The TTLs in force, until the first of its TTLs ends. */
-  readonly #current = new Map<CacheClass, { readonly ttl: CacheTtl; readonly untilMs: number }>();
 
   constructor(clock: Clock, configured: TtlByClass) {
     this.#clock = clock;
@@ -92,10 +90,7 @@ export class TtlPolicy {
   }
 
   of(cacheClass: CacheClass): CacheTtl {
-    const current = this.#current.get(cacheClass);
-    if (current === undefined) return this.#configured[cacheClass];
-    if (current.untilMs === Infinity || this.#clock.nowMs() < current.untilMs) return current.ttl;
-    return this.#compute(cacheClass);
+    return this.#overrides.has(cacheClass) ? this.stateOf(cacheClass).ttl : this.#configured[cacheClass];
   }
 
   /** All that are set, also those that have ended and were not taken away yet. */
@@ -122,8 +117,8 @@ export class TtlPolicy {
 
   /** Puts these overrides in the place of all earlier ones of the class. */
   override(cacheClass: CacheClass, overrides: readonly TtlOverride[]): void {
-    this.#overrides.set(cacheClass, overrides);
-    this.#compute(cacheClass);
+    if (overrides.length === 0) this.#overrides.delete(cacheClass);
+    else this.#overrides.set(cacheClass, overrides);
   }
 
   /** Takes away what has ended; returns the change, or null if nothing has. */
@@ -139,14 +134,7 @@ export class TtlPolicy {
   configure(configured: TtlByClass): boolean {
     const isOther = !isDeepStrictEqual(configured, this.#configured);
     this.#configured = configured;
-    for (const cacheClass of CACHE_CLASSES) this.#compute(cacheClass);
     return isOther;
-  }
-
-  #compute(cacheClass: CacheClass): CacheTtl {
-    const { ttl, set } = this.stateOf(cacheClass);
-    this.#current.set(cacheClass, { ttl, untilMs: Math.min(...Object.values(set).map((endMs) => endMs ?? Infinity)) });
-    return ttl;
   }
 }
 
