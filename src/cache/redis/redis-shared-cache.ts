@@ -21,14 +21,7 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { CacheClass } from '../ttl-policy.ts';
-import {
-  type BrokenEntryError,
-  decodeEntry,
-  decodeTagged,
-  encodeEntry,
-  ENTRY_LUA,
-  retentionOf,
-} from './entry-format.ts';
+import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, retentionOf } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions, readFailure } from './flight-channel.ts';
 import { ACQUIRE, type KeyNames, type LeaseOptions, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
 
@@ -38,7 +31,7 @@ export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOpti
   /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
   readonly isPurgeLogKnown: () => boolean;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
-  readonly onBroken: (error: BrokenEntryError) => void;
+  readonly onBroken: (error: Error) => void;
 }
 
 /**
