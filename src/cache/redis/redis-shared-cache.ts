@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
@@ -122,7 +122,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const { cache: link } = this.#options;
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
-    const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
+    const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK_UP, call, 'Buffer'));
     return await this.#decode(key, Array.isArray(reply) ? reply : []);
   }
 
@@ -162,7 +162,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       keys: [names.lease, names.failure, names.entry, names.negative],
       args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
     };
-    const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
+    const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
     if (Array.isArray(reply)) {
       const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, workspaceSet, names, token });
       return { status: 'acquired', lease, found: await this.#decode(key, reply) };
