@@ -1,6 +1,6 @@
 /** Finds the copies of a request: in memory first, then in the shared cache. */
 import type { Clock } from '../clock.ts';
-import type { Listener } from '../telemetry/events.ts';
+import type { CacheListener } from '../telemetry/events.ts';
 import type { Timers } from '../timers.ts';
 import type { Fetch } from '../upstream/store.ts';
 import type { Learned, StoredEntry } from './entry.ts';
@@ -24,7 +24,7 @@ export interface ReadThroughParts {
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly events: Listener;
+  readonly events: CacheListener;
   /** How long one call to the store may take in all; longer than `upstream.timeoutMs`. */
   readonly maxWaitMs: number;
 }

@@ -7,7 +7,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { clusterProbe, connectionProbe, Health, reasonOf, RedisTimeoutError } from './health.ts';
+import { clusterProbe, ConnectionHealth, connectionProbe, reasonOf, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
 
@@ -78,7 +78,7 @@ const MOVING_RETRY_MS = 10;
 const SLOTS_REFRESH_MS = 2000;
 
 /** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
-export class RedisLink extends Health {
+export class RedisLink extends ConnectionHealth {
   readonly role: RedisRole;
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];

@@ -20,7 +20,7 @@ export class RedisTimeoutError extends Error {
 }
 
 /** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
-export class Health {
+export class ConnectionHealth {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
   protected readonly timeoutMs: number;
   #connection: FollowedConnection | null = null;

@@ -16,6 +16,8 @@ export const ALIVE_FOR_MS = 10_000;
 const CHANNEL = channelName('members');
 /** The largest count of that time holds: a Redis that has just restarted has not heard of all processes. */
 const COUNTS_HOLD_MS = 5 * BEAT_EVERY_MS;
+/** After so long without an answer, the heartbeats of the others may have expired too. */
+const OUTAGE_MS = 2 * BEAT_EVERY_MS;
 
 const infoSchema = z.object({
   host: z.string(),
@@ -195,7 +197,10 @@ export class Instances {
 
   #adopt(reply: z.output<typeof replySchema>): void {
     const nowMs = performance.now();
-    const held = this.#counts.filter(({ atMs }) => nowMs - atMs < COUNTS_HOLD_MS);
+    const isAfterOutage = nowMs - this.#readAtMs > OUTAGE_MS;
+    const held = isAfterOutage
+      ? [{ count: this.count(), atMs: nowMs }]
+      : this.#counts.filter(({ atMs }) => nowMs - atMs < COUNTS_HOLD_MS);
     this.#counts = [...held, { count: reply.length, atMs: nowMs }];
     this.#readAtMs = nowMs;
     this.#others = reply.flatMap(([id, report, heardMsAgo]) => {

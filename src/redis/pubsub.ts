@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
-import { connectionProbe, Health } from './health.ts';
+import { ConnectionHealth, connectionProbe } from './health.ts';
 
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
@@ -18,7 +18,7 @@ export function retryDelayMs(attempt: number): number {
 export type MessageListener = (message: string) => void;
 
 /** Up while every message arrives that is published on the channels listened to; when down, messages may be lost. */
-export class RedisSubscriber extends Health {
+export class RedisSubscriber extends ConnectionHealth {
   readonly #connect: () => Redis;
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);

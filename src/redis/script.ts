@@ -29,19 +29,18 @@ export function defineScript(name: string, lua: string): RedisScript {
   return { name: `script:${name}`, lua };
 }
 
-/** Runs it. The reply is what the script returns, to be checked by the caller. Rejects as `RedisLink.run` does. */
-export function runScript(redis: Pick<RedisLink, 'run'>, script: RedisScript, call: ScriptCall): Promise<unknown> {
-  return run(redis, script, '', call);
-}
-
-/** The same for scripts that return bytes: strings in the reply are Buffers. */
-export function runScriptForBytes(redis: Pick<RedisLink, 'run'>, script: RedisScript, call: ScriptCall) {
-  return run(redis, script, 'Buffer', call);
-}
-
-function run(redis: Pick<RedisLink, 'run'>, { name, lua }: RedisScript, variant: string, call: ScriptCall) {
+/**
+ * Runs it. The reply is what the script returns, to be checked by the caller. With `Buffer`, strings in the reply are
+ * Buffers. Rejects as `RedisLink.run` does.
+ */
+export function runScript(
+  redis: Pick<RedisLink, 'run'>,
+  { name, lua }: RedisScript,
+  { keys, args }: ScriptCall,
+  variant: '' | 'Buffer' = '',
+): Promise<unknown> {
   return redis.run(async (client): Promise<unknown> => {
     if (client[name] === undefined) client.defineCommand(name, { lua });
-    return await client[`${name}${variant}`]?.(call.keys.length, ...call.keys, ...call.args);
+    return await client[`${name}${variant}`]?.(keys.length, ...keys, ...args);
   });
 }

@@ -76,7 +76,7 @@ export interface RefreshReport {
   readonly sinceMs: number;
 }
 
-export interface Listener {
+export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
@@ -89,9 +89,9 @@ export interface Listener {
 }
 
 /** One listener that passes each event on to all of them, in their order. The type keeps an event from being left out. */
-export function broadcast(listeners: readonly Listener[]): Required<Listener> {
+export function broadcast(listeners: readonly CacheListener[]): Required<CacheListener> {
   const toEach =
-    <E>(pass: (listener: Listener, event: E) => void) =>
+    <E>(pass: (listener: CacheListener, event: E) => void) =>
     (event: E): void => {
       for (const listener of listeners) pass(listener, event);
     };

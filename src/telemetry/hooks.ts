@@ -6,7 +6,7 @@ import type { ListenerHooks } from '../server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
-import type { Listener } from './events.ts';
+import type { CacheListener } from './events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublicAppHooks, RequestLog } from './request-report.ts';
@@ -63,7 +63,7 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
 }
 
 /** Listens to the cache. */
-export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): Listener {
+export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): CacheListener {
   return {
     onRead: ({ class: cacheClass, outcome, tier, missReason, ageMs }) => {
       metrics.cacheReads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });

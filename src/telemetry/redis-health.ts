@@ -68,7 +68,7 @@ export class RedisHealth {
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
   /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
-  #beatRefusal: Error | null = null;
+  #beatRefusal: unknown = null;
   /** Null before the keys were looked for. */
   #keySync: Connectivity | null = null;
   /** Whether keys could ever be looked up: before, Redis has confirmed none. */
@@ -108,6 +108,9 @@ export class RedisHealth {
   readonly onConnectivity = (role: RedisRole, connectivity: Connectivity, reason: unknown): void => {
     this.#connectivity[role] = connectivity;
     this.#lookFailures.set(role, reason);
+    // The connection was given up for a refused change. Whether Redis takes changes again, the next heartbeat shows.
+    const lostFor = this.#reasonOf(role);
+    if (role === 'state' && refusalOf(lostFor, 'REDIS_URL')?.code === 'READONLY') this.#beatRefusal = lostFor;
     if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
       this.#hasAnswered = true;
       this.#answered.resolve();
@@ -131,7 +134,6 @@ export class RedisHealth {
   };
 
   readonly onBeat = (refusal: Error | null): void => {
-    if (replyCode(refusal) === replyCode(this.#beatRefusal)) return;
     this.#beatRefusal = refusal;
     this.#options.health.update();
   };

@@ -2,7 +2,7 @@
 import type { Span } from '@opentelemetry/api';
 import type { Flight } from '../cache/flights.ts';
 import type { FetchTask } from '../cache/origin-fetch.ts';
-import type { Listener } from '../telemetry/events.ts';
+import type { CacheListener } from '../telemetry/events.ts';
 import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
 
 export class FlightSpans {
@@ -47,7 +47,7 @@ export class FlightSpans {
 }
 
 /** Adds what the cache reports to the active span: the request's for a read, the flight's for a wait. */
-export const cacheSpans: Listener = {
+export const cacheSpans: CacheListener = {
   onRead: ({ class: cacheClass, tier, missReason }) => {
     const request = recordingSpan();
     request?.setAttribute('evalgate.cache.class', cacheClass);

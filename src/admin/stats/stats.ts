@@ -2,7 +2,7 @@
 import { LastMisses } from '../../cache/explain.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../clock.ts';
-import type { Listener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
+import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
 import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
 import { type Step, Steps, type StepsSharing, type Whose } from './steps.ts';
@@ -42,7 +42,7 @@ export interface StatsSharing extends StepsSharing {
 export class Stats {
   readonly lastMisses = new LastMisses();
   /** Never throws and never waits. */
-  readonly listener: Listener = {
+  readonly listener: CacheListener = {
     onRead: (read) => this.#countRead(read),
     onStoreCall: (call) => this.#countStoreCall(call),
   };

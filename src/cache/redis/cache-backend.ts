@@ -7,7 +7,7 @@ import { withDeadline } from '../../timers.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { CacheClass } from '../ttl-policy.ts';
 import { RedisBudget, type RedisBudgetOptions } from './budget.ts';
-import { RedisSharedCache } from './shared-tier.ts';
+import { RedisSharedCache } from './redis-shared-cache.ts';
 import { StateSync, type StateSyncOptions } from './state-sync.ts';
 
 export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, Omit<StateSyncOptions, 'onTtlChanged'> {

@@ -16,11 +16,6 @@ import { CACHE_CLASSES, TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-
 const ENTRY_VERSION = 2;
 const NO_BYTES = Buffer.alloc(0);
 
-/** There is something under the key that is no entry of it. It counts as nothing. */
-export class BrokenEntryError extends Error {
-  override readonly name = 'BrokenEntryError';
-}
-
 const TAG_NAMES = ['workspace:', 'evaluation:', 'scorecard:', 'lists-of:'] as const;
 const CLASS_TAGS: ReadonlySet<string> = new Set(CACHE_CLASSES.map((name) => `class:${name}`));
 
@@ -139,11 +134,20 @@ function keptMs(ttls: readonly number[]): number {
 export async function decodeEntry(
   key: string,
   [meta, body]: readonly unknown[],
-  onBroken: (error: BrokenEntryError) => void,
+  onBroken: (error: Error) => void,
 ): Promise<StoredEntry | null> {
   if (!Buffer.isBuffer(meta)) return null;
   try {
-    const { kind, filledAtMs, fetchedAtMs: receivedAtMs, tags, position, answer } = parseMeta(key, meta.toString());
+    const {
+      kind,
+      filledAtMs,
+      fetchedAtMs: receivedAtMs,
+      tags,
+      position,
+      answer,
+      ...about
+    } = metaSchema.parse(JSON.parse(meta.toString()));
+    if (about.key !== key) throw new RangeError(`it is the entry of ${about.key}`);
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
     const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, bytes);
@@ -157,7 +161,7 @@ export async function decodeEntry(
 /** An entry without its record; null, and reported, if it is broken. */
 export function decodeTagged(
   meta: string,
-  onBroken: (error: BrokenEntryError) => void,
+  onBroken: (error: Error) => void,
 ): (Tagged & Learned & { readonly isAbsent: boolean }) | null {
   try {
     const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
@@ -167,12 +171,6 @@ export function decodeTagged(
     onBroken(asBroken('an unknown key', error));
     return null;
   }
-}
-
-function parseMeta(key: string, text: string): Meta {
-  const meta = metaSchema.parse(JSON.parse(text));
-  if (meta.key !== key) throw new RangeError(`it is the entry of ${meta.key}`);
-  return meta;
 }
 
 async function readFound(
@@ -211,8 +209,8 @@ async function decompressed(bytes: Buffer, maxOutputLength: number): Promise<Buf
 }
 
 /** Names no values: a broken entry may be somebody's record. */
-function asBroken(key: string, cause: unknown): BrokenEntryError {
-  return new BrokenEntryError(`what is stored of ${key} is no entry: ${reasonOf(cause)}`);
+function asBroken(key: string, cause: unknown): Error {
+  return new Error(`what is stored of ${key} is no entry: ${reasonOf(cause)}`);
 }
 
 function reasonOf(cause: unknown): string {

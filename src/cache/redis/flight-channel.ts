@@ -44,8 +44,8 @@ export function readFailure(text: string): FlightFailure | null {
 /** The waiters for a key's call in this process. */
 class Followers {
   readonly listeners = new Set<(end: FlightEnd) => void>();
-  /** How long the lease had left when it was last asked for; null after that time was waited. */
-  leaseLeftMs: number | null = null;
+  /** How long the lease had left when it was last asked for; no end after that time was waited. */
+  leaseLeftMs = Number.POSITIVE_INFINITY;
 }
 
 export interface FlightChannelOptions {
@@ -107,7 +107,9 @@ export class FlightChannel {
         if (ends.length === 0) {
           const { promise, resolve } = Promise.withResolvers<void>();
           wake = resolve;
-          const cancel = this.#timers.after(Math.min(timeoutMs, takeLeaseLeftMs(followers)), resolve);
+          const lapseMs = followers.leaseLeftMs + LAPSE_MARGIN_MS;
+          followers.leaseLeftMs = Number.POSITIVE_INFINITY;
+          const cancel = this.#timers.after(Math.min(timeoutMs, lapseMs), resolve);
           await promise;
           cancel();
           wake = null;
@@ -140,10 +142,4 @@ export class FlightChannel {
     const end: FlightEnd = message.end === 'failed' ? { ...message, kind: 'failed' } : { kind: 'stored' };
     for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
   }
-}
-
-function takeLeaseLeftMs(followers: Followers): number {
-  const { leaseLeftMs } = followers;
-  followers.leaseLeftMs = null;
-  return leaseLeftMs === null ? Number.POSITIVE_INFINITY : leaseLeftMs + LAPSE_MARGIN_MS;
 }

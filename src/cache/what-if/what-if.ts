@@ -4,7 +4,7 @@
  * whichever process they come from.
  */
 import type { Clock } from '../../clock.ts';
-import type { Listener } from '../../telemetry/events.ts';
+import type { CacheListener } from '../../telemetry/events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-rate.ts';
 import { HotKeys } from './keys.ts';
@@ -28,7 +28,7 @@ interface Observed {
 
 export class WhatIf {
   /** Never throws and never waits. */
-  readonly hooks: Listener;
+  readonly hooks: CacheListener;
   readonly #clock: Clock;
   readonly #simulator: TtlSimulator;
   readonly #sharing: Sharing | null;

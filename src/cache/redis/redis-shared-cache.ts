@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import { defineScript, runScript, runScriptForBytes } from '../../redis/script.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
@@ -21,14 +21,7 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { CacheClass } from '../ttl-policy.ts';
-import {
-  type BrokenEntryError,
-  decodeEntry,
-  decodeTagged,
-  encodeEntry,
-  ENTRY_LUA,
-  retentionOf,
-} from './entry-format.ts';
+import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, retentionOf } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions, readFailure } from './flight-channel.ts';
 import { ACQUIRE, type KeyNames, type LeaseOptions, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
 
@@ -38,7 +31,7 @@ export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOpti
   /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
   readonly isPurgeLogKnown: () => boolean;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
-  readonly onBroken: (error: BrokenEntryError) => void;
+  readonly onBroken: (error: Error) => void;
 }
 
 /**
@@ -129,7 +122,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const { cache: link } = this.#options;
     const names = this.#namesOf(key, workspaceSetOf(reader));
     const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
-    const reply = await redisSpan('cache', 'EVALSHA look-up', runScriptForBytes(link, LOOK_UP, call));
+    const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK_UP, call, 'Buffer'));
     return await this.#decode(key, Array.isArray(reply) ? reply : []);
   }
 
@@ -169,7 +162,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       keys: [names.lease, names.failure, names.entry, names.negative],
       args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
     };
-    const reply = await redisSpan('cache', 'EVALSHA lease', runScriptForBytes(link, ACQUIRE, call));
+    const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
     if (Array.isArray(reply)) {
       const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, workspaceSet, names, token });
       return { status: 'acquired', lease, found: await this.#decode(key, reply) };
