@@ -33,7 +33,8 @@ import {
   type RequestHandler,
   throwIfFailed,
 } from './server.ts';
-import { type DemoAnnouncement, openStore, type SampleAccess } from './store.ts';
+import { openStore } from './open-store.ts';
+import type { DemoAnnouncement, SampleAccess } from './demo-store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './telemetry/events.ts';
 import { Health } from './telemetry/health.ts';

@@ -12,7 +12,7 @@ import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
-import { type DemoAnnouncement, startSampleStore, type SampleStore } from '../store.ts';
+import type { DemoAnnouncement, SampleStore } from '../demo-store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
@@ -74,7 +74,10 @@ export class Supervisor {
   async start(): Promise<boolean> {
     const { config } = this.#started;
     this.#env = await chosenPorts(config);
-    if (config.upstream.url === null) this.#sample = await startSampleStore();
+    if (config.upstream.url === null) {
+      const { startSampleStore } = await import('../demo-store.ts');
+      this.#sample = await startSampleStore();
+    }
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
     return this.#allReady.promise.catch(async (error: unknown) => {
       await this.#sample?.close();

@@ -65,13 +65,13 @@ export class Authenticator {
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
     const { registry, failures } = this.#options;
     // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
-    const isCounted = registry.isIssued?.(hash) !== true;
+    const isCounted = !registry.isIssued(hash);
     // Counted before the look-up, so that of many at once not all pass before the first has failed.
     const waitSeconds = isCounted ? await failures.consume(address) : null;
     // Another request may have looked the key up meanwhile.
-    const known = registry.peek(hash);
-    if (known !== undefined) return this.#accept(known);
-    if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
+    if (waitSeconds !== null && registry.peek(hash) === undefined) {
+      return unauthenticated('too-many-failures', waitSeconds);
+    }
     try {
       const key = await registry.find(hash);
       if (key === null) return unauthenticated('unknown');

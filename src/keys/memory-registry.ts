@@ -1,52 +1,11 @@
 /** Keys in this process's memory: of a gateway without Redis, and keys that must end with the process. */
-import type { Clock } from '../clock.ts';
 import { type ApiKey, type KeyHash, serializeKey } from './key.ts';
-import { type KeyChange, KeyDirectory, type KeyLookup, type KeyTable, type StoredKey } from './registry.ts';
+import { type KeyChange, KeyDirectory, type KeyLookup, type StoredKey } from './registry.ts';
 
 /** A key never changes its id or hash, so storing one replaces it under both. */
-class MemoryTable implements KeyTable {
-  readonly byHash = new Map<KeyHash, ApiKey>();
-  readonly #hashOf = new Map<string, KeyHash>();
-
-  async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
-    const found = new Map<KeyHash, StoredKey>();
-    for (const hash of [...hashes, ...ids.map((id) => this.#hashOf.get(id) ?? '')]) {
-      const key = this.byHash.get(hash);
-      if (key !== undefined) found.set(hash, { key, record: serializeKey(key) });
-    }
-    return found;
-  }
-
-  async all(): Promise<readonly ApiKey[]> {
-    return [...this.byHash.values()];
-  }
-
-  async commit(changes: readonly KeyChange[]): Promise<boolean> {
-    const isCurrent = ({ key, replaces }: KeyChange): boolean => {
-      const current = this.byHash.get(key.hash);
-      const owner = this.#hashOf.get(key.keyId) ?? key.hash;
-      return (current === undefined ? null : serializeKey(current)) === replaces && owner === key.hash;
-    };
-    if (!changes.every(isCurrent)) return false;
-    for (const { key } of changes) {
-      const lastUsedAtMs = this.byHash.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs;
-      this.byHash.set(key.hash, { ...key, lastUsedAtMs });
-      this.#hashOf.set(key.keyId, key.hash);
-    }
-    return true;
-  }
-}
-
 export class MemoryRegistry extends KeyDirectory implements KeyLookup {
-  readonly #keys: Map<KeyHash, ApiKey>;
-  readonly #clock: Clock;
-
-  constructor(clock: Clock) {
-    const table = new MemoryTable();
-    super(table, clock);
-    this.#keys = table.byHash;
-    this.#clock = clock;
-  }
+  readonly #keys = new Map<KeyHash, ApiKey>();
+  readonly #hashOf = new Map<string, KeyHash>();
 
   async find(hash: KeyHash): Promise<ApiKey | null> {
     return this.#keys.get(hash) ?? null;
@@ -56,10 +15,45 @@ export class MemoryRegistry extends KeyDirectory implements KeyLookup {
     return this.#keys.get(hash);
   }
 
+  isIssued(hash: KeyHash): boolean {
+    return this.#keys.has(hash);
+  }
+
   touch({ hash }: ApiKey): void {
     const key = this.#keys.get(hash);
-    const lastUsedAtMs = this.#clock.nowMs();
+    const lastUsedAtMs = this.clock.nowMs();
     if (key !== undefined && key.lastUsedAtMs !== lastUsedAtMs) this.#keys.set(hash, { ...key, lastUsedAtMs });
+  }
+
+  protected async stored(
+    ids: readonly string[],
+    hashes: readonly KeyHash[] = [],
+  ): Promise<ReadonlyMap<KeyHash, StoredKey>> {
+    const found = new Map<KeyHash, StoredKey>();
+    for (const hash of [...hashes, ...ids.map((id) => this.#hashOf.get(id) ?? '')]) {
+      const key = this.#keys.get(hash);
+      if (key !== undefined) found.set(hash, { key, record: serializeKey(key) });
+    }
+    return found;
+  }
+
+  protected async all(): Promise<readonly ApiKey[]> {
+    return [...this.#keys.values()];
+  }
+
+  protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
+    const isCurrent = ({ key, replaces }: KeyChange): boolean => {
+      const current = this.#keys.get(key.hash);
+      const owner = this.#hashOf.get(key.keyId) ?? key.hash;
+      return (current === undefined ? null : serializeKey(current)) === replaces && owner === key.hash;
+    };
+    if (!changes.every(isCurrent)) return false;
+    for (const { key } of changes) {
+      const lastUsedAtMs = this.#keys.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs;
+      this.#keys.set(key.hash, { ...key, lastUsedAtMs });
+      this.#hashOf.set(key.keyId, key.hash);
+    }
+    return true;
   }
 }
 
@@ -68,7 +62,7 @@ export function overlayLookup(memory: MemoryRegistry, other: KeyLookup): KeyLook
   return {
     find: async (hash) => memory.peek(hash) ?? (await other.find(hash)),
     peek: (hash) => memory.peek(hash) ?? other.peek(hash),
-    isIssued: (hash) => memory.peek(hash) !== undefined || other.isIssued?.(hash) === true,
-    touch: (key) => (memory.peek(key.hash) === undefined ? other : memory).touch(key),
+    isIssued: (hash) => memory.isIssued(hash) || other.isIssued(hash),
+    touch: (key) => (memory.isIssued(key.hash) ? memory : other).touch(key),
   };
 }

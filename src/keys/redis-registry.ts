@@ -11,7 +11,6 @@
  * answer, keys that it confirmed within the grace stay good, and no other is let in.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { channelName } from '../redis/names.ts';
@@ -20,8 +19,8 @@ import type { Timers } from '../timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
-import { changesChannel, RedisKeyTable, type RedisTableOptions, VERSION } from './redis-table.ts';
-import { KeyDirectory, type KeyLookup } from './registry.ts';
+import { changesChannel, RedisDirectory, type RedisDirectoryOptions, VERSION } from './redis-directory.ts';
+import type { KeyChange, KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
 const HEARTBEAT_EVERY_MS = 250;
@@ -49,10 +48,9 @@ return 1
 const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
 const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
 
-export interface RedisRegistryOptions extends Pick<RedisTableOptions, 'onBrokenRecord'> {
+export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis'> {
   /** To the state Redis. It stays its owner's to close, after the registry. */
   readonly link: RedisLink;
-  readonly clock: Clock;
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
@@ -61,11 +59,10 @@ export interface RedisRegistryOptions extends Pick<RedisTableOptions, 'onBrokenR
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
-export class RedisRegistry extends KeyDirectory implements KeyLookup {
+export class RedisRegistry extends RedisDirectory implements KeyLookup {
   readonly #options: RedisRegistryOptions;
-  readonly #table: RedisKeyTable;
   readonly #cache: KeyCache;
-  readonly #issued: IssuedHashes;
+  readonly #issued = new IssuedHashes(() => this.hashes());
   readonly #endings: readonly (() => void)[];
   /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
   #uses = new Map<KeyHash, number>();
@@ -89,15 +86,11 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   #reported: Connectivity | null = null;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, clock, graceMs, onBrokenRecord } = options;
-    const onCommitted = (hashes: readonly KeyHash[]): void => this.#dropCopies(hashes);
-    const table = new RedisKeyTable({ redis: link, onBrokenRecord, onCommitted });
-    super(table, clock);
+    const { link, graceMs } = options;
+    super({ ...options, redis: link });
     this.#options = options;
-    this.#table = table;
-    this.#issued = new IssuedHashes(table);
     this.#cache = new KeyCache({
-      ask: (hash) => table.get(hash),
+      ask: (hash) => this.keyOf(hash),
       nowMs: () => this.#nowMs(),
       freshMs: graceMs,
       graceMs,
@@ -137,7 +130,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
   }
 
   touch({ hash }: ApiKey): void {
-    this.#uses.set(hash, this.#options.clock.nowMs());
+    this.#uses.set(hash, this.clock.nowMs());
   }
 
   /** Writes the last uses and stops listening. Never rejects. */
@@ -150,8 +143,14 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     await this.#writeUses();
   }
 
+  protected override async commit(changes: readonly KeyChange[]): Promise<boolean> {
+    const isMade = await super.commit(changes);
+    if (isMade) this.#dropCopies(changes.map(({ key }) => key.hash));
+    return isMade;
+  }
+
   #nowMs(): number {
-    return this.#options.clock.nowMicros() / 1000;
+    return this.clock.nowMicros() / 1000;
   }
 
   /** How far copies may be used now. */
@@ -250,7 +249,7 @@ export class RedisRegistry extends KeyDirectory implements KeyLookup {
     const uses = this.#uses;
     this.#uses = new Map();
     try {
-      await this.#table.recordUses(uses);
+      await this.recordUses(uses);
     } catch {
       this.#uses = new Map([...uses, ...this.#uses]);
     }
@@ -268,12 +267,13 @@ const PREFIX_DIGITS = 12;
  */
 class IssuedHashes {
   readonly #prefixes = new Set<number>();
-  readonly #table: RedisKeyTable;
+  /** Reads the hashes of all keys, in pages. */
+  readonly #read: () => AsyncIterable<readonly KeyHash[]>;
   #isReading = false;
   #isComplete = false;
 
-  constructor(table: RedisKeyTable) {
-    this.#table = table;
+  constructor(read: () => AsyncIterable<readonly KeyHash[]>) {
+    this.#read = read;
   }
 
   has(hash: KeyHash): boolean {
@@ -295,7 +295,7 @@ class IssuedHashes {
     this.#isComplete = true;
     this.#isReading = true;
     try {
-      for await (const page of this.#table.hashes()) this.add(page);
+      for await (const page of this.#read()) this.add(page);
     } catch {
       this.#isComplete = false;
     } finally {

@@ -25,9 +25,9 @@ export interface KeyLookup {
   peek(hash: KeyHash): ApiKey | undefined;
   /**
    * Whether this process knows the hash as one of an issued key, even if the key itself must be looked up. A hint: it may
-   * be false for an issued key. Absent if `peek` knows every key.
+   * be false for an issued key.
    */
-  isIssued?(hash: KeyHash): boolean;
+  isIssued(hash: KeyHash): boolean;
   /** Notes that the key was used now. Never throws, never waits. */
   touch(key: ApiKey): void;
 }
@@ -39,7 +39,7 @@ const MAX_ATTEMPTS = 10;
 
 export interface StoredKey {
   readonly key: ApiKey;
-  /** Its text in the table, as `serializeKey` writes it or as an earlier release did. */
+  /** Its text as it is stored, as `serializeKey` writes it or as an earlier release did. */
   readonly record: string;
 }
 
@@ -49,46 +49,45 @@ export interface KeyChange {
   readonly replaces: string | null;
 }
 
-/** Where keys are stored. Every method may reject with RegistryUnavailableError. */
-export interface KeyTable {
-  /** The keys that have one of the ids or one of the hashes, by their hash. */
-  find(ids: readonly string[], hashes?: readonly KeyHash[]): Promise<ReadonlyMap<KeyHash, StoredKey>>;
-  /** All keys, in no order. */
-  all(): Promise<readonly ApiKey[]>;
-  /**
-   * Compare and set: makes all changes in one step, or none and returns false if one of the records is not the one to be
-   * replaced any more, or if an id belongs to another hash.
-   */
-  commit(changes: readonly KeyChange[]): Promise<boolean>;
-}
-
 interface Plan<T> {
   readonly result: T;
   readonly changes: readonly KeyChange[];
 }
 
-/** The keys of a table, for operators. Every method may reject with RegistryUnavailableError. */
-export class KeyDirectory {
-  readonly #table: KeyTable;
-  readonly #clock: Clock;
+/** The keys, for operators. Subclasses store them. Every method may reject with RegistryUnavailableError. */
+export abstract class KeyDirectory {
+  protected readonly clock: Clock;
 
-  constructor(table: KeyTable, clock: Clock) {
-    this.#table = table;
-    this.#clock = clock;
+  constructor(clock: Clock) {
+    this.clock = clock;
   }
+
+  /** The keys that have one of the ids or one of the hashes, by their hash. */
+  protected abstract stored(
+    ids: readonly string[],
+    hashes?: readonly KeyHash[],
+  ): Promise<ReadonlyMap<KeyHash, StoredKey>>;
+  /** All keys, in no order. */
+  protected abstract all(): Promise<readonly ApiKey[]>;
+  /**
+   * Compare and set: makes all changes in one step, or none and returns false if one of the records is not the one to be
+   * replaced any more, or if an id belongs to another hash.
+   */
+  protected abstract commit(changes: readonly KeyChange[]): Promise<boolean>;
 
   /** All keys, in the order of `byCreation`. */
   async list(): Promise<readonly ApiKey[]> {
-    return (await this.#table.all()).toSorted(byCreation);
+    return (await this.all()).toSorted(byCreation);
   }
 
   async get(keyId: string): Promise<ApiKey | null> {
-    return (await this.#stored(keyId))?.key ?? null;
+    const [found] = (await this.stored([keyId])).values();
+    return found?.key ?? null;
   }
 
   create(request: NewKey): Promise<IssuedKey> {
-    return this.#commit(async () => {
-      const issued = issueKey(request, this.#clock.nowMs());
+    return this.#make(async () => {
+      const issued = issueKey(request, this.clock.nowMs());
       return { result: issued, changes: [{ key: issued.key, replaces: null }] };
     });
   }
@@ -105,7 +104,7 @@ export class KeyDirectory {
   /** Issues a successor as `rotateKey` makes it, or rejects with its KeyStateError; null if there is no such key. */
   rotate(keyId: string, overlapMs: number): Promise<IssuedKey | null> {
     return this.#change(keyId, ({ key, record }) => {
-      const { successor, retired } = rotateKey(key, this.#clock.nowMs(), overlapMs);
+      const { successor, retired } = rotateKey(key, this.clock.nowMs(), overlapMs);
       const changes = [
         { key: retired, replaces: record },
         { key: successor.key, replaces: null },
@@ -123,26 +122,21 @@ export class KeyDirectory {
       throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
     const [ids, hashes] = [imported.map(({ keyId }) => keyId), imported.map(({ hash }) => hash)];
-    return this.#commit(async () => planImport(imported, await this.#table.find(ids, hashes)));
-  }
-
-  async #stored(keyId: string): Promise<StoredKey | null> {
-    const [stored = null] = (await this.#table.find([keyId])).values();
-    return stored;
+    return this.#make(async () => planImport(imported, await this.stored(ids, hashes)));
   }
 
   #change<T>(keyId: string, plan: (stored: StoredKey) => Plan<T>): Promise<T | null> {
-    return this.#commit<T | null>(async () => {
-      const stored = await this.#stored(keyId);
-      return stored === null ? { result: null, changes: [] } : plan(stored);
+    return this.#make<T | null>(async () => {
+      const [found] = (await this.stored([keyId])).values();
+      return found === undefined ? { result: null, changes: [] } : plan(found);
     });
   }
 
   /** Plans the changes and makes them; plans again if another process was quicker. */
-  async #commit<T>(plan: () => Promise<Plan<T>>): Promise<T> {
+  async #make<T>(plan: () => Promise<Plan<T>>): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const { result, changes } = await plan();
-      if (changes.length === 0 || (await this.#table.commit(changes))) return result;
+      if (changes.length === 0 || (await this.commit(changes))) return result;
     }
     throw new RegistryUnavailableError('Other processes changed the key again and again during the change.');
   }

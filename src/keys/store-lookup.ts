@@ -61,7 +61,7 @@ export class StoreLookup implements KeyLookup {
   async find(hash: KeyHash): Promise<ApiKey | null> {
     const copy = this.#get(hash);
     if (copy !== undefined) return copy;
-    const confirmed = this.#isRegistered(hash) ? null : this.#cache.lastConfirmed(hash);
+    const confirmed = this.#options.registry.isIssued(hash) ? null : this.#cache.lastConfirmed(hash);
     return confirmed === null ? this.#cache.load(hash) : this.#confirm(confirmed);
   }
 
@@ -70,7 +70,7 @@ export class StoreLookup implements KeyLookup {
   }
 
   isIssued(hash: KeyHash): boolean {
-    return this.#isRegistered(hash) || this.#cache.has(hash);
+    return this.#options.registry.isIssued(hash) || this.#cache.has(hash);
   }
 
   /** The registry ignores keys that are not its own. */
@@ -80,13 +80,10 @@ export class StoreLookup implements KeyLookup {
 
   /** Null for a key that neither knows, undefined if they must be asked. */
   #get(hash: KeyHash): ApiKey | null | undefined {
-    const registered = this.#options.registry.peek(hash);
+    const { registry } = this.#options;
+    const registered = registry.peek(hash);
     if (registered !== undefined) return registered;
-    return this.#isRegistered(hash) ? undefined : this.#cache.get(hash, 'connected');
-  }
-
-  #isRegistered(hash: KeyHash): boolean {
-    return this.#options.registry.isIssued?.(hash) === true;
+    return registry.isIssued(hash) ? undefined : this.#cache.get(hash, 'connected');
   }
 
   async #ask(hash: KeyHash): Promise<ApiKey | null> {

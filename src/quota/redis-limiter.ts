@@ -221,7 +221,7 @@ export class RedisLimiter implements QuotaLimiter {
     const rejection = this.rejections.get(quotaId, limits);
     if (rejection !== null) return rejection;
     const [reply] = await redisSpan('state', SPAN, this.#run([{ quotaId, limits, waiters: [] }]));
-    if (reply === undefined || reply instanceof Error) throw reply ?? new UnexpectedReplyError(reply);
+    if (reply === undefined || reply instanceof Error) throw reply ?? unexpected(reply);
     return usageAfter(0, reply, limits);
   }
 
@@ -272,7 +272,7 @@ export class RedisLimiter implements QuotaLimiter {
       keys: batches.map(({ quotaId }) => quotaLogKey(quotaId)),
       args: batches.flatMap(({ waiters, limits }) => [waiters.length, limits.perMinute, limits.perHour]),
     });
-    if (!Array.isArray(reply) || reply.length !== batches.length) throw new UnexpectedReplyError(reply);
+    if (!Array.isArray(reply) || reply.length !== batches.length) throw unexpected(reply);
     return reply.map(parseReply);
   }
 }
@@ -283,17 +283,15 @@ function decisionOf(nth: number, reply: Reply, limits: QuotaLimits): QuotaDecisi
   return { admitted, nowMicros, minute, hour, retryAtMicros: admitted ? null : reply.retryAtMicros };
 }
 
-class UnexpectedReplyError extends Error {
-  override readonly name = 'UnexpectedReplyError';
-
-  constructor(reply: unknown) {
-    super(`The quota's script returned something else than it should: ${JSON.stringify(reply)?.slice(0, 200)}`);
-  }
+function unexpected(reply: unknown): Error {
+  return new Error(
+    `The quota's script returned something else than it should: ${JSON.stringify(reply)?.slice(0, 200)}`,
+  );
 }
 
 function parseReply(reply: unknown): Reply | Error {
   if (reply instanceof Error) return reply;
-  if (!isIntegers(reply)) return new UnexpectedReplyError(reply);
+  if (!isIntegers(reply)) return unexpected(reply);
   const [nowMicros = 0, newestMicros = 0, minuteUsed = 0, minuteOldestMicros = 0, ...rest] = reply;
   const [hourUsed = 0, hourOldestMicros = 0, admitted = 0, retryAtMicros = 0] = rest;
   const log = { nowMicros, newestMicros, minuteUsed, minuteOldestMicros, hourUsed, hourOldestMicros };

@@ -1,29 +1,7 @@
 /** Grapheme cluster boundaries of parts of a long string, at a cost that goes by what is asked for, not by its length. */
 
-/**
- * Characters that never join a neighbour of the same kind into one grapheme cluster: no combining or spacing marks, no
- * joiners, no prepended signs, no conjoining jamo, no emoji, no Indic consonants (Unicode Standard Annex #29). Between
- * two of them (but CR LF) there is a boundary, and nobody needs to be asked. First and last unit of each range, sorted.
- */
-const PLAIN_RANGES: readonly (readonly [number, number])[] = [
-  [0x0000, 0x02ff], // ASCII, Latin
-  [0x0370, 0x0482], // Greek, Cyrillic
-  [0x048a, 0x0590], // Cyrillic, Armenian
-  [0x05d0, 0x05ea], // Hebrew letters
-  [0x0620, 0x064a], // Arabic letters
-  [0x1e00, 0x1fff], // more Latin and Greek
-  [0x2010, 0x2027], // dashes, quotes, the ellipsis
-  [0x3000, 0x3029], // CJK punctuation
-  [0x3041, 0x3096], // Hiragana
-  [0x30a0, 0x30ff], // Katakana
-  [0x3400, 0x9fff], // CJK ideographs
-  [0xac00, 0xd7a3], // Hangul syllables
-  [0xff01, 0xff60], // full-width forms
-  [0xfffc, 0xfffd], // replacement characters, which lone surrogates become
-];
-
-const CARRIAGE_RETURN = 0x0d;
-const LINE_FEED = 0x0a;
+/** Below it, where ASCII and Latin letters are, only CR and LF make one grapheme cluster: combining marks begin here. */
+const FIRST_MARK = 0x0300;
 const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
 
 /** How far apart two positions may be for the boundaries between them to be found one by one and remembered. */
@@ -49,7 +27,7 @@ export class Graphemes {
   /** The last boundary from `from` to `limit`, both included; `limit` lies before `end`. */
   last(from: number, limit: number, end: number): number {
     if (from === limit) return limit;
-    if (isPlainBoundary(this.#source.charCodeAt(limit - 1), this.#source.charCodeAt(limit))) return limit;
+    if (this.#isBetweenLatin(limit)) return limit;
     if (limit - from > NEAR_UNITS) return this.#clusterStart(from, limit, end);
     if (from < this.#windowStart || limit > this.#windowEnd) this.#moveWindow(from, end);
     let position = limit;
@@ -89,15 +67,10 @@ export class Graphemes {
     // What follows the last units is not in the window, so nothing is known of them.
     this.#windowEnd = from + part.length - (isWhole ? 0 : 2);
   }
-}
 
-/** Whether there is certainly a grapheme cluster boundary between two UTF-16 units; false means that it isn't known. */
-export function isPlainBoundary(before: number, after: number): boolean {
-  if (before === CARRIAGE_RETURN && after === LINE_FEED) return false;
-  return isPlain(before) && isPlain(after);
-}
-
-export function isPlain(unit: number): boolean {
-  for (const [first, last] of PLAIN_RANGES) if (unit <= last) return unit >= first;
-  return false;
+  /** Whether there is certainly a boundary, which is cheap to tell; false means that it isn't known. */
+  #isBetweenLatin(position: number): boolean {
+    const [before, after] = [this.#source.charCodeAt(position - 1), this.#source.charCodeAt(position)];
+    return before < FIRST_MARK && after < FIRST_MARK && !this.#source.startsWith('\r\n', position - 1);
+  }
 }

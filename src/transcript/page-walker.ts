@@ -22,11 +22,6 @@ export class PageView {
     this.#pairsBefore = countPairs(this.source, this.#starts);
   }
 
-  /** What is held besides the parsed transcript. */
-  get weightBytes(): number {
-    return this.#pairsBefore?.byteLength ?? 0;
-  }
-
   startOf(segment: number): number {
     return at(this.#starts, segment);
   }

@@ -1,6 +1,7 @@
 /** Pages of a parsed transcript (T5, T6, T7). */
+import { LRUCache } from 'lru-cache';
 import { at, type PageStart, PageView, PageWalker } from './page-walker.ts';
-import { finishSteps, Pace, type Steps } from './steps.ts';
+import { Pace, type Steps } from './steps.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
 /** The numbers are integers in their ranges. */
@@ -30,7 +31,7 @@ export interface TranscriptPage {
   readonly truncated: boolean;
 }
 
-/** For so many combinations of page size, cap and `raw` the pages' starts are kept; the one longest unused goes first. */
+/** For so many combinations of page size, cap and `raw` the pages' starts are kept. */
 const MAX_INDEXES = 4;
 
 /**
@@ -40,8 +41,7 @@ const MAX_INDEXES = 4;
 export class TranscriptPager {
   readonly #parsed: ParsedTranscript;
   readonly #views = new Map<boolean, PageView>();
-  /** In the order of their last use. */
-  readonly #indexes = new Map<string, PageIndex>();
+  readonly #indexes = new LRUCache<string, PageIndex>({ max: MAX_INDEXES });
 
   constructor(parsed: ParsedTranscript) {
     this.#parsed = parsed;
@@ -57,31 +57,23 @@ export class TranscriptPager {
     return this.#parsed.format !== null;
   }
 
-  /** What is held at the moment besides the body itself. Indexes of page starts add at most 2 MB to a fresh pager's. */
+  /** What is held besides the body itself before a page was cut. Indexes of page starts add at most 2 MB. */
   get weightBytes(): number {
     const { text, textStarts, sliceStarts } = this.#parsed;
-    let bytes = text.length * 2 + textStarts.byteLength + sliceStarts.byteLength;
-    for (const view of this.#views.values()) bytes += view.weightBytes;
-    for (const index of this.#indexes.values()) bytes += index.starts.byteLength;
-    return bytes;
+    return text.length * 2 + textStarts.byteLength + sliceStarts.byteLength;
   }
 
-  /** A page past the end is empty and has the true counts. */
-  page(request: PageRequest): TranscriptPage {
-    return finishSteps(this.pageSteps(request));
-  }
-
-  /** The same in steps, for `runSteps`: a first page can take some hundred milliseconds of a hostile 2 MB body. */
+  /**
+   * A page past the end is empty and has the true counts. In steps, for `runSteps`: the first page of a hostile 2 MB body
+   * can take some hundred milliseconds.
+   */
   *pageSteps(request: PageRequest): Steps<TranscriptPage> {
     const { pageSize, maxChars, raw } = request;
     const view = this.#views.get(raw) ?? new PageView(this.#parsed, raw);
     this.#views.set(raw, view);
     const key = `${pageSize}:${maxChars}:${raw}`;
     const index = this.#indexes.get(key) ?? (yield* indexSteps(view, pageSize, maxChars));
-    this.#indexes.delete(key);
     this.#indexes.set(key, index);
-    const [oldest] = this.#indexes.keys();
-    if (this.#indexes.size > MAX_INDEXES && oldest !== undefined) this.#indexes.delete(oldest);
     return cutPage(view, index, request);
   }
 }

@@ -2,7 +2,7 @@
 import type { TranscriptFormat } from '../domain/records.ts';
 import { isBlank, LineScanner } from './lines.ts';
 import { speakerTextSteps } from './speaker-text.ts';
-import { finishSteps, Pace, type Steps } from './steps.ts';
+import { Pace, type Steps } from './steps.ts';
 import { srtSteps, webvttSteps } from './subtitles.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 import { utterancesSteps } from './utterances.ts';
@@ -27,14 +27,9 @@ const LENIENT_PARSERS: Readonly<Partial<Record<TranscriptFormat, Parser>>> = {
 
 /**
  * Parses a body of any content; never throws. `declared` is what the store says; null if it doesn't know. The declared
- * format is tried first, then the others, then the declared one with less to ask of the body. Up to 2 MB take some tens
- * of milliseconds: if others wait on the event loop, run `parseSteps` instead.
+ * format is tried first, then the others, then the declared one with less to ask of the body. In steps, for `runSteps`,
+ * because 2 MB take some tens of milliseconds.
  */
-export function parseTranscript(body: string, declared: TranscriptFormat | null): ParsedTranscript {
-  return finishSteps(parseSteps(body, declared));
-}
-
-/** The same in steps, for `runSteps`. */
 export function* parseSteps(body: string, declared: TranscriptFormat | null): Steps<ParsedTranscript> {
   const wellFormed = body.toWellFormed();
   // Nothing was said, which any format can say.

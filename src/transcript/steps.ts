@@ -6,14 +6,6 @@ export type Steps<T> = Generator<undefined, T, undefined>;
 /** How far a computation goes, in UTF-16 units or what costs about the same, between two yields. */
 export const STRIDE = 32_768;
 
-/** Runs the whole computation at once. */
-export function finishSteps<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
 /** Runs the computation and waits for `pause` (a turn of the event loop, say) after every step. */
 export async function runSteps<T>(steps: Steps<T>, pause: () => Promise<void>): Promise<T> {
   for (;;) {

@@ -4,13 +4,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
 import { TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseSteps, parseTranscript } from '../../src/transcript/parse.ts';
+import { parseSteps } from '../../src/transcript/parse.ts';
 import { runSteps, type Steps } from '../../src/transcript/steps.ts';
 import type { PageRequest } from '../../src/transcript/pager.ts';
 import { salesCall } from '../support/transcript-calls.ts';
 import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
 import { renderTranscript } from '../support/transcript-render.ts';
 import { BODY_UNITS, type Costs } from './transcript-bars.ts';
+import { pageOf, parseTranscript } from '../support/transcript-at-once.ts';
 
 const DOZEN = 12;
 
@@ -69,7 +70,7 @@ function pagingOf(rounds: number): Costs['paging'] {
     [false, true].map((raw) => {
       const pager = new TranscriptPager(parsed);
       const request = { pageSize, maxChars, raw };
-      const indexCpuMs = cpuMs(() => pager.page({ page: 1, ...request }));
+      const indexCpuMs = cpuMs(() => pageOf(pager, { page: 1, ...request }));
       const name = `${pageSize} x ${maxChars}${raw ? ' raw' : ''}`;
       return { name, indexCpuMs: rounded(indexCpuMs), ...pageCosts(pager, request, 5 * rounds) };
     }),
@@ -81,7 +82,7 @@ function pagingOf(rounds: number): Costs['paging'] {
  * page that is indexed; so that a dozen are taken together from either end, besides the very first and last.
  */
 function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>, samples: number) {
-  const { totalPages } = pager.page({ page: 1, ...request });
+  const { totalPages } = pageOf(pager, { page: 1, ...request });
   const early = Array.from({ length: DOZEN }, (_, i) => i + 1);
   const pages = [...early, ...early.map((page) => totalPages - DOZEN + page)];
   const measure = (): number[] => pages.map((page) => pageMicros(pager, { page, ...request }, samples));
@@ -187,7 +188,7 @@ function bodyOf(format: TranscriptFormat, units: number): string {
 function pageMicros(pager: TranscriptPager, request: PageRequest, samples: number): number {
   const times = Array.from({ length: samples }, () => {
     const began = performance.now();
-    for (let i = 0; i < 20; i += 1) pager.page(request);
+    for (let i = 0; i < 20; i += 1) pageOf(pager, request);
     return ((performance.now() - began) * 1000) / 20;
   });
   return Math.min(...times);

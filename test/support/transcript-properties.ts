@@ -3,12 +3,12 @@ import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseTranscript } from '../../src/transcript/parse.ts';
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 import { anyBody, cueTurns, lineEnding } from './transcript-arbitraries.ts';
 import { countPoints, oraclePages } from './transcript-oracle.ts';
 import { slicesOf, textsOf } from './transcript-read.ts';
 import { renderTranscript } from './transcript-render.ts';
+import { pageOf, parseTranscript } from './transcript-at-once.ts';
 
 export type Limits = Pick<PageRequest, 'pageSize' | 'maxChars'>;
 
@@ -27,7 +27,7 @@ export const anyTranscript: fc.Arbitrary<ParsedTranscript> = fc.oneof(
 export function walk(pager: TranscriptPager, limits: Limits, raw: boolean): TranscriptPage[] {
   const pages: TranscriptPage[] = [];
   for (let page = 1; ; page += 1) {
-    const found = pager.page({ page, ...limits, raw });
+    const found = pageOf(pager, { page, ...limits, raw });
     if (page > found.totalPages) return pages;
     pages.push(found);
     if (!found.hasMore) return pages;

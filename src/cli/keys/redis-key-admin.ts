@@ -13,8 +13,7 @@ import { KEY_USE, keyUseOf } from '../../admin/stats/stats.ts';
 import { readSteps, stepTimes } from '../../admin/stats/steps.ts';
 import { systemClock } from '../../clock.ts';
 import { type ApiKey, InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
-import { RedisKeyTable } from '../../keys/redis-table.ts';
-import { KeyDirectory } from '../../keys/registry.ts';
+import { RedisDirectory } from '../../keys/redis-directory.ts';
 import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { inOurWords } from '../admin-client.ts';
 import { CliError } from '../command.ts';
@@ -35,11 +34,11 @@ export async function useRedisKeys<T>(url: string, act: (admin: KeyAdmin) => Pro
 
 /** Warns on standard error of each record that `list` leaves out. */
 function redisKeyAdmin(link: RedisLink): KeyAdmin {
-  const table = new RedisKeyTable({
+  const registry = new RedisDirectory({
     redis: link,
+    clock: systemClock,
     onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
   });
-  const registry = new KeyDirectory(table, systemClock);
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
   const audit = new Audit({ link, clock: systemClock, sink: () => {} });
   const by = { registry, audit, who: caller() };

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TranscriptPager } from '../../../src/transcript/pager.ts';
-import { parseTranscript } from '../../../src/transcript/parse.ts';
 import { pageLimits, runs } from '../../support/transcript-arbitraries.ts';
 import {
   anyTranscript,
@@ -10,6 +9,7 @@ import {
   type Limits,
   walk,
 } from '../../support/transcript-properties.ts';
+import { pageOf, parseTranscript } from '../../support/transcript-at-once.ts';
 
 describe('properties', () => {
   test('T5, T6: every page of every transcript is what the rules written down plainly make it', () => {
@@ -40,7 +40,7 @@ describe('properties', () => {
         const used = new TranscriptPager(parsed);
         for (const [limits, page, raw] of asked) {
           const request = { page, ...limits, raw };
-          expect(used.page(request)).toEqual(new TranscriptPager(parsed).page(request));
+          expect(pageOf(used, request)).toEqual(pageOf(new TranscriptPager(parsed), request));
         }
       }),
       runs(200),
@@ -119,11 +119,11 @@ describe('filling', () => {
     const nothing = { text: '', segments: [], totalCount: 0, totalPages: 0, hasMore: false, truncated: false };
     const limits = { page: 1, pageSize: 100, maxChars: 50 };
     const empty = new TranscriptPager(parseTranscript('', null));
-    expect(empty.page({ ...limits, raw: false })).toEqual(nothing);
-    expect(empty.page({ ...limits, raw: true })).toEqual(nothing);
+    expect(pageOf(empty, { ...limits, raw: false })).toEqual(nothing);
+    expect(pageOf(empty, { ...limits, raw: true })).toEqual(nothing);
     const cueless = new TranscriptPager(parseTranscript('WEBVTT\n', null));
-    expect(cueless.page({ ...limits, raw: false })).toEqual(nothing);
-    expect(cueless.page({ ...limits, raw: true })).toEqual({
+    expect(pageOf(cueless, { ...limits, raw: false })).toEqual(nothing);
+    expect(pageOf(cueless, { ...limits, raw: true })).toEqual({
       ...nothing,
       text: 'WEBVTT\n',
       segments: [{ index: 0, text: 'WEBVTT\n' }],
@@ -132,17 +132,9 @@ describe('filling', () => {
     });
   });
 
-  test('the pager tells whether the format is supported, and its weight grows with what it keeps', () => {
+  test('the pager tells the body, and whether its format is supported', () => {
     const pager = new TranscriptPager(parseTranscript('A: x\nB: y 🙂', null));
     expect([pager.isFormatSupported, pager.body]).toEqual([true, 'A: x\nB: y 🙂']);
     expect(new TranscriptPager(parseTranscript('just words', 'srt')).isFormatSupported).toBe(false);
-    const fresh = pager.weightBytes;
-    const weights = [1, 2, 3, 4, 5, 6].map((maxChars) => {
-      pager.page({ page: 1, pageSize: 1, maxChars, raw: false });
-      return pager.weightBytes;
-    });
-    expect(weights[0]).toBeGreaterThan(fresh);
-    // Four indexes are kept, no more: the later ones are no larger than those they replace.
-    expect(weights[5]).toBeLessThanOrEqual(weights[3] ?? 0);
   });
 });

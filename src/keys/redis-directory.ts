@@ -9,11 +9,12 @@
  * changed; `*` stands for more hashes than a message can name.
  */
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
 import { type RedisClient, type RedisCommands, replyCode } from '../redis/connection.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { type ApiKey, deserializeKey, type KeyHash, RegistryUnavailableError, serializeKey } from './key.ts';
-import type { KeyChange, KeyTable, StoredKey } from './registry.ts';
+import { type KeyChange, KeyDirectory, type StoredKey } from './registry.ts';
 
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
@@ -71,28 +72,33 @@ export function changesChannel(redis: RedisCommands): string {
   return channelName('keys', String(redis.db), 'changes');
 }
 
-export interface RedisTableOptions {
+export interface RedisDirectoryOptions {
   /** To the state Redis. It stays its owner's to close. */
   readonly redis: RedisCommands;
-  /** Called for each record that `all` leaves out. The message is private. */
-  readonly onBrokenRecord?: ((error: RegistryUnavailableError) => void) | undefined;
-  /** Called with the keys of each change that this process has made. */
-  readonly onCommitted?: (hashes: readonly KeyHash[]) => void;
+  readonly clock: Clock;
+  /** Called for each record that `list` leaves out. The message is private. */
+  readonly onBrokenRecord: (error: RegistryUnavailableError) => void;
 }
 
 /** Methods reject with RegistryUnavailableError if Redis does not answer, is out of memory, or a record is broken. */
-export class RedisKeyTable implements KeyTable {
-  readonly #options: RedisTableOptions;
+export class RedisDirectory extends KeyDirectory {
+  readonly #redis: RedisCommands;
+  readonly #onBrokenRecord: RedisDirectoryOptions['onBrokenRecord'];
 
-  constructor(options: RedisTableOptions) {
-    this.#options = options;
+  constructor({ redis, clock, onBrokenRecord }: RedisDirectoryOptions) {
+    super(clock);
+    this.#redis = redis;
+    this.#onBrokenRecord = onBrokenRecord;
   }
 
-  async get(hash: KeyHash): Promise<ApiKey | null> {
+  protected async keyOf(hash: KeyHash): Promise<ApiKey | null> {
     return (await this.#read([hash])).get(hash)?.key ?? null;
   }
 
-  async find(ids: readonly string[], hashes: readonly KeyHash[] = []): Promise<ReadonlyMap<KeyHash, StoredKey>> {
+  protected async stored(
+    ids: readonly string[],
+    hashes: readonly KeyHash[] = [],
+  ): Promise<ReadonlyMap<KeyHash, StoredKey>> {
     const wanted = new Set(hashes);
     for (const batch of batchesOf(ids)) {
       const owners = await this.#run((client) => client.hmget(IDS, ...batch));
@@ -106,17 +112,17 @@ export class RedisKeyTable implements KeyTable {
   }
 
   /** A broken record is reported and left out, so that the others can still be seen. */
-  async all(): Promise<readonly ApiKey[]> {
+  protected async all(): Promise<readonly ApiKey[]> {
     const keys = new Map<KeyHash, ApiKey>();
     for await (const page of this.#scan(RECORDS, 'fields')) {
-      const found = await this.#read(page, (error) => this.#options.onBrokenRecord?.(error));
+      const found = await this.#read(page, this.#onBrokenRecord);
       for (const [hash, { key }] of found) keys.set(hash, key);
     }
     return [...keys.values()];
   }
 
   /** The hashes of all keys, in pages; one may come twice. */
-  hashes(): AsyncGenerator<readonly KeyHash[]> {
+  protected hashes(): AsyncGenerator<readonly KeyHash[]> {
     return this.#scan(IDS, 'values');
   }
 
@@ -124,22 +130,18 @@ export class RedisKeyTable implements KeyTable {
    * Publishes the changes in the same step. A commit that only ends the use of keys works on a full Redis (C6b). If it
    * rejects without an answer, the changes may or may not have been made.
    */
-  async commit(changes: readonly KeyChange[]): Promise<boolean> {
-    const { redis, onCommitted } = this.#options;
+  protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
     const hashes = changes.map(({ key }) => key.hash);
     const published = hashes.length > MAX_PUBLISHED ? '*' : hashes.join(',');
     const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
     const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
-    const args = [changesChannel(redis), randomUUID(), published, endsKeys ? 1 : 0, ...parts];
-    const reply = await answered(runScript(redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }));
-    if (reply === 1) onCommitted?.(hashes);
-    return reply === 1;
+    const args = [changesChannel(this.#redis), randomUUID(), published, endsKeys ? 1 : 0, ...parts];
+    return (await answered(runScript(this.#redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }))) === 1;
   }
 
-  async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {
+  protected async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {
     for (const batch of batchesOf([...uses])) {
-      const call = { keys: [RECORDS, USED], args: batch.flat() };
-      await answered(runScript(this.#options.redis, RECORD_USES, call));
+      await answered(runScript(this.#redis, RECORD_USES, { keys: [RECORDS, USED], args: batch.flat() }));
     }
   }
 
@@ -178,7 +180,7 @@ export class RedisKeyTable implements KeyTable {
   }
 
   #run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
-    return answered(this.#options.redis.run(send));
+    return answered(this.#redis.run(send));
   }
 }
 

@@ -1,0 +1,65 @@
+/** The store of evaluations: the configured one, or the bundled sample if none is configured. */
+import { createHash } from 'node:crypto';
+import { gated, type MaintenanceWatch } from './cache/maintenance.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config/config.ts';
+import type { SampleAccess, SampleStore } from './demo-store.ts';
+import type { StoreHooks } from './telemetry/hooks.ts';
+import type { Timers } from './timers.ts';
+import { createLocalCallRate } from './upstream/call-rate.ts';
+import { StoreClient } from './upstream/client.ts';
+import { Guard } from './upstream/guard.ts';
+
+export interface Store {
+  /** Fetches from the store. */
+  readonly guard: Guard;
+  /** Names the store among others, in letters and digits, without its address. */
+  readonly identity: string;
+  /** The sample that was started here; null in front of another store. */
+  readonly sample: SampleStore | null;
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  readonly upstream: Config['upstream'];
+  readonly hooks: StoreHooks;
+  /** The sample that the workers of a gateway share; null if there is none. */
+  readonly sample: SampleAccess | null;
+  /** While it is on, nothing is sent. */
+  readonly maintenance: MaintenanceWatch;
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+const IDENTITY_LENGTH = 12;
+
+/** Opens the configured store, behind the maintenance gate and the guard; if there is none, the sample. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { upstream, hooks, maintenance, clock, timers } = options;
+  const { url, maxRequestsPerSecond } = upstream;
+  let sample: SampleStore | null = null;
+  let target = url === null ? options.sample : { url, token: upstream.token };
+  if (target === null) {
+    // Loaded only here: most gateways have a store of their own.
+    const { startSampleStore } = await import('./demo-store.ts');
+    sample = await startSampleStore();
+    target = sample;
+  }
+  const client = new StoreClient({ ...upstream, baseUrl: target.url, token: target.token, clock, hooks: hooks.store });
+  // Innermost, so that a call that waited for its turn is stopped too.
+  const send = gated(client.fetch, maintenance, clock);
+  const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });
+  if (maxRequestsPerSecond !== null) {
+    guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));
+  }
+  return {
+    guard,
+    // The sample holds the same data wherever it runs.
+    identity: url === null ? 'sample' : createHash('sha256').update(url).digest('hex').slice(0, IDENTITY_LENGTH),
+    sample,
+    close: async () => {
+      client.close();
+      await sample?.close();
+    },
+  };
+}

@@ -1,0 +1,21 @@
+/** Transcripts without pauses: tests have nothing else to do meanwhile. */
+import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
+import { parseSteps } from '../../src/transcript/parse.ts';
+import type { Steps } from '../../src/transcript/steps.ts';
+import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
+
+export function parseTranscript(body: string, declared: TranscriptFormat | null): ParsedTranscript {
+  return finishSteps(parseSteps(body, declared));
+}
+
+export function pageOf(pager: TranscriptPager, request: PageRequest): TranscriptPage {
+  return finishSteps(pager.pageSteps(request));
+}
+
+function finishSteps<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
