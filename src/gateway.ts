@@ -323,13 +323,13 @@ export class Gateway {
 
   /**
    * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker
-   * is ready. Nothing is ready before this process has had an answer from Redis, if there is one, so that a wrong password
+   * is ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is one, so that a wrong password
    * stops a rollout. Later outages change nothing: they would take all processes out of service at once.
    */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;
     let status = this.#status;
-    if (status === 'starting' && workers !== null && workers.status().ready > 0) status = 'ready';
+    if (status !== 'draining' && workers !== null) status = workers.status().ready > 0 ? 'ready' : 'starting';
     if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
     return { status, dependencies: [...health.list(), ...(workers === null ? [] : [workersDependency(workers)])] };
   }

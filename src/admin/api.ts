@@ -3,6 +3,7 @@
  * reference and the dashboard's list are made from these declarations. Times are ISO 8601 in UTC, with milliseconds.
  */
 import { z } from 'zod';
+import { keyMembers, type PlaceInList } from '../keys/key.ts';
 import {
   type ReadonlyDeep,
   adviceSchema,
@@ -25,21 +26,14 @@ import {
 } from './answers.ts';
 import { importBody, keyEditBody, maintenanceBody, newKeyBody, purgeBody, rotateBody, ttlBody } from './bodies.ts';
 
-export interface QueryParameter {
-  /** The values that it may have. */
-  readonly description: string;
-  readonly required?: true;
-  /** It may be given several times. */
-  readonly repeatable?: true;
-}
-
 export interface AdminRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a parameter. */
   readonly path: string;
   /** One line. */
   readonly summary: string;
-  readonly query?: Readonly<Record<string, QueryParameter>>;
+  /** Its members are texts; one that may be repeated is an array. The descriptions say what they may hold. */
+  readonly query?: z.ZodObject;
   readonly body?: (nowMs: number | null) => z.ZodType;
   /** 200 by default. */
   readonly status?: 200 | 201;
@@ -59,6 +53,22 @@ export function iso(timeMs: number): string {
 export function isoOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : iso(timeMs);
 }
+
+/** How many to list. */
+function limit(most: number, otherwise: number) {
+  return text
+    .regex(/^[0-9]{1,4}$/)
+    .transform(Number)
+    .pipe(z.int().min(1).max(most))
+    .prefault(String(otherwise))
+    .describe(`an integer from 1 to ${most}; ${otherwise} if it is left out`);
+}
+
+/** The place of the last key on a page. */
+const placeInList = text.regex(/^[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}$/).transform((cursor): PlaceInList => {
+  const [createdAtMs, keyId = ''] = cursor.split('.');
+  return { createdAtMs: Number(createdAtMs), keyId };
+});
 
 const TTL_PATH = '/api/cache/ttl';
 const MAINTENANCE_PATH = '/api/cache/maintenance';
@@ -106,10 +116,10 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/keys',
     summary: 'the API keys that were issued, in pages, without their secrets',
-    query: {
-      limit: { description: 'an integer from 1 to 1000; 100 if it is left out' },
-      cursor: { description: 'the nextCursor of the page before' },
-    },
+    query: z.strictObject({
+      limit: limit(1000, 100),
+      cursor: placeInList.optional().describe('the nextCursor of the page before'),
+    }),
     answer: keyPageSchema,
   },
   createKey: {
@@ -171,24 +181,22 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/cache/top',
     summary: 'the keys and routes for which all processes made the store work most in the last hour',
-    query: { limit: { description: 'an integer from 1 to 100; 20 if it is left out' } },
+    query: z.strictObject({ limit: limit(100, 20) }),
     answer: topSchema,
   },
   explain: {
     method: 'GET',
     path: '/api/cache/explain',
     summary: 'which entry answers the public path in the query parameter path, and what its next read would do',
-    query: {
-      path: {
-        description: 'a path of the public API with its query, URL-encoded, such as %2Fv2%2Fcalls%3Fpage%3D2',
-        required: true,
-      },
-      keyId: { description: 'the id of a key: what it sees is explained' },
-      workspace: {
-        description: 'a UUID, up to 50 times: what a key of these workspaces sees is explained',
-        repeatable: true,
-      },
-    },
+    query: z.strictObject({
+      path: text
+        .startsWith('/')
+        .describe('a path of the public API with its query, URL-encoded, such as %2Fv2%2Fcalls%3Fpage%3D2'),
+      keyId: text.optional().describe('the id of a key: what it sees is explained'),
+      workspace: keyMembers.workspaceIds
+        .optional()
+        .describe('a UUID, up to 50 times: what a key of these workspaces sees is explained'),
+    }),
     answer: explanationSchema,
   },
   listTtls: {

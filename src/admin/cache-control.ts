@@ -1,6 +1,6 @@
 /** /api/cache/ttl, /purge and /maintenance: changing what the cache does. Every change goes into the audit. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Maintenance, MaintenanceChange } from '../cache/maintenance.ts';
+import type { Maintenance } from '../cache/maintenance.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlEnd, type TtlState } from '../cache/ttl-policy.ts';
@@ -19,7 +19,7 @@ import {
   type WantedTtl,
 } from './bodies.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, type Change, makeChange } from './errors.ts';
+import { AdminError, makeChange } from './errors.ts';
 import { faulty, readBody } from './input.ts';
 
 /** The three TTLs of a class, as the interface calls them. */
@@ -27,7 +27,7 @@ const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 type TtlName = (typeof TTL_NAMES)[number];
 
 export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { ttlControl, maintenance, audit, clock } = options;
+  const { maintenance, audit, clock } = options;
   return [
     endpoint(ROUTES.listTtls, async () => {
       const entries = await audit.entries();
@@ -40,25 +40,15 @@ export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[
         const members = `at least one of fresh, stale and error, each ${ALLOWED_TTL}`;
         throw faulty([`the body: sets no time; allowed: ${members}`]);
       }
-      const untilMs = wanted.forMs === null ? null : clock.nowMs() + wanted.forMs;
-      const make = () => ttlControl.set(cacheClass, wanted.ttl, untilMs);
-      return changeTtl(ctx, options, { cacheClass, action: TTL_SET, wanted, make });
+      return changeTtl(ctx, options, cacheClass, wanted);
     }),
-    endpoint(ROUTES.resetTtl, (ctx) => {
-      const cacheClass = classOf(ctx);
-      const make = () => ttlControl.reset(cacheClass);
-      return changeTtl(ctx, options, { cacheClass, action: 'cache.ttl.reset', wanted: null, make });
-    }),
+    endpoint(ROUTES.resetTtl, async (ctx) => changeTtl(ctx, options, classOf(ctx), null)),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
     endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),
-    endpoint(ROUTES.beginMaintenance, async (ctx) => {
-      const untilMs = await readMaintenanceEnd(ctx, clock);
-      const make = () => maintenance.begin(untilMs, callerOf(ctx));
-      return changeMaintenance(ctx, options, { action: 'cache.maintenance.on', asked: { until: iso(untilMs) }, make });
-    }),
-    endpoint(ROUTES.endMaintenance, (ctx) =>
-      changeMaintenance(ctx, options, { action: 'cache.maintenance.off', asked: null, make: () => maintenance.end() }),
+    endpoint(ROUTES.beginMaintenance, async (ctx) =>
+      changeMaintenance(ctx, options, await readMaintenanceEnd(ctx, clock)),
     ),
+    endpoint(ROUTES.endMaintenance, (ctx) => changeMaintenance(ctx, options, null)),
   ];
 }
 
@@ -73,28 +63,28 @@ function classOf({ params }: EndpointContext): CacheClass {
   });
 }
 
-interface TtlChange extends Pick<Change<{ readonly from: TtlState; readonly to: TtlState }>, 'action' | 'make'> {
-  readonly cacheClass: CacheClass;
-  /** Null for a reset. */
-  readonly wanted: WantedTtl | null;
-}
-
-/** Makes the change and answers with the class as it is then. If nothing changes, nothing is audited. */
+/** Sets TTLs of the class, or resets them if `wanted` is null; answers with the class as it is then. */
 async function changeTtl(
   ctx: EndpointContext,
   options: AdminOptions,
-  { cacheClass, action, wanted, make }: TtlChange,
+  cacheClass: CacheClass,
+  wanted: WantedTtl | null,
 ): Promise<TtlView> {
-  const { audit } = options;
-  const about = { who: callerOf(ctx), action, target: cacheClass };
+  const { ttlControl, audit, clock } = options;
   const forMs = wanted?.forMs ?? null;
+  const untilMs = forMs === null ? null : clock.nowMs() + forMs;
   const spell = forMs === null ? {} : { for: formatDuration(forMs) };
-  const asked = wanted && { ...ttlTexts(wanted.ttl), ...spell };
-  const note = (change: { readonly from: TtlState; readonly to: TtlState }): AuditedChange | null => {
-    const [from, to] = [auditedTtl(change.from), auditedTtl(change.to)];
-    return isDeepStrictEqual(from, to) ? null : { ...about, from, to: { ...to, ...spell } };
-  };
-  await makeChange(audit, { ...about, asked, make, note });
+  await makeChange(audit, {
+    who: callerOf(ctx),
+    action: wanted === null ? 'cache.ttl.reset' : TTL_SET,
+    target: cacheClass,
+    asked: wanted && { ...ttlTexts(wanted.ttl), ...spell },
+    make: () => (wanted === null ? ttlControl.reset(cacheClass) : ttlControl.set(cacheClass, wanted.ttl, untilMs)),
+    note: (change) => {
+      const [from, to] = [auditedTtl(change.from), auditedTtl(change.to)];
+      return isDeepStrictEqual(from, to) ? null : { from, to: { ...to, ...spell } };
+    },
+  });
   return ttlView(cacheClass, await audit.entries(), options);
 }
 
@@ -181,19 +171,20 @@ const MOST_AUDITED_TAGS = 100;
 async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise<PurgeView> {
   const request = await readBody(ctx, purgeBody());
   const { mode, isExact, isDryRun } = request;
-  const about = { who: callerOf(ctx), action: 'cache.purge', target: 'cache' };
   const kind = { mode, ...(isExact ? { exact: true } : {}) };
   const make = () => purge(request, options);
   const { entries, bytes, isComplete, lists, tags } = await (isDryRun
     ? make()
     : makeChange(options.audit, {
-        ...about,
+        who: callerOf(ctx),
+        action: 'cache.purge',
+        target: 'cache',
         asked: { ...kind, ...auditedTags(request.tags) },
         make,
         note: (made) => {
           const complete = made.isComplete ? {} : { complete: false };
           const counts = { entries: made.entries, bytes: made.bytes, ...complete };
-          return { ...about, from: null, to: { ...kind, ...counts, ...auditedTags(made.tags) } };
+          return { from: null, to: { ...kind, ...counts, ...auditedTags(made.tags) } };
         },
       }));
   return { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
@@ -203,21 +194,24 @@ function auditedTags(tags: readonly Tag[]): object {
   return { tagCount: tags.length, tags: tags.slice(0, MOST_AUDITED_TAGS) };
 }
 
-/** Makes the change and answers with the state after it. Ending may be repeated: if it is off, nothing is audited. */
+/** Begins maintenance or moves its end, or ends it if `untilMs` is null, which may be repeated: nothing is audited then. */
 async function changeMaintenance(
   ctx: EndpointContext,
-  { audit, clock }: AdminOptions,
-  change: Pick<Change<MaintenanceChange>, 'action' | 'asked' | 'make'>,
+  { maintenance, audit, clock }: AdminOptions,
+  untilMs: number | null,
 ): Promise<MaintenanceView> {
-  const about = { who: callerOf(ctx), target: 'store' };
+  const who = callerOf(ctx);
   const { to } = await makeChange(audit, {
-    ...about,
-    ...change,
+    who,
+    action: untilMs === null ? 'cache.maintenance.off' : 'cache.maintenance.on',
+    target: 'store',
+    asked: untilMs === null ? null : { until: iso(untilMs) },
+    make: () => (untilMs === null ? maintenance.end() : maintenance.begin(untilMs, who)),
     note: ({ from, to: then }) => {
       if (from === null && then === null) return null;
       // If it was on already, only its end has moved.
-      const action = from !== null && then !== null ? 'cache.maintenance.move' : change.action;
-      return { ...about, action, from: auditedMaintenance(from), to: auditedMaintenance(then) };
+      const moved = from !== null && then !== null ? { action: 'cache.maintenance.move' } : {};
+      return { ...moved, from: auditedMaintenance(from), to: auditedMaintenance(then) };
     },
   });
   return maintenanceView(to, clock);

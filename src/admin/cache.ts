@@ -5,7 +5,7 @@ import { adviceOf } from '../cache/what-if/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from './api.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
-import { limitOf, queryOf } from './input.ts';
+import { readQuery } from './input.ts';
 import { HISTORY_STEP_MS } from './stats/stats.ts';
 import type { Whose } from './stats/steps.ts';
 
@@ -18,7 +18,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       return { ...countedOf(whose, members), since, memory: { ...memory.usage(), maxBytes }, classes };
     }),
     endpoint(ROUTES.cacheTop, async (ctx) => {
-      const limit = limitOf(queryOf(ctx, ROUTES.cacheTop)('limit')[0], 100, 20);
+      const { limit } = readQuery(ctx, ROUTES.cacheTop.query);
       const { whose, since, value } = await stats.top(limit);
       return { ...countedOf(whose, members), since, ...value };
     }),

@@ -54,9 +54,10 @@ export interface Change<T> extends Pick<AuditedChange, 'who' | 'action' | 'targe
   /** The request as it was understood, for the audit of an unknown outcome. No secret; null if `action` says it all. */
   readonly asked: object | null;
   readonly make: () => Promise<T>;
-  /** For the audit, once it is made; null if nothing is different from before. */
-  readonly note: (made: T) => AuditedChange | null | Promise<AuditedChange>;
+  /** For the audit, once it is made: what became of it, and what is known better by then; null if nothing is different. */
+  readonly note: (made: T) => Note | null | Promise<Note>;
 }
+type Note = Pick<AuditedChange, 'from' | 'to'> & Partial<AuditedChange>;
 
 /**
  * Makes the change, and audits it. If no answer comes, the audit notes what was asked and that its outcome is unknown, and
@@ -93,6 +94,6 @@ export async function makeChange<T>(audit: Audit, { asked, make, note, ...about 
     );
   });
   const noted = await note(made);
-  if (noted !== null) await audit.record(noted);
+  if (noted !== null) await audit.record({ ...about, ...noted });
   return made;
 }

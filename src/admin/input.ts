@@ -1,6 +1,5 @@
 /** Reads a request's query and JSON body. A refusal names every fault: what was given, and what is allowed. */
 import { z } from 'zod';
-import type { AdminRoute } from './api.ts';
 import type { AdminContext } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
@@ -90,14 +89,16 @@ export function faulty(faults: readonly string[]): AdminError {
   });
 }
 
-type Checked<T> = { readonly value: T; readonly faults: null } | { readonly faults: readonly string[] };
+type Checked<T> =
+  | { readonly value: T; readonly faults: null }
+  | { readonly value: null; readonly faults: readonly string[] };
 
 /** The value as the schema defines it, or every fault of it. `at` is where it stands in the body: `keys[3]`. */
 export function check<T>(schema: z.ZodType<T>, value: unknown, at: string = ''): Checked<T> {
   const result = schema.safeParse(value);
   if (result.success) return { value: result.data, faults: null };
   const described = z.toJSONSchema(schema, { io: 'input' });
-  return { faults: result.error.issues.flatMap((issue) => faultsOf(issue, { described, value, at })) };
+  return { value: null, faults: result.error.issues.flatMap((issue) => faultsOf(issue, { described, value, at })) };
 }
 
 function faultsOf(
@@ -165,42 +166,22 @@ export function quoted(text: string | undefined, most: number = LONGEST_PARAMETE
   return JSON.stringify(text.length > most ? `${text.slice(0, most)}...` : text);
 }
 
-/**
- * The values of each query parameter of the route: none or one, except for repeatable ones. Throws AdminError 400 for an
- * unknown parameter, and for one that is missing or given too often.
- */
-export function queryOf<R extends AdminRoute>(
-  ctx: AdminContext,
-  { query: parameters = {} }: R,
-): (name: keyof R['query'] & string) => readonly string[] {
+/** The query as its schema defines it. Throws AdminError 400. */
+export function readQuery<T>(ctx: AdminContext, schema: z.ZodType<T> & Pick<z.ZodObject, 'shape'>): T {
   const query = new URLSearchParams(`?${ctx.querystring}`);
-  for (const name of new Set(query.keys())) {
-    if (!Object.hasOwn(parameters, name)) {
-      throw badQuery(`Unknown query parameter ${quoted(name)}. Known here: ${Object.keys(parameters).join(', ')}.`);
+  const described = z.toJSONSchema(schema, { io: 'input' });
+  const given = new Map<string, string | readonly string[]>();
+  for (const [name, value] of query) {
+    if (!Object.hasOwn(schema.shape, name)) {
+      throw badQuery(`Unknown query parameter ${quoted(name)}. Known here: ${Object.keys(schema.shape).join(', ')}.`);
     }
-    if (parameters[name]?.repeatable !== true && query.getAll(name).length > 1) {
-      throw badQuery(`The query parameter ${name} may be given only once.`);
-    }
+    const isRepeatable = memberOf(described, name)?.type === 'array';
+    if (!isRepeatable && given.has(name)) throw badQuery(`The query parameter ${name} may be given only once.`);
+    given.set(name, isRepeatable ? query.getAll(name) : value);
   }
-  for (const [name, { required, description }] of Object.entries(parameters)) {
-    if (required === true && !query.has(name)) {
-      throw badQuery(`The query parameter ${name} is missing; allowed: ${description}.`);
-    }
-  }
-  return (name) => query.getAll(name);
-}
-
-/** The size of a page that `limit` asks for. Throws AdminError 400. */
-export function limitOf(text: string | undefined, most: number, otherwise: number): number {
-  if (text === undefined) return otherwise;
-  const limit = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= most) return limit;
-  throw badParameter('limit', text, `an integer from 1 to ${most}; ${otherwise} if it is left out`);
-}
-
-/** The refusal of a parameter's value. */
-export function badParameter(name: string, given: string, allowed: string): AdminError {
-  return badQuery(`The query parameter ${name}: given ${quoted(given)}; allowed: ${allowed}.`);
+  const { faults, value } = check(schema, Object.fromEntries(given));
+  if (faults === null) return value;
+  throw badQuery(faults.map((fault) => `The query parameter ${fault}.`).join(' '));
 }
 
 export function badQuery(message: string): AdminError {

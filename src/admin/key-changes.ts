@@ -59,14 +59,13 @@ export interface KeyChanger {
 
 /** Like every change here, it rejects as `makeChange` does, and with what the registry refuses. */
 export async function createKey({ registry, audit, who }: KeyChanger, wanted: NewKey): Promise<IssuedKeyView> {
-  const action = 'key.create';
   const { key, token } = await makeChange(audit, {
     who,
-    action,
+    action: 'key.create',
     target: wanted.name,
     asked: askedKey(wanted),
     make: () => registry.create(wanted),
-    note: (issued) => ({ who, action, target: issued.key.keyId, from: null, to: auditedKey(issued.key) }),
+    note: (issued) => ({ target: issued.key.keyId, from: null, to: auditedKey(issued.key) }),
   });
   return { key: keyView(key), token };
 }
@@ -75,15 +74,13 @@ export async function createKey({ registry, audit, who }: KeyChanger, wanted: Ne
 export async function editKey({ registry, audit, who }: KeyChanger, keyId: string, wanted: KeyEdit): Promise<KeyView> {
   // A registry that can't be asked is told apart from a change whose outcome is unknown.
   await existingKey(registry, keyId);
-  const about = { who, action: editAction(wanted), target: keyId };
   const { after } = await makeChange(audit, {
-    ...about,
+    who,
+    action: editAction(wanted),
+    target: keyId,
     asked: askedKey(wanted),
     make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
-    note: (edited) => {
-      const difference = differenceOf(edited);
-      return difference === null ? null : { ...about, ...difference };
-    },
+    note: differenceOf,
   });
   return keyView(after);
 }
@@ -94,16 +91,16 @@ export async function rotateKey(
   overlapMs: number,
 ): Promise<IssuedKeyView> {
   const before = await existingKey(registry, keyId);
-  const about = { who, action: 'key.rotate', target: keyId };
   const { key, token } = await makeChange(audit, {
-    ...about,
+    who,
+    action: 'key.rotate',
+    target: keyId,
     asked: { overlap: formatDuration(overlapMs) },
     make: async () => (await registry.rotate(keyId, overlapMs)) ?? noKey(keyId),
     note: async ({ key: successor }) => {
       // The successor is shown even if this fails.
       const after = (await registry.get(keyId).catch(() => null)) ?? before;
       return {
-        ...about,
         from: { expiresAt: isoOrNull(before.expiresAtMs) },
         to: { expiresAt: isoOrNull(after.expiresAtMs), successor: successor.keyId },
       };
@@ -116,13 +113,14 @@ export function importKeys(
   { registry, audit, who }: KeyChanger,
   keys: readonly ImportedKey[],
 ): Promise<ImportedCounts> {
-  const about = { who, action: 'key.import', target: 'keys' };
   const keyIds = keys.slice(0, MAX_AUDITED_KEY_IDS).map((key) => key.keyId);
   return makeChange(audit, {
-    ...about,
+    who,
+    action: 'key.import',
+    target: 'keys',
     asked: { keys: keys.length, keyIds },
     make: () => registry.importKeys(keys),
-    note: ({ added, replaced }) => ({ ...about, from: null, to: { added, replaced, keyIds } }),
+    note: ({ added, replaced }) => ({ from: null, to: { added, replaced, keyIds } }),
   });
 }
 

@@ -1,6 +1,6 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, byCreation, type ImportedKey, type PlaceInList } from '../keys/key.ts';
+import { type ApiKey, byCreation, type ImportedKey } from '../keys/key.ts';
 import { type AnswerOf, ROUTES } from './api.ts';
 import type { IssuedKeyView } from './answers.ts';
 import {
@@ -15,7 +15,7 @@ import {
 import { countedOf } from './cache.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { badParameter, check, faulty, limitOf, queryOf, readBody } from './input.ts';
+import { check, faulty, readBody, readQuery } from './input.ts';
 import { createKey, editKey, existingKey, importKeys, type KeyChanger, keyView, rotateKey } from './key-changes.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
@@ -59,21 +59,12 @@ async function keyUse({ stats, members }: AdminOptions): Promise<AnswerOf<typeof
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
 function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): AnswerOf<typeof ROUTES.listKeys> {
-  const query = queryOf(ctx, ROUTES.listKeys);
-  const limit = limitOf(query('limit')[0], 1000, 100);
-  const after = placeOf(query('cursor')[0]);
+  const { limit, cursor: after = null } = readQuery(ctx, ROUTES.listKeys.query);
   const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
   const page = rest.slice(0, limit);
   const last = page.at(-1);
   const isLast = last === undefined || rest.length === page.length;
   return { keys: page.map(keyView), nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
-}
-
-function placeOf(cursor: string | undefined): PlaceInList | null {
-  if (cursor === undefined) return null;
-  const [, createdAtMs, keyId] = /^([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(cursor) ?? [];
-  if (keyId === undefined) throw badParameter('cursor', cursor, ROUTES.listKeys.query.cursor.description);
-  return { createdAtMs: Number(createdAtMs), keyId };
 }
 
 function located(ctx: EndpointContext, issued: IssuedKeyView): IssuedKeyView {

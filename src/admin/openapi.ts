@@ -1,4 +1,4 @@
-/** The admin listener's interface as an OpenAPI 3.1 document, and as the reference in docs/admin-api.md. */
+/** The admin listener's interface as an OpenAPI 3.1 document. */
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { VERSION } from '../version.ts';
@@ -30,24 +30,12 @@ export function buildAdminDocument(): AdminDocument {
   );
 }
 
-function operationOf({ path, summary, query = {}, body, status = 200, answer }: AdminRoute): ZodOpenApiOperationObject {
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    name,
-    in: 'path' as const,
-    required: true,
-    schema: { type: 'string' as const },
-  }));
-  const inQuery = Object.entries(query).map(([name, { description, required = false, repeatable = false }]) => ({
-    name,
-    in: 'query' as const,
-    required,
-    description,
-    schema: repeatable ? { type: 'array' as const, items: { type: 'string' as const } } : { type: 'string' as const },
-  }));
+function operationOf({ path, summary, query, body, status = 200, answer }: AdminRoute): ZodOpenApiOperationObject {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
   const content = answer === null ? { 'text/plain': {} } : { 'application/json': { schema: answer } };
   return {
     summary,
-    parameters: [...inPath, ...inQuery],
+    requestParams: { path: z.object(Object.fromEntries(inPath)), ...(query === undefined ? {} : { query }) },
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: body(null) } } } }),
@@ -66,64 +54,3 @@ const simplify: ZodOpenApiOverride = ({ jsonSchema }) => {
   delete jsonSchema.propertyNames;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 };
-
-type Described = z.core.JSONSchema.BaseSchema;
-
-/** The reference in Markdown. */
-export function describeAdminApi(): string {
-  const types = new Map<string, Described>();
-  const membersOf = (schema: z.ZodType, io: 'input' | 'output'): string => {
-    const { $defs = {}, ...described } = z.toJSONSchema(schema, { io, reused: 'inline' });
-    for (const [name, type] of Object.entries($defs)) types.set(name, type);
-    return membersText(described, '');
-  };
-  const sections = [...Object.values<AdminRoute>(PROBES), ...Object.values<AdminRoute>(ROUTES)].flatMap((route) => {
-    const { method, path, summary, query = {}, body, status = 200, answer } = route;
-    const parameters = Object.entries(query).map(([name, { description }]) => `- \`${name}\`: ${description}`);
-    return [
-      `## ${method} ${path}`,
-      `${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.`,
-      ...(parameters.length === 0 ? [] : ['Query parameters:', parameters.join('\n')]),
-      ...(body === undefined ? [] : ['Takes:', membersOf(body(null), 'input')]),
-      ...(answer === null ? [] : [`Answers ${status}:`, membersOf(answer, 'output')]),
-    ];
-  });
-  const named = [...types].flatMap(([name, schema]) => [`## ${name}`, membersText(schema, '')]);
-  return `${[
-    '# The admin listener',
-    ABOUT,
-    '`evalgate openapi --admin` prints the same as an OpenAPI 3.1 document, and the listener serves it at `/openapi.json`. `evalgate openapi --admin --markdown` makes this page.',
-    ...sections,
-    ...named,
-  ].join('\n\n')}\n`;
-}
-
-/** A list item per member; the members of a member one level further in. */
-function membersText(schema: Described, indent: string): string {
-  const required = new Set(schema.required);
-  const members = Object.entries(innermost(schema).properties ?? {});
-  if (members.length === 0) return `${indent}${typeText(schema)}`;
-  return members
-    .map(([name, member]) => {
-      if (typeof member === 'boolean') return `${indent}- \`${name}\``;
-      const optional = required.has(name) ? '' : ', optional';
-      const line = `${indent}- \`${name}\` (${typeText(member)}${optional})${member.description === undefined ? '' : `: ${member.description}`}`;
-      const isNested = innermost(member).properties !== undefined;
-      return isNested ? `${line}\n${membersText(innermost(member), `${indent}  `)}` : line;
-    })
-    .join('\n');
-}
-
-/** The schema of what is not null, and of the elements of an array. */
-function innermost(schema: Described): Described {
-  const inner = schema.anyOf?.find(({ type }) => type !== 'null') ?? schema.items ?? null;
-  return inner === null || typeof inner === 'boolean' || Array.isArray(inner) ? schema : innermost(inner);
-}
-
-function typeText(schema: Described): string {
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeText).join(' or ');
-  if (schema.$ref !== undefined)
-    return `[${schema.$ref.split('/').at(-1)}](#${schema.$ref.split('/').at(-1)?.toLowerCase()})`;
-  if (schema.type === 'array') return `array of ${typeText(innermost(schema))}`;
-  return [schema.type ?? 'anything'].flat().join(' or ');
-}

@@ -7,7 +7,6 @@ import { makeCommand, wrongCall } from './command.ts';
 
 interface Options {
   readonly admin?: boolean;
-  readonly markdown?: boolean;
   readonly server?: string;
 }
 
@@ -27,21 +26,21 @@ export function openapiCommand(): Command {
     .addArgument(new Argument('[surface]', 'only this surface').choices(['v1', 'v2']))
     .option('--server <url>', 'where the public API is, without /v1 or /v2 (default: the address of the document)')
     .option('--admin', 'the document of the admin listener')
-    .option('--markdown', 'with --admin: as a page of documentation')
-    .action(async (surface: Surface | undefined, { admin = false, markdown = false, server }: Options) => {
-      if (admin ? surface !== undefined || server !== undefined : markdown) {
-        throw wrongCall('Give a surface and --server, or --admin; --markdown goes with --admin.');
+    .action(async (surface: Surface | undefined, { admin = false, server }: Options) => {
+      if (admin && (surface !== undefined || server !== undefined)) {
+        throw wrongCall('Give a surface and --server, or --admin.');
       }
-      process.stdout.write(await (admin ? describeAdmin(markdown) : describePublic(surface, server)));
+      const document = await (admin ? adminDocument() : publicDocument(surface, server));
+      process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
     });
 }
 
-async function describeAdmin(isMarkdown: boolean): Promise<string> {
-  const { buildAdminDocument, describeAdminApi } = await import('../admin/openapi.ts');
-  return isMarkdown ? describeAdminApi() : `${JSON.stringify(buildAdminDocument(), null, 2)}\n`;
+async function adminDocument() {
+  const { buildAdminDocument } = await import('../admin/openapi.ts');
+  return buildAdminDocument();
 }
 
-async function describePublic(surface: Surface | undefined, server: string | undefined): Promise<string> {
+async function publicDocument(surface: Surface | undefined, server: string | undefined) {
   if (server !== undefined && !ORIGIN.safeParse(server).success) {
     throw wrongCall(
       `--server: ${JSON.stringify(server)} was given; allowed: an http:// or https:// address, such as https://api.example.com`,
@@ -51,6 +50,5 @@ async function describePublic(surface: Surface | undefined, server: string | und
   const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
   const surfaces = surface === undefined ? {} : { surfaces: [surface] };
   const serverUrl = server === undefined ? {} : { serverUrl: server.replace(/\/$/, '') };
-  const document = buildOpenApiDocument({ limits, deprecations: api.deprecations, ...surfaces, ...serverUrl });
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return buildOpenApiDocument({ limits, deprecations: api.deprecations, ...surfaces, ...serverUrl });
 }

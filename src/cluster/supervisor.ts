@@ -105,8 +105,8 @@ export class Supervisor {
     if (this.#state !== 'stopping') {
       this.#state = 'stopping';
       this.#allReady.resolve(false);
-      this.#sendStatus();
       this.#sendToAll({ kind: 'drain', delayMs });
+      this.#sendStatus();
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
         const late = [...this.#workers.keys()].map((worker) => names(worker));

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
-import { type Gateway, startGateway } from '../../src/gateway.ts';
+import { type Gateway, startGateway, type Workers } from '../../src/gateway.ts';
 import type { Scope } from '../../src/keys/key.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { systemTimers, type Timers } from '../../src/timers.ts';
@@ -189,6 +189,8 @@ export interface TestGatewayOptions {
   readonly timers?: Timers;
   /** A store that other gateways stand in front of too. It stays its owner's to close. */
   readonly store?: StoreServer;
+  /** The gateway is then one of these workers. */
+  readonly workers?: Workers;
 }
 
 export async function startTestGateway({
@@ -196,6 +198,7 @@ export async function startTestGateway({
   clock = new ManualClock(),
   timers = systemTimers,
   store: shared,
+  workers,
 }: TestGatewayOptions = {}): Promise<TestGateway> {
   const store = shared ?? (await createStoreServer());
   const logLines: string[] = [];
@@ -215,7 +218,7 @@ export async function startTestGateway({
     // Several lines may come in one piece.
     destination: { write: (text) => void logLines.push(...text.split(/(?<=\n)/)) },
   });
-  const gateway = await startGateway(loaded, { logger, clock, timers });
+  const gateway = await startGateway(loaded, { logger, clock, timers, ...(workers && { workers }) });
   const document = await send(gateway.publicUrl, { method: 'GET', path: '/openapi.json', headers: {} });
   const checker = createResponseChecker(z.record(z.string(), z.unknown()).parse(document.json));
   return new TestGateway({ env: whole, store, ownsStore: shared === undefined, clock, logLines, gateway, checker });

@@ -1,9 +1,8 @@
 /** The dashboard: its document and files, read once at start. They hold no data, so they are served without a token. */
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
-import { StaticFile } from '../../static-file.ts';
+import { pagePolicy, StaticFile } from '../../static-file.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../api.ts';
 import type { Endpoint, EndpointContext } from '../endpoint.ts';
 
@@ -19,17 +18,7 @@ const IMPORT_MAP = JSON.stringify({
   imports: Object.fromEntries(LIBRARIES.map(({ module, name }) => [module, `./dashboard/${name}`])),
 });
 
-/** Only this server is called, and the page itself holds no script but the import map, and no style. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  `script-src 'self' 'sha256-${createHash('sha256').update(IMPORT_MAP).digest('base64')}'`,
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+const CONTENT_SECURITY_POLICY = pagePolicy(IMPORT_MAP);
 
 const ENDPOINTS = Object.entries<AdminRoute>({ ...PROBES, ...ROUTES });
 
@@ -96,9 +85,7 @@ ${modules.map((name) => `<link rel="modulepreload" href="dashboard/${name}">`).j
 <table>
 <thead><tr><th scope="col">Method</th><th scope="col">Path</th><th scope="col">What it does</th></tr></thead>
 <tbody>
-${Object.values<AdminRoute>({ ...PROBES, ...ROUTES })
-  .map(row)
-  .join('\n')}
+${ENDPOINTS.map(([, route]) => row(route)).join('\n')}
 </tbody>
 </table>
 </details>

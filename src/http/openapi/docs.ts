@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Router } from '@koa/router';
-import { StaticFile } from '../../static-file.ts';
+import { pagePolicy, StaticFile } from '../../static-file.ts';
 import type { RequestState } from '../state.ts';
 import type { OpenApiDocument } from './document.ts';
 
@@ -10,18 +10,6 @@ import type { OpenApiDocument } from './document.ts';
 const REVALIDATE = 'public, no-cache';
 /** Files of a package change with a release. */
 const ONE_HOUR = 'public, max-age=3600';
-
-/** The page may load only from this server, and holds no script or style of its own. */
-const PAGE_CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
 
 /** By path. The page's own files have relative addresses, so that a prefix in front of the gateway does no harm. */
 const FILES = {
@@ -49,7 +37,7 @@ export function docsRouter(document: () => Promise<OpenApiDocument>): Router<Req
     let file: StaticFile | null = null;
     router.get(path, async (ctx) => {
       file ??= new StaticFile(extname(from), readFileSync(new URL(import.meta.resolve(from))));
-      ctx.state.headers.push({ 'Content-Security-Policy': PAGE_CONTENT_SECURITY_POLICY });
+      ctx.state.headers.push({ 'Content-Security-Policy': pagePolicy() });
       await file.send(ctx, from.startsWith('.') ? REVALIDATE : ONE_HOUR);
     });
   }

@@ -191,12 +191,15 @@ describe('a path that cannot be explained is refused with 400 and the reason', (
   });
 
   test.each([
-    ['/api/cache/explain', 'The query parameter path is missing; allowed: a path of the public API'],
+    ['/api/cache/explain', 'The query parameter path: missing; allowed: a path of the public API'],
     [addressOf('v2/calls'), 'The query parameter path: given "v2/calls"; allowed: a path of the public API'],
     [addressOf('/v2/calls', '&pageSize=2'), 'Unknown query parameter "pageSize". Known here: path, keyId, workspace.'],
     [addressOf('/v2/calls', '&path=/v2/calls'), 'The query parameter path may be given only once.'],
-    [addressOf('/v2/calls', '&workspace=acme'), 'The query parameter workspace: given "acme"; allowed: a UUID'],
-    [addressOf('/v2/calls', `&workspace=${WORKSPACE_A}`.repeat(51)), 'The query parameter workspace: given 51 times'],
+    [addressOf('/v2/calls', '&workspace=acme'), 'The query parameter workspace[0]: given "acme"; allowed: a UUID'],
+    [
+      addressOf('/v2/calls', `&workspace=${WORKSPACE_A}`.repeat(51)),
+      'The query parameter workspace: given an array of 51',
+    ],
     [addressOf('/v2/calls', `&keyId=k&workspace=${WORKSPACE_A}`), 'Give keyId or workspace, not both.'],
   ])('%s', async (address, reason) => {
     expect(await refusalOf(address)).toContain(reason);

@@ -25,6 +25,25 @@ const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
 const store = async () => (await readinessOf(gateway)).of('store');
 
 describe('/readyz', () => {
+  test('of a worker is 503 "starting" until the first process counts a ready worker', async () => {
+    let ready = 0;
+    gateway = await startTestGateway({
+      workers: {
+        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START) }),
+        metrics: async () => '',
+        hasRedisAnswered: () => true,
+        redisAnswered: () => undefined,
+      },
+    });
+    const answer = await gateway.admin('GET', '/readyz');
+    expect([answer.status, answer.json]).toMatchObject([503, { status: 'starting' }]);
+    expect(answer.text).toContain('0 of 2 are ready');
+    ready = 1;
+    const later = await gateway.admin('GET', '/readyz');
+    expect([later.status, later.json]).toMatchObject([200, { status: 'ready' }]);
+    expect(later.text).toContain('1 of 2 are ready');
+  });
+
   test('is JSON with one line per dependency, and 200 while the store is down', async () => {
     await start();
     await read();
