@@ -9,12 +9,14 @@ import { useStore } from './store.js';
 /** @typedef {import('preact').ComponentChildren} Children */
 /** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
 
+const SIGNS = { good: '●', warn: '▲', bad: '■', unknown: '○' };
+
 /**
- * Tells states apart by form, not only by colour. Words that say the same stand beside it.
+ * Tells states apart by form, not only by colour. Words that say the same follow it, on the same line.
  * @param {{ readonly kind: Kind }} props
  */
 export function Sign({ kind }) {
-  return html`<span class="sign sign-${kind}" aria-hidden="true"></span>`;
+  return html`<span class=${kind} aria-hidden="true">${SIGNS[kind]} </span>`;
 }
 
 /**
@@ -48,7 +50,7 @@ export function whose({ scope, processes, problem, since }) {
   const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
   if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
   const only = scope === 'process' ? 'Only one process' : `Of ${of}`;
-  return html`<p><${Sign} kind="warn" /> <strong>${only}:</strong> ${problem}.</p>`;
+  return html`<p><${Sign} kind="warn" /><strong>${only}:</strong> ${problem}.</p>`;
 }
 
 /**
@@ -60,35 +62,29 @@ export function whose({ scope, processes, problem, since }) {
 export function Panel({ id, title, of, show }) {
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
-  const isBroken = useErrorBoundary()[0] !== undefined;
-  const state = data === null ? 'waiting' : error === null ? 'current' : 'old';
-  if (isBroken) return html`<${Broken} title=${title} />`;
+  // An answer that can't be drawn: the gateway has another version, or something in between answered.
+  const [broken, mend] = useErrorBoundary();
+  const isBroken = broken !== undefined;
+  const retry = async () => {
+    await of.refresh();
+    mend();
+  };
+  const asOf = data === null ? '' : `As of ${moment(atMs)}.`;
+  const trouble = isBroken ? 'The answer is not as this page expects. Reload the page.' : error;
+  const state = data === null ? 'waiting' : trouble === null ? 'current' : 'old';
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
     ${
-      error !== null &&
+      trouble !== null &&
       html`<div class="trouble" role="status">
-        <${Sign} kind="warn" />
-        <p>${isAway ? '' : error} ${data === null ? '' : `As of ${moment(atMs)}.`}</p>
-        ${button('Try again', () => void of.refresh(), { kind: 'small' })}
+        <p><${Sign} kind="warn" />${isAway ? '' : trouble} ${asOf}</p>
+        ${button('Try again', () => void retry())}
       </div>`
     }
     <div class="panel-body">
-      ${data === null ? error === null && html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
+      ${!isBroken && data !== null && html`<${show} data=${data} />`}
+      ${trouble === null && data === null && html`<p class="hint">Loading …</p>`}
     </div>
-  </section>`;
-}
-
-/**
- * An answer that can't be drawn: the gateway has another version, or something in between answered.
- * @param {{ readonly title: string }} props
- */
-function Broken({ title }) {
-  return html`<section class="panel" aria-label=${title} data-state="old">
-    <h2>${title}</h2>
-    <p class="trouble" role="status">
-      <${Sign} kind="warn" /> The answer is not as this page expects. Reload the page.
-    </p>
   </section>`;
 }
 
