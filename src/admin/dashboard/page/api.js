@@ -70,15 +70,24 @@ export async function call(route, { id = '', query = {}, body } = {}) {
     throw new Error(`The gateway ${reason}.${doubt}`, { cause: error });
   }
   if (response.status === 401) askForToken(token);
-  // Not checked: the page comes from the same gateway, and a panel that can't draw its answer says so.
-  /** @type {Answer<R> & { readonly error?: { readonly message: string } } | null} */
-  const answer = await response.json().catch(() => null);
+  const answer = await answerOf(route, response);
   // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
   const isGood = response.ok || (response.status === 503 && route === 'readyz');
   if (isGood && answer !== null) return answer;
   throw new Error(
     answer?.error?.message ?? `The answer was status ${response.status} without a reason. See the gateway’s log.`,
   );
+}
+
+/**
+ * Not checked: the page comes from the same gateway, and a panel that can't draw its answer says so. Null without JSON.
+ * @template {Route} R
+ * @param {R} _route
+ * @param {Response} response
+ * @returns {Promise<Answer<R> & { readonly error?: { readonly message: string } } | null>}
+ */
+function answerOf(_route, response) {
+  return response.json().catch(() => null);
 }
 
 /** @param {string | null} refused The token of the call; another one may have been entered meanwhile. */

@@ -16,11 +16,11 @@ export function sum(points, cacheClass) {
     cacheClass === null ? Object.values(classes) : [classes[cacheClass] ?? NOTHING],
   );
   return each.reduce(
-    (total, one) => ({
-      reads: total.reads + one.reads,
-      hits: total.hits + one.hits,
-      storeCalls: total.storeCalls + one.storeCalls,
-      failed: total.failed + one.failed,
+    (all, one) => ({
+      reads: all.reads + one.reads,
+      hits: all.hits + one.hits,
+      storeCalls: all.storeCalls + one.storeCalls,
+      failed: all.failed + one.failed,
     }),
     NOTHING,
   );

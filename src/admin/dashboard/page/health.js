@@ -36,7 +36,7 @@ function Dependencies({ data }) {
 function Requests({ data }) {
   const { recent, seconds } = lastMinute(data, Date.now());
   const known = [...new Set(data.points.flatMap(({ statuses }) => Object.keys(statuses)))].toSorted();
-  const all = total(data.points, ({ statuses }) => Object.values(statuses).reduce((sum, one) => sum + one, 0));
+  const all = total(data.points, ({ statuses }) => Object.values(statuses).reduce((before, one) => before + one, 0));
   const rows = known.map((status) => {
     const requestsIn = (/** @type {History['points']} */ points) =>
       total(points, ({ statuses }) => statuses[status] ?? 0);
@@ -69,7 +69,6 @@ function Tiles({ data }) {
   const line = (/** @type {ValueOf} */ valueOf) => lineOf(over, null, data.stepMs, valueOf).map(([, y]) => y);
   const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
   const stales = over.map(({ staleOnError, p99Ms }) => (p99Ms === null ? null : staleOnError));
-  const staleOf = (/** @type {History['points'][number]} */ { staleOnError }) => staleOnError;
   const storeRate = `${rate(counts.storeCalls / seconds)} to the store`;
   const inHour = sum(data.points, null);
   const tiles = [
@@ -102,6 +101,11 @@ function Tiles({ data }) {
           </div>`,
       )}
     </dl>`;
+}
+
+/** @param {History['points'][number]} point */
+function staleOf({ staleOnError }) {
+  return staleOnError;
 }
 
 const HOUR_MS = 3_600_000;

@@ -65,7 +65,7 @@ function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits }, expir
     perHour: String(limits.perHour ?? ''),
     after: '',
   });
-  const [scopes, setScopes] = useState(/** @type {readonly string[]} */ (initialScopes));
+  const [scopes, setScopes] = useState(initialScopes);
   const toggle = (/** @type {string} */ scope) =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
   const body = () => ({

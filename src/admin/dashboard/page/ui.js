@@ -9,14 +9,12 @@ import { useStore } from './store.js';
 /** @typedef {import('preact').ComponentChildren} Children */
 /** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
 
-const SIGNS = { good: '●', warn: '▲', bad: '■', unknown: '○' };
-
 /**
- * Tells states apart by form, not only by colour. Words that say the same follow it, on the same line.
+ * Tells states apart by form, not only by colour. Words that say the same follow it.
  * @param {{ readonly kind: Kind }} props
  */
 export function Sign({ kind }) {
-  return html`<span class=${kind} aria-hidden="true">${SIGNS[kind]} </span>`;
+  return html`<span class="sign sign-${kind}" aria-hidden="true"></span>`;
 }
 
 /**
@@ -63,11 +61,11 @@ export function Panel({ id, title, of, show }) {
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
   // An answer that can't be drawn: the gateway has another version, or something in between answered.
-  const [broken, mend] = useErrorBoundary();
-  const isBroken = broken !== undefined;
+  const boundary = useErrorBoundary();
+  const isBroken = boundary[0] !== undefined;
   const retry = async () => {
     await of.refresh();
-    mend();
+    boundary[1]();
   };
   const asOf = data === null ? '' : `As of ${moment(atMs)}.`;
   const trouble = isBroken ? 'The answer is not as this page expects. Reload the page.' : error;
