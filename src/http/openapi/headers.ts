@@ -14,11 +14,7 @@ const always: Headers = {
     REQUEST_ID.source,
     'b5e0c1de-6f0e-4bb4-9a53-6d5a1f0c8e11',
   ),
-  Vary: {
-    description: 'The response depends on these headers beside its address.',
-    schema: { type: 'string', const: COMMON_HEADERS.Vary },
-    example: COMMON_HEADERS.Vary,
-  },
+  Vary: fixed('The response depends on these headers beside its address.', COMMON_HEADERS.Vary),
 };
 
 const sometimes: Headers = {
@@ -60,11 +56,10 @@ const caching: Headers = {
 
 const counted: Headers = {
   ...windowHeaders('X-RateLimit', 'active', [120, 117, 1772600827]),
-  'X-RateLimit-Active-Window': {
-    description: 'The window with fewer requests left; `minute` where both have the same.',
-    schema: { type: 'string', enum: ['minute', 'hour'] },
-    example: 'minute',
-  },
+  'X-RateLimit-Active-Window': choice('The window with fewer requests left; `minute` where both have the same.', [
+    'minute',
+    'hour',
+  ]),
   ...windowHeaders('X-RateLimit-Minute', 'minute', [120, 117, 1772600827]),
   ...windowHeaders('X-RateLimit-Hour', 'hour', [3000, 2875, 1772604367]),
   'RateLimit-Policy': text(
@@ -80,25 +75,13 @@ const counted: Headers = {
 };
 
 const particular: Headers = {
-  'Content-Encoding': {
-    description: 'The coding of the body, where it has one. It follows `Accept-Encoding`.',
-    schema: { type: 'string', enum: [...CODINGS] },
-    example: CODINGS[0],
-  },
+  'Content-Encoding': choice('The coding of the body, where it has one. It follows `Accept-Encoding`.', CODINGS),
   'Cache-Control-NoStore': fixed('The response is not to be kept.', 'no-store'),
-  'WWW-Authenticate': {
-    description: 'The scheme to authenticate with.',
-    required: true,
-    schema: { type: 'string', pattern: '^Bearer' },
-    example: 'Bearer',
-  },
-  Allow: fixed('The methods that are allowed.', ALLOWED_METHODS),
-  'Retry-After': {
-    description: 'Seconds, rounded up, until one request is admitted if no others come.',
-    required: true,
-    schema: { type: 'integer', minimum: 1 },
-    example: 14,
-  },
+  ...required({
+    'WWW-Authenticate': text('The scheme to authenticate with.', '^Bearer', 'Bearer'),
+    Allow: fixed('The methods that are allowed.', ALLOWED_METHODS),
+    'Retry-After': integer('Seconds, rounded up, until one request is admitted if no others come.', 1, 14),
+  }),
   'Retry-After-IfUseful': integer('Seconds until trying again can help; left out where it cannot.', 1, 5),
 };
 
@@ -161,6 +144,10 @@ function text(description: string, pattern: string, example: string): Header {
 
 function integer(description: string, minimum: number, example: number): Header {
   return { description, schema: { type: 'integer', minimum }, example };
+}
+
+function choice(description: string, values: readonly string[]): Header {
+  return { description, schema: { type: 'string', enum: [...values] }, example: values[0] };
 }
 
 function fixed(description: string, value: string): Header {

@@ -50,7 +50,7 @@ export async function call(route, { id = '', query = {}, body } = {}) {
   const place = path.slice(1).replace(/\{\w+\}/, encodeURIComponent(id));
   const headers = new Headers();
   const token = sessionStorage.getItem(TOKEN_KEY);
-  if (token !== null) headers.set('Authorization', `Bearer ${bytesOf(token)}`);
+  if (token !== null) headers.set('Authorization', `Bearer ${token}`);
   if (body !== undefined) headers.set('Content-Type', 'application/json');
   const content = body === undefined ? {} : { body: JSON.stringify(body) };
   const signal = AbortSignal.timeout(DEADLINE_MS);
@@ -70,36 +70,24 @@ export async function call(route, { id = '', query = {}, body } = {}) {
     throw new Error(`The gateway ${reason}.${doubt}`, { cause: error });
   }
   if (response.status === 401) askForToken(token);
-  /** @type {unknown} */
-  const answer = await response.json().catch(() => null);
+  const answer = await answerOf(route, response);
   // Readiness uses 503 to say that the process isn't ready; its body is an answer all the same.
   const isGood = response.ok || (response.status === 503 && route === 'readyz');
-  if (isGood && isAnswer(route, answer)) return answer;
+  if (isGood && answer !== null) return answer;
   throw new Error(
-    isFailure(answer)
-      ? answer.error.message
-      : `The answer was status ${response.status} without a reason. See the gateway’s log.`,
+    answer?.error?.message ?? `The answer was status ${response.status} without a reason. See the gateway’s log.`,
   );
 }
 
 /**
- * Takes an answer of the gateway for what it declares: the page comes from the same gateway. A panel that can't draw what
- * comes from another version says so.
+ * Not checked: the page comes from the same gateway, and a panel that can't draw its answer says so. Null without JSON.
  * @template {Route} R
- * @param {R} route
- * @param {unknown} content
- * @returns {content is Answer<R>}
+ * @param {R} _route
+ * @param {Response} response
+ * @returns {Promise<Answer<R> & { readonly error?: { readonly message: string } } | null>}
  */
-function isAnswer(route, content) {
-  return route in ROUTES && typeof content === 'object' && content !== null;
-}
-
-/**
- * @param {unknown} content
- * @returns {content is { readonly error: { readonly message: string } }}
- */
-function isFailure(content) {
-  return typeof content === 'object' && content !== null && 'error' in content;
+function answerOf(_route, response) {
+  return response.json().catch(() => null);
 }
 
 /** @param {string | null} refused The token of the call; another one may have been entered meanwhile. */
@@ -107,14 +95,6 @@ function askForToken(refused) {
   if (refused !== sessionStorage.getItem(TOKEN_KEY)) return;
   sessionStorage.removeItem(TOKEN_KEY);
   session.set({ isOpen: false, refusal: refused === null ? '' : 'The gateway does not accept this token.' });
-}
-
-/**
- * Header values are bytes: a token with letters outside ASCII is sent as UTF-8, as other clients do.
- * @param {string} token
- */
-function bytesOf(token) {
-  return Array.from(new TextEncoder().encode(token), (byte) => String.fromCharCode(byte)).join('');
 }
 
 /**

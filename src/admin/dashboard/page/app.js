@@ -19,8 +19,8 @@ const VIEWS = /** @type {const} */ ([
 
 function App() {
   const { isOpen } = useStore(session);
-  const [, , View] = useView();
-  return html`<${Header} />
+  const [id, , View] = useView();
+  return html`<${Header} current=${id} />
     <main>
       <${StatusBar} />
       ${isOpen ? html`<${View} />` : html`<${SignIn} />`}
@@ -38,8 +38,8 @@ function useView() {
   return VIEWS.find(([id]) => hash === `#${id}`) ?? VIEWS[0];
 }
 
-function Header() {
-  const [current] = useView();
+/** @param {{ readonly current: string }} props */
+function Header({ current }) {
   const { isOpen } = useStore(session);
   return html`<header class="top">
     <h1>evalgate</h1>
@@ -61,6 +61,9 @@ function Who() {
   return html`<span>${data !== null && (hasToken() ? `Signed in as ${data}` : 'Not signed in')}</span>`;
 }
 
+/** A token has no other characters. */
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+
 /** Asks for the token; the rest of the page is away until the gateway accepts one. */
 function SignIn() {
   const { refusal } = useStore(session);
@@ -69,10 +72,10 @@ function SignIn() {
     signIn(token.trim());
     await refreshAll();
   };
-  return html`<section class="panel sign-in" aria-labelledby="sign-in">
+  return html`<section class="panel" aria-labelledby="sign-in">
     <h2 id="sign-in">Sign in</h2>
     <p>This gateway asks for one of the tokens of its ADMIN_TOKEN. It is kept until this tab is closed.</p>
-    <${Form} submit="Sign in" kind="primary" run=${run} isOff=${!/^\S+$/.test(token.trim())}>
+    <${Form} submit="Sign in" kind="primary" run=${run} isOff=${!VISIBLE_ASCII.test(token.trim())}>
       <${TextField}
         label="Admin token"
         rest=${{ type: 'password', autofocus: true }}
@@ -124,8 +127,7 @@ function StatusBar() {
     if (error === null) void refreshAll();
   }, [kind, word]);
   return html`<div class="status">
-    <${Sign} kind=${kind} />
-    <p><strong>${word}</strong> ${sentence} <${MaintenanceEnd} /></p>
+    <p><${Sign} kind=${kind} /><strong>${word}</strong> ${sentence} <${MaintenanceEnd} /></p>
   </div>`;
 }
 

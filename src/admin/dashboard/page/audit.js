@@ -15,7 +15,7 @@ export function Audit({ data: { entries, problem } }) {
   });
   const label = isAll ? 'Show the newest only' : `Show all ${count(entries.length)}`;
   const none = problem === null ? 'Nothing was changed yet.' : 'None.';
-  return html`${problem !== null && html`<p><${Sign} kind="warn" /> ${problem}.</p>`}
+  return html`${problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`}
   ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
   ${entries.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
 }

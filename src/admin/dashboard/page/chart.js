@@ -15,7 +15,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
  * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[] }} x
  * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
  * @property {readonly { readonly at: number, readonly kind: string }[]} [marks] Vertical lines.
- * @property {(x: number) => void} [onPick] Called with the place that was clicked.
  */
 
 /** In pixels; the drawing lies within these margins. */
@@ -23,26 +22,17 @@ const HEIGHT = 170;
 const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 24];
 
 /** @param {ChartProps} props */
-export function LineChart({ title, lines, x, y, marks = [], onPick }) {
+export function LineChart({ title, lines, x, y, marks = [] }) {
   const [ref, width] = useWidth();
   const perX = (width - LEFT - RIGHT) / (x.to - x.from || 1);
   const atX = (/** @type {number} */ value) => LEFT + (value - x.from) * perX;
   const atY = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / y.top) * (HEIGHT - TOP - BOTTOM);
-  const under = (/** @type {MouseEvent} */ event) => x.from + (event.clientX - left() - LEFT) / perX;
-  const left = () => ref.current?.getBoundingClientRect().left ?? 0;
   const upright = (/** @type {number} */ at) => `M${atX(at)} ${atY(0)}V${atY(y.top)}`;
   const pathOf = (/** @type {Line} */ { points }) =>
     path(points.map(([at, value]) => [atX(at), value === null ? null : atY(value)]));
   return html`<figure ref=${ref}>
     <figcaption>${title}</figcaption>
-    <svg
-      class="chart"
-      role="img"
-      aria-label=${title}
-      width=${width}
-      height=${HEIGHT}
-      onClick=${(/** @type {MouseEvent} */ event) => onPick?.(under(event))}
-    >
+    <svg class="chart" role="img" aria-label=${title} width=${width} height=${HEIGHT}>
       ${[0, y.top / 2, y.top].map(
         (value) =>
           html`<path class="grid" d="M${LEFT} ${atY(value)}H${width - RIGHT}" />

@@ -16,11 +16,11 @@ export function sum(points, cacheClass) {
     cacheClass === null ? Object.values(classes) : [classes[cacheClass] ?? NOTHING],
   );
   return each.reduce(
-    (total, one) => ({
-      reads: total.reads + one.reads,
-      hits: total.hits + one.hits,
-      storeCalls: total.storeCalls + one.storeCalls,
-      failed: total.failed + one.failed,
+    (all, one) => ({
+      reads: all.reads + one.reads,
+      hits: all.hits + one.hits,
+      storeCalls: all.storeCalls + one.storeCalls,
+      failed: all.failed + one.failed,
     }),
     NOTHING,
   );
@@ -84,19 +84,10 @@ export function lineOf(points, cacheClass, stepMs, valueOf) {
 }
 
 /**
+ * A number of the points, over all of them.
  * @param {readonly Point[]} points
- * @param {string} status
+ * @param {(point: Point) => number} valueOf
  */
-function requestsWith(points, status) {
-  return points.reduce((requests, { statuses }) => requests + (statuses[status] ?? 0), 0);
-}
-
-/**
- * Requests by status: in some points, and in all of them.
- * @param {readonly Point[]} recent
- * @param {readonly Point[]} all
- */
-export function requestsByStatus(recent, all) {
-  const known = [...new Set(all.flatMap(({ statuses }) => Object.keys(statuses)))].toSorted();
-  return known.map((status) => ({ status, recent: requestsWith(recent, status), hour: requestsWith(all, status) }));
+export function total(points, valueOf) {
+  return points.reduce((result, point) => result + valueOf(point), 0);
 }

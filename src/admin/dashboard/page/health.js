@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { LineChart, roundTop, Sparkline } from './chart.js';
 import { count, decimal, duration, moment, percent, rate, roughly, timeOfDay } from './format.js';
-import { callsPerRead, hitRatio, lastMinute, lineOf, requestsByStatus, stepsOver, sum } from './health-data.js';
+import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum, total } from './health-data.js';
 import { CLASSES } from './declared.js';
 import { live } from './live.js';
 import { useStore } from './store.js';
@@ -27,7 +27,7 @@ export function HealthView() {
 function Dependencies({ data }) {
   const rows = data.dependencies.map(({ name, status, since, detail }) => {
     const kind = status === 'ok' ? 'good' : status === 'degraded' ? 'warn' : 'unknown';
-    return { key: name, cells: [name, html`<${Sign} kind=${kind} /> ${status}`, moment(since), detail] };
+    return { key: name, cells: [name, html`<${Sign} kind=${kind} />${status}`, moment(since), detail] };
   });
   return table('Dependencies', ['Dependency', 'State', 'Since', 'Cause'], rows);
 }
@@ -35,24 +35,26 @@ function Dependencies({ data }) {
 /** @param {{ readonly data: History }} props */
 function Requests({ data }) {
   const { recent, seconds } = lastMinute(data, Date.now());
-  const statuses = requestsByStatus(recent, data.points);
-  const all = statuses.reduce((requests, { hour }) => requests + hour, 0);
-  const rows = statuses.map(({ status, recent: now, hour }) => ({
-    key: status,
-    cells: [status, rate(now / seconds), count(hour), percent(hour / all)],
-  }));
+  const known = [...new Set(data.points.flatMap(({ statuses }) => Object.keys(statuses)))].toSorted();
+  const all = total(data.points, ({ statuses }) => Object.values(statuses).reduce((before, one) => before + one, 0));
+  const rows = known.map((status) => {
+    const requestsIn = (/** @type {History['points']} */ points) =>
+      total(points, ({ statuses }) => statuses[status] ?? 0);
+    const hour = requestsIn(data.points);
+    return { key: status, cells: [status, rate(requestsIn(recent) / seconds), count(hour), percent(hour / all)] };
+  });
   return table('Requests by status', ['Status', '#Now', '#Last hour', '#Share'], rows, 'No requests in the last hour.');
 }
 
 /** @param {{ readonly data: import('./api.js').Answer<'fleet'> }} props */
 function Processes({ data: { members, problem } }) {
   const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, self }) => {
-    const state = html`<${Sign} kind=${status === 'ready' ? 'good' : 'bad'} /> ${status}`;
+    const state = html`<${Sign} kind=${status === 'ready' ? 'good' : 'bad'} />${status}`;
     const name = html`<code>${host} · ${pid}</code>${self && ' (this one)'}`;
     const heard = self ? 'now' : `${duration(heardMsAgo)} ago`;
     return { key: id, cells: [name, state, heard, version, roughly(Date.now() - Date.parse(startedAt))] };
   });
-  return html`${problem !== null && html`<p><${Sign} kind="warn" /> ${problem}.</p>`}
+  return html`${problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`}
   ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
@@ -84,7 +86,7 @@ function Tiles({ data }) {
       '99 of 100 reads took less',
       over.map(({ p99Ms }) => p99Ms),
     ],
-    ['Stale on error', count(staleIn(recent)), `${count(staleIn(data.points))} in the last hour`, stales],
+    ['Stale on error', count(total(recent, staleOf)), `${count(total(data.points, staleOf))} in the last hour`, stales],
     ['Failed reads', count(counts.failed), `${count(inHour.failed)} in the last hour`, line(({ failed }) => failed)],
   ];
   return html`${whose(data)}
@@ -101,9 +103,9 @@ function Tiles({ data }) {
     </dl>`;
 }
 
-/** @param {History['points']} points */
-function staleIn(points) {
-  return points.reduce((total, { staleOnError }) => total + staleOnError, 0);
+/** @param {History['points'][number]} point */
+function staleOf({ staleOnError }) {
+  return staleOnError;
 }
 
 const HOUR_MS = 3_600_000;

@@ -53,26 +53,30 @@ function select(event) {
 }
 
 /**
- * The rights of a key as they are chosen: `fields` draws them, `rights` has them for a body.
- * @param {{ readonly name: string, readonly workspaces: string, readonly perMinute: string, readonly perHour: string }} initial
- * @param {readonly string[]} initialScopes
+ * The form of a key: `fields` draws it, with `offered` below the workspaces, and `body` has what was typed for a call.
+ * @param {Pick<Key, 'name' | 'workspaceIds' | 'scopes' | 'limits'>} initial
+ * @param {string} expiryHelp
  */
-function useRights(initial, initialScopes) {
-  const { typed, set, field } = useTexts(initial);
+function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits }, expiryHelp) {
+  const { typed, set, field } = useTexts({
+    name,
+    workspaces: workspaceIds.join(' '),
+    perMinute: String(limits.perMinute ?? ''),
+    perHour: String(limits.perHour ?? ''),
+    after: '',
+  });
   const [scopes, setScopes] = useState(initialScopes);
   const toggle = (/** @type {string} */ scope) =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
-  const rights = () => ({
+  const body = () => ({
     name: typed.name.trim(),
     workspaceIds: typed.workspaces.split(/[\s,;]+/).filter((id) => id !== ''),
     scopes,
     perMinute: limit(typed.perMinute),
     perHour: limit(typed.perHour),
+    ...expiry(typed.after.trim()),
   });
-  const fields = (
-    /** @type {import('./ui.js').Children} */ offered,
-    /** @type {import('./ui.js').Children} */ expiry,
-  ) =>
+  const fields = (/** @type {import('./ui.js').Children} */ offered) =>
     html`${field('name', 'Name', 'who uses it, and for what')}
       ${field('workspaces', 'Workspaces', 'UUIDs, several with spaces between')} ${offered}
       <fieldset>
@@ -88,9 +92,9 @@ function useRights(initial, initialScopes) {
       </fieldset>
       <div class="fields">
         ${field('perMinute', 'Per minute', 'empty: default')} ${field('perHour', 'Per hour', 'empty: default')}
-        ${expiry}
+        ${field('after', 'Expires after', expiryHelp)}
       </div>`;
-  return { typed, set, rights, fields };
+  return { typed, set, body, fields };
 }
 
 /** @param {string} typed Empty for the default. */
@@ -100,53 +104,40 @@ function limit(typed) {
   throw new Error(`“${typed}” is no whole number. Leave the limit empty for the default.`);
 }
 
-/** @param {string} typed How long the key lives from now. */
-function timeAfter(typed) {
-  return new Date(Date.now() + durationOf(typed)).toISOString();
+/** @param {string} typed How long the key lives from now; empty to leave it as it is. */
+function expiry(typed) {
+  if (typed === '') return {};
+  return { expiresAt: typed === 'never' ? null : new Date(Date.now() + durationOf(typed)).toISOString() };
 }
 
+const NEW_KEY = { name: '', workspaceIds: [], scopes: [], limits: { perMinute: null, perHour: null } };
+
 /** @param {{ readonly known: readonly Key[], readonly close: () => void }} props `known`: keys whose workspaces are offered. */
-export function CreateKey({ known, close }) {
-  const { typed, set, rights, fields } = useRights({ name: '', workspaces: '', perMinute: '', perHour: '' }, []);
-  const expiry = useTexts({ after: '' });
-  const issue = async () => {
-    const expiresAt = expiry.typed.after.trim() === '' ? null : timeAfter(expiry.typed.after);
-    return call('createKey', { body: { ...rights(), expiresAt } });
-  };
+export function Create({ known, close }) {
+  const { typed, set, body, fields } = useKeyForm(NEW_KEY, 'such as 90d; empty: never');
+  const issue = async () => call('createKey', { body: body() });
   const offered = [...new Set(known.flatMap(({ workspaceIds }) => workspaceIds))].filter(
     (id) => !typed.workspaces.includes(id),
   );
   const add = (/** @type {string} */ id) => set('workspaces', `${typed.workspaces} ${id}`.trim());
-  const buttons = offered.slice(0, 4).map((id) => button(`Add ${id}`, () => add(id), { kind: 'small' }));
+  const buttons = offered.slice(0, 4).map((id) => button(`Add ${id}`, () => add(id)));
   return html`<${IssueDialog} title="Create a key" submit="Create" issue=${issue} close=${close}>
-    ${fields(
-      html`<div class="buttons">${buttons}</div>`,
-      expiry.field('after', 'Expires after', 'such as 90d; empty: never'),
-    )}
+    ${fields(html`<div class="buttons">${buttons}</div>`)}
   <//>`;
 }
 
-/** @param {{ readonly target: Key, readonly close: () => void }} props */
-export function EditKey({ target, close }) {
-  const { keyId, name, workspaceIds, limits } = target;
-  const [perMinute, perHour] = [limits.perMinute, limits.perHour].map((one) => String(one ?? ''));
-  const initial = { name, workspaces: workspaceIds.join(' '), perMinute: perMinute ?? '', perHour: perHour ?? '' };
-  const { rights, fields } = useRights(initial, target.scopes);
-  const expiry = useTexts({ after: '' });
-  const run = async () => {
-    const typed = expiry.typed.after.trim();
-    const end = typed === '' ? {} : { expiresAt: typed === 'never' ? null : timeAfter(typed) };
-    await change('editKey', { id: keyId, body: { ...rights(), ...end } }, `${name} was changed.`);
-  };
-  const help = 'from now, such as 90d; or never; empty: as it is';
-  return html`<${Ask} title="Edit ${name}" submit="Save" run=${run} close=${close}>
-    ${fields(null, expiry.field('after', 'Expires after', help))}
+/** @type {import('./keys.js').KeyDialog} */
+export function Edit({ target, close }) {
+  const { body, fields } = useKeyForm(target, 'from now, such as 90d; or never; empty: as it is');
+  const run = async () => change('editKey', { id: target.keyId, body: body() }, `${target.name} was changed.`);
+  return html`<${Ask} title="Edit ${target.name}" submit="Save" run=${run} close=${close}>
+    ${fields(null)}
     <p class="hint">In force at once, for requests with the same secret.</p>
   <//>`;
 }
 
-/** @param {{ readonly target: Key, readonly close: () => void }} props */
-export function RotateKey({ target: { keyId, name }, close }) {
+/** @type {import('./keys.js').KeyDialog} */
+export function Rotate({ target: { keyId, name }, close }) {
   const { typed, field } = useTexts({ overlap: '24h' });
   const issue = async () => call('rotateKey', { id: keyId, body: { overlap: written(durationOf(typed.overlap)) } });
   return html`<${IssueDialog} title="Rotate ${name}" submit="Rotate" issue=${issue} close=${close}>

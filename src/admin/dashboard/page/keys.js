@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { Audit } from './audit.js';
 import { count, moment, NONE } from './format.js';
-import { CreateKey, EditKey, RotateKey } from './key-forms.js';
+import { Create, Edit, Rotate } from './key-forms.js';
 import { change, live } from './live.js';
 import { useStore } from './store.js';
 import { Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
@@ -36,7 +36,7 @@ function Keys({ data }) {
     .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt.localeCompare(a.createdAt));
   const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires'];
   const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, useOf(key.keyId), open));
-  const create = () => open((close) => html`<${CreateKey} known=${data} close=${close} />`);
+  const create = () => open((close) => html`<${Create} known=${data} close=${close} />`);
   return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
     ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
     ${error === null ? uses !== null && whose(uses) : html`<p>The use of keys is not known now: ${error}</p>`}
@@ -64,7 +64,7 @@ function rowOf(key, use, open) {
     key: keyId,
     cells: [
       html`${name} <code class="sub">${keyId}</code>`,
-      html`<${Sign} kind=${kind} /> ${status}`,
+      html`<${Sign} kind=${kind} />${status}`,
       scopes.join(', '),
       html`<code title=${workspaceIds.join(' ')}>${first.slice(0, 8)}…</code
         >${others.length > 0 && ` and ${others.length} more`}`,
@@ -90,37 +90,33 @@ function limitsText({ perMinute, perHour }) {
  * @param {Open} open
  */
 function actionsOf(target, open) {
-  const isActive = target.status === 'active';
-  /** @type {readonly (readonly [string, KeyDialog, string?])[]} */
-  const actions = [
-    ...(isActive ? [/** @type {const} */ (['Rotate', RotateKey])] : []),
-    ['Edit', EditKey],
-    [isActive ? 'Deprecate' : 'Activate', ChangeStatus],
-    ['Revoke', Revoke, 'danger'],
-  ];
-  return actions.map(([name, dialog, kind = '']) => {
+  const actions = target.status === 'active' ? { Rotate, Edit, Deprecate, Revoke } : { Edit, Activate, Revoke };
+  return Object.entries(actions).map(([name, dialog]) => {
     const ask = () => open((close) => html`<${dialog} target=${target} close=${close} />`);
-    return button(`${name} …`, ask, { kind: `small ${kind}`, name: `${name} ${target.name}` });
+    const kind = dialog === Revoke ? 'danger' : '';
+    return button(`${name} …`, ask, { kind, name: `${name} ${target.name}` });
   });
 }
 
-/** @param {{ readonly target: Key, readonly close: () => void }} props */
-function ChangeStatus({ target: { keyId, name, status }, close }) {
-  const isEnding = status === 'active';
-  const wanted = isEnding ? 'deprecated' : 'active';
-  const run = () => change('editKey', { id: keyId, body: { status: wanted } }, `${name} is ${wanted}.`);
-  return html`<${Ask}
-    title=${isEnding ? `Deprecate ${name}?` : `Activate ${name} again?`}
-    submit=${isEnding ? 'Deprecate' : 'Activate'}
-    run=${run}
-    close=${close}
-  >
-    <p>${isEnding ? 'Its holder gets 403 from now on. It can be activated again.' : 'Its holder can call again.'}</p>
+/** @type {KeyDialog} */
+function Deprecate({ target: { keyId, name }, close }) {
+  const run = () => change('editKey', { id: keyId, body: { status: 'deprecated' } }, `${name} is deprecated.`);
+  return html`<${Ask} title="Deprecate ${name}?" submit="Deprecate" run=${run} close=${close}>
+    <p>Its holder gets 403 from now on. It can be activated again.</p>
     <p><code>${keyId}</code></p>
   <//>`;
 }
 
-/** @param {{ readonly target: Key, readonly close: () => void }} props */
+/** @type {KeyDialog} */
+function Activate({ target: { keyId, name }, close }) {
+  const run = () => change('editKey', { id: keyId, body: { status: 'active' } }, `${name} is active.`);
+  return html`<${Ask} title="Activate ${name} again?" submit="Activate" run=${run} close=${close}>
+    <p>Its holder can call again.</p>
+    <p><code>${keyId}</code></p>
+  <//>`;
+}
+
+/** @type {KeyDialog} */
 function Revoke({ target: { keyId, name }, close }) {
   const run = () => change('revokeKey', { id: keyId }, `${name} is revoked.`);
   return html`<${Ask} title="Revoke ${name}?" submit="Revoke for good" kind="danger" run=${run} close=${close}>

@@ -18,7 +18,7 @@ export function Maintenance({ data: { active, until, by } }) {
     ? `On: ${roughly(leftMs)} left, until ${moment(until ?? '')}. Set by ${by ?? 'unknown'}.`
     : 'Off: the store is called as usual.';
   const title = isOn ? `End maintenance in ${length}?` : `Stop calling the store for ${length}?`;
-  return html`<p><${Sign} kind=${isOn ? 'warn' : 'good'} /> ${state}</p>
+  return html`<p><${Sign} kind=${isOn ? 'warn' : 'good'} />${state}</p>
     ${isOn && html`<${Form} submit="End now" kind="primary" run=${end} />`}
     <${Form} submit=${isOn ? 'Move the end …' : 'Begin …'} run=${ask}
       >${field('length', isOn ? 'End in' : 'For', 'at most 24h')}<//

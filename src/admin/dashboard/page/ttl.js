@@ -23,8 +23,8 @@ export function Ttls({ data }) {
     const edit = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
     const reset = () => open((close) => html`<${ResetTtl} ttl=${ttl} close=${close} />`);
     const buttons = [
-      button('Change …', edit, { kind: 'small', name: `Change TTLs of ${name}` }),
-      button('Reset …', reset, { kind: 'small', name: `Reset TTLs of ${name}`, isOff: !isSet }),
+      button('Change …', edit, { name: `Change TTLs of ${name}` }),
+      button('Reset …', reset, { name: `Reset TTLs of ${name}`, isOff: !isSet }),
     ];
     return { key: name, cells: [name, ...NAMES.map((one) => ttlCell(ttl, one)), isSet ? by : NONE, buttons] };
   });

@@ -10,7 +10,7 @@ import { useStore } from './store.js';
 /** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
 
 /**
- * Tells states apart by form, not only by colour. Words that say the same stand beside it.
+ * Tells states apart by form, not only by colour. Words that say the same follow it.
  * @param {{ readonly kind: Kind }} props
  */
 export function Sign({ kind }) {
@@ -48,7 +48,7 @@ export function whose({ scope, processes, problem, since }) {
   const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
   if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
   const only = scope === 'process' ? 'Only one process' : `Of ${of}`;
-  return html`<p><${Sign} kind="warn" /> <strong>${only}:</strong> ${problem}.</p>`;
+  return html`<p><${Sign} kind="warn" /><strong>${only}:</strong> ${problem}.</p>`;
 }
 
 /**
@@ -60,35 +60,29 @@ export function whose({ scope, processes, problem, since }) {
 export function Panel({ id, title, of, show }) {
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
-  const isBroken = useErrorBoundary()[0] !== undefined;
-  const state = data === null ? 'waiting' : error === null ? 'current' : 'old';
-  if (isBroken) return html`<${Broken} title=${title} />`;
+  // An answer that can't be drawn: the gateway has another version, or something in between answered.
+  const boundary = useErrorBoundary();
+  const isBroken = boundary[0] !== undefined;
+  const retry = async () => {
+    await of.refresh();
+    boundary[1]();
+  };
+  const asOf = data === null ? '' : `As of ${moment(atMs)}.`;
+  const trouble = isBroken ? 'The answer is not as this page expects. Reload the page.' : error;
+  const state = data === null ? 'waiting' : trouble === null ? 'current' : 'old';
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
     ${
-      error !== null &&
+      trouble !== null &&
       html`<div class="trouble" role="status">
-        <${Sign} kind="warn" />
-        <p>${isAway ? '' : error} ${data === null ? '' : `As of ${moment(atMs)}.`}</p>
-        ${button('Try again', () => void of.refresh(), { kind: 'small' })}
+        <p><${Sign} kind="warn" />${isAway ? '' : trouble} ${asOf}</p>
+        ${button('Try again', () => void retry())}
       </div>`
     }
     <div class="panel-body">
-      ${data === null ? error === null && html`<p class="hint">Loading …</p>` : html`<${show} data=${data} />`}
+      ${!isBroken && data !== null && html`<${show} data=${data} />`}
+      ${trouble === null && data === null && html`<p class="hint">Loading …</p>`}
     </div>
-  </section>`;
-}
-
-/**
- * An answer that can't be drawn: the gateway has another version, or something in between answered.
- * @param {{ readonly title: string }} props
- */
-function Broken({ title }) {
-  return html`<section class="panel" aria-label=${title} data-state="old">
-    <h2>${title}</h2>
-    <p class="trouble" role="status">
-      <${Sign} kind="warn" /> The answer is not as this page expects. Reload the page.
-    </p>
   </section>`;
 }
 

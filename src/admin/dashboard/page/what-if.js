@@ -12,7 +12,6 @@ import { button, SelectField, table, TextField, useDialog } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'advice'>['classes'][number]} ClassAdvice */
 /** @typedef {ClassAdvice['curve'][number]} CurvePoint */
-/** @typedef {(index: number) => void} Choose Called with a place in the curve. */
 
 /** @param {{ readonly data: readonly ClassAdvice[] }} props */
 export function WhatIf({ data }) {
@@ -50,7 +49,7 @@ function Prediction({ advice }) {
     open((close) => html`<${ChangeTtl} ...${proposed} close=${close} />`);
   };
   const label = isChange ? `Set to ${written(chosenMs)} …` : 'In force';
-  return html`<${Charts} advice=${advice} place=${place} choose=${choose} />
+  return html`<${Charts} advice=${advice} place=${place} />
     <${Slider} curve=${curve} place=${place} point=${point} choose=${choose} />
     <div class="halves">
       <div class="view">
@@ -74,22 +73,22 @@ function Advice({ recommendation: { freshMs, why }, chosenMs, choose }) {
   const advised = written(freshMs);
   return html`<div>
     <p>Recommended: <strong>${advised}</strong>. ${why}</p>
-    ${freshMs !== chosenMs && button(`Try ${advised}`, () => choose(advised), { kind: 'small' })}
+    ${freshMs !== chosenMs && button(`Try ${advised}`, () => choose(advised))}
   </div>`;
 }
 
 /**
  * Two charts over the TTLs of the curve, which stand at equal distances as on the slider.
- * @param {{ readonly advice: ClassAdvice, readonly place: number | null, readonly choose: Choose }} props
+ * @param {{ readonly advice: ClassAdvice, readonly place: number | null }} props
  */
-function Charts({ advice: { curve, current, recommendation }, place, choose }) {
+function Charts({ advice: { curve, current, recommendation }, place }) {
   const ticks = curve.flatMap(({ freshMs }, at) => (at % 2 === 0 ? [{ at, text: duration(freshMs) }] : []));
   const marks = [
     { kind: 'in-force', at: positionOf(curve, current?.freshMs ?? 0) },
     { kind: 'advised', at: positionOf(curve, recommendation.freshMs ?? 0) },
     { kind: 'chosen', at: place },
   ].flatMap(({ kind, at }) => (at === null ? [] : [{ kind, at }]));
-  const common = { x: { from: 0, to: curve.length - 1, ticks }, marks, onPick: choose };
+  const common = { x: { from: 0, to: curve.length - 1, ticks }, marks };
   const calls = linesOf(curve, 'calls', ({ upstreamRps }) => upstreamRps);
   const outdated = linesOf(curve, 'outdated', ({ outdatedRatio }) => outdatedRatio);
   const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
@@ -122,7 +121,7 @@ function linesOf(curve, id, valueOf) {
   ];
 }
 
-/** @param {{ readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: Choose }} props */
+/** @param {{ readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: (place: number) => void }} props */
 function Slider({ curve, place, point, choose }) {
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     choose(Number(event.currentTarget.value));
