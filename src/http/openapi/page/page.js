@@ -5,6 +5,16 @@ const followSystem = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followSystem);
 followSystem();
 
+/**
+ * A request that Swagger UI made: a map of its own kind, and so are its headers.
+ * @typedef {{ get(name: 'url'): string, get(name: 'headers'): Iterable<[string, string]> | undefined }} ShownRequest
+ */
+
+/** @param {ShownRequest} request */
+const urlOf = (request) => JSON.stringify(request.get('url'));
+/** @param {ShownRequest} request */
+const headersOf = (request) => JSON.stringify(Object.fromEntries(request.get('headers') ?? []));
+
 SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',
@@ -15,4 +25,38 @@ SwaggerUIBundle({
   showCommonExtensions: true,
   tryItOutEnabled: true,
   validatorUrl: null,
+  requestSnippetsEnabled: true,
+  requestSnippets: {
+    generators: {
+      curl_bash: { title: 'curl', syntax: 'bash' },
+      javascript: { title: 'JavaScript', syntax: 'javascript' },
+      python: { title: 'Python', syntax: 'python' },
+    },
+    defaultExpanded: true,
+  },
+  plugins: [
+    {
+      fn: {
+        /** @param {ShownRequest} request */
+        requestSnippetGenerator_javascript: (request) =>
+          [
+            `const response = await fetch(${urlOf(request)}, {`,
+            `  headers: ${headersOf(request)},`,
+            '});',
+            'console.log(response.status, await response.json());',
+          ].join('\n'),
+        /** @param {ShownRequest} request */
+        requestSnippetGenerator_python: (request) =>
+          [
+            'import requests',
+            '',
+            'response = requests.get(',
+            `    ${urlOf(request)},`,
+            `    headers=${headersOf(request)},`,
+            ')',
+            'print(response.status_code, response.json())',
+          ].join('\n'),
+      },
+    },
+  ],
 });
