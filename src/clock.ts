@@ -10,7 +10,6 @@ export interface Clock {
 /** Unix milliseconds; asking for it anew costs as much as the time does. */
 const { timeOrigin } = performance;
 
-/** The machine's clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   nowMicros: () => Math.floor((timeOrigin + performance.now()) * 1000),

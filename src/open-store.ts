@@ -11,7 +11,6 @@ import { StoreClient } from './upstream/client.ts';
 import { Guard } from './upstream/guard.ts';
 
 export interface Store {
-  /** Fetches from the store. */
   readonly guard: Guard;
   /** Names the store among others, in letters and digits, without its address. */
   readonly identity: string;

@@ -55,7 +55,6 @@ export interface ListenerHooks {
 /** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
 const CHECK_INTERVAL_MS = 250;
 
-/** An open connection. */
 export interface Connection {
   /** Responses that are still to be sent, in order. */
   readonly pending: ServerResponse[];
@@ -65,7 +64,6 @@ export interface Connection {
 export interface Listener {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** How many connections are open. */
   connections(): number;
   /** Stops accepting, lets requests in flight finish for `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>;

@@ -30,7 +30,6 @@ export interface AdminRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a parameter. */
   readonly path: string;
-  /** One line. */
   readonly summary: string;
   /** Its members are texts; one that may be repeated is an array. The descriptions say what they may hold. */
   readonly query?: z.ZodObject;
@@ -41,7 +40,6 @@ export interface AdminRoute {
   readonly answer: z.ZodType | null;
 }
 
-/** The answer of an endpoint. */
 export type AnswerOf<R extends AdminRoute> = ReadonlyDeep<z.output<NonNullable<R['answer']>>>;
 
 const text = z.string();
@@ -54,7 +52,6 @@ export function isoOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : iso(timeMs);
 }
 
-/** How many to list. */
 function limit(most: number, otherwise: number) {
   return text
     .regex(/^[0-9]{1,4}$/)

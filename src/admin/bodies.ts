@@ -58,7 +58,6 @@ const keyBody = (nowMs: number | null) =>
     expiresAt: future(nowMs).optional(),
   });
 
-/** `POST /api/keys` */
 export const newKeyBody = (nowMs: number | null) =>
   keyBody(nowMs).transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
     ...rest,
@@ -77,7 +76,6 @@ export const keyEditBody = (nowMs: number | null) =>
       'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
     );
 
-/** `POST /api/keys/{keyId}/rotate` */
 export const rotateBody = () =>
   z
     .strictObject({
@@ -89,7 +87,6 @@ export const rotateBody = () =>
 
 /** An import of 1 MB has room for about this many keys; more can only be junk. */
 const MAX_IMPORTED_KEYS = 5000;
-/** The largest body of an import of keys, in bytes. */
 export const IMPORT_LIMIT_BYTES = 1024 * 1024;
 
 /** `POST /api/keys/import`, as a whole; each key is checked by `importedKeyBody`, so that a refusal lists the faults of all. */
@@ -160,7 +157,6 @@ export interface WantedTtl {
   readonly forMs: number | null;
 }
 
-/** `PUT /api/cache/ttl/{class}` */
 export const ttlBody = () =>
   z
     .strictObject({
@@ -193,7 +189,6 @@ const tag = z.string().transform((text, context): Tag => {
   return z.NEVER;
 });
 
-/** `POST /api/cache/purge` */
 export const purgeBody = () =>
   z
     .strictObject({

@@ -22,7 +22,6 @@ import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointCont
 import { AdminError, makeChange } from './errors.ts';
 import { faulty, readBody } from './input.ts';
 
-/** The three TTLs of a class, as the interface calls them. */
 const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 type TtlName = (typeof TTL_NAMES)[number];
 

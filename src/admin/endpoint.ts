@@ -43,7 +43,6 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly registry: KeyDirectory;
   readonly stats: Stats;
   readonly memory: MemoryTier;
-  /** The most that the memory tier may hold. */
   readonly maxBytes: number;
   /** Null for a gateway without Redis. */
   readonly shared: SharedCacheAdmin | null;
@@ -63,7 +62,6 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly maintenance: MaintenanceControl;
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
-  /** The processes that serve together. */
   readonly members: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
@@ -76,7 +74,6 @@ interface AdminLog {
   error(fields: object, message: string): void;
 }
 
-/** `ctx.state` as the middlewares of an admin request fill it. */
 export interface AdminState {
   /** The name of the caller's token; `anonymous` if the listener has no tokens. Missing before authentication. */
   who?: string;

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { AdminContext } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
-/** The largest body of most requests, in bytes. */
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** More would be no help to anyone, and the answer has to stay of bounded size. */
 const MOST_FAULTS_LISTED = 1000;

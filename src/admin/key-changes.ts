@@ -33,7 +33,6 @@ export function keyView(key: ApiKey): KeyView {
   };
 }
 
-/** The members of a key that an operator decides on. */
 function auditedKey(key: ApiKey): Readonly<Record<string, unknown>> {
   const { name, status, workspaceIds, scopes, limits, expiresAt } = keyView(key);
   return { name, status, workspaceIds, scopes, limits, expiresAt };

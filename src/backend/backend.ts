@@ -45,7 +45,6 @@ export interface Backend {
   readonly whatIf: WhatIf;
   /** For operators, of the last hour. */
   readonly stats: Stats;
-  /** The gateway processes over one Redis, this one included. */
   readonly instances: Instances;
   /** How Redis is doing; null without Redis. */
   readonly redis: RedisHealth | null;

@@ -79,7 +79,6 @@ export class Derivation<D extends object> {
   }
 }
 
-/** When an answer was learned. */
 export interface Learned {
   /** Where the purge log stood before the fetch began. */
   readonly epoch: PurgeEpoch;

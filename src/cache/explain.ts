@@ -319,7 +319,6 @@ export class LastMisses {
     if (missReason !== null) this.#misses.set(keyHash, { reason: missReason, atMs });
   }
 
-  /** Null if none is remembered. */
   of(key: string): LastMiss | null {
     return this.#misses.get(hash32(key)) ?? null;
   }

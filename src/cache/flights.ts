@@ -142,7 +142,6 @@ export class Flights {
   }
 }
 
-/** Names the flights of a key for a set of workspaces. */
 function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'>): string {
   return `${key} ${workspaceSetOf(reader)}`;
 }
@@ -175,7 +174,6 @@ export interface Flight<T> {
   readonly startedAtMs: number;
 }
 
-/** Whether a caller still waits. */
 type IsWaiting = () => boolean;
 
 interface UnderWay<T> {

@@ -73,7 +73,6 @@ export class MemoryTier {
     return isKept;
   }
 
-  /** The negative entry of the reader's set of workspaces. */
   negative(key: string, reader: Pick<Reader, 'workspaceIds'>): StoredEntry | null {
     const known = this.#absent.get(key);
     return known?.negatives.get(workspaceSetOf(reader)) ?? null;
@@ -122,12 +121,10 @@ export class MemoryTier {
     };
   }
 
-  /** The keys of all entries. */
   keys(): readonly string[] {
     return [...this.#searched.keys(), ...this.#rest.keys(), ...this.#absent.keys()];
   }
 
-  /** Whether the key's last entry had to make room. */
   wasEvicted(key: string): boolean {
     return this.#evicted.has(hash32(key));
   }

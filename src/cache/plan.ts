@@ -21,7 +21,6 @@ import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
  */
 export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'unusable' | 'purged';
 
-/** The freshness of an entry at one moment. */
 export interface Freshness {
   readonly state: FreshnessState;
   /** How long it is still fresh; 0 or less if it is not. */

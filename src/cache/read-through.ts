@@ -21,7 +21,6 @@ const PATIENCE_MS = 1000;
 interface Read<T> {
   readonly request: CacheRequest<T>;
   readonly reader: Reader;
-  /** When the read began, Unix microseconds. */
   readonly startedMicros: number;
 }
 
@@ -53,7 +52,6 @@ export class ReadThrough implements Cache {
     this.#flights = new Flights(new OriginFetcher(options, this.#copies), options);
   }
 
-  /** The flight of a key in this process, for operators. */
   flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
     return this.#flights.flightOf(key, reader);
   }

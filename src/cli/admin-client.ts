@@ -16,7 +16,6 @@ interface JsonRoute<T, B> extends AdminRoute {
 
 /** The parts of a route that a call fills in. */
 interface CallParts<B> {
-  /** The values of the parameters in the path. */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: URLSearchParams;
   readonly body?: ReadonlyDeep<NoInfer<B>>;

@@ -45,9 +45,7 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('reload-failed') }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
   z.object({ kind: z.literal('status'), status: statusSchema }),
-  /** The worker is to send its own metrics. */
   z.object({ kind: z.literal('send-metrics'), id: z.int() }),
-  /** The metrics of all workers, as the worker has requested them. */
   z.object({ kind: z.literal('all-metrics'), id: z.int(), text: z.string() }),
 ]);
 
@@ -61,7 +59,6 @@ export const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failed'), message: z.string() }),
   /** The worker's own metrics, as prom-client hands them from process to process. */
   z.object({ kind: z.literal('metrics'), id: z.int(), value: z.unknown() }),
-  /** The worker wants the metrics of all workers. */
   z.object({ kind: z.literal('request-metrics'), id: z.int() }),
 ]);
 

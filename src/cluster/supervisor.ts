@@ -18,7 +18,6 @@ import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, ty
 
 /** The program itself, which finds out from node:cluster that it is a worker. */
 const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
-/** For a worker to send its metrics. */
 const METRICS_TIMEOUT_MS = 1000;
 /** Added to the longest time that a worker takes to stop by itself. */
 const KILL_MARGIN_MS = 5000;

@@ -8,7 +8,6 @@ import type { GivenValue, Layer, ReadFile } from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** All variables of ours. */
 const NAMES = SETTINGS.flatMap(({ env, secret }) => (env === null ? [] : secret ? [env, `${env}_FILE`] : [env]));
 const CACHE_TIMES = NAMES.filter((name) => name.startsWith('CACHE_'));
 const CACHE_TIME = /^CACHE_.*_(?:FRESH|STALE|ERROR)$/;

@@ -9,7 +9,6 @@ import { codec, list, parsed, ValueProblem } from './codecs.ts';
 const hostNameSchema = z.hostname().refine((written) => !/^[\d.]+$/.test(written));
 const hostSchema = z.union([z.ipv4(), z.ipv6(), hostNameSchema]);
 
-/** An address to listen on. */
 export const host = codec(
   hostSchema,
   'an IP address or a host name, without port or brackets, such as 127.0.0.1, 0.0.0.0, :: or localhost',

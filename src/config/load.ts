@@ -24,7 +24,6 @@ export interface Resolved {
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** The file that was read. */
   readonly file: string;
   readonly resolved: readonly Resolved[];
   /** Values that are allowed but hardly meant, in whole sentences, for the log. */

@@ -26,7 +26,6 @@ const callSchema = z
   })
   .meta({ id: 'Call', description: 'One completed evaluation of a recorded call, as the calls surface shows it.' });
 
-/** The body of a single call. */
 export const callBodySchema = z.strictObject({ call: callSchema }).meta({ id: 'CallBody' });
 
 /** The fields of every Pagination object of the calls surface. */
@@ -37,7 +36,6 @@ export const paginationFields = {
   total_pages: z.int().min(0).meta({ description: 'How many pages there are; 0 where there is nothing.' }),
 } as const;
 
-/** The body of a list of calls. */
 export const callsPageSchema = z
   .strictObject({
     calls: z.array(callSchema).meta({ description: 'Newest first: by `created_at`, then `id`, descending.' }),

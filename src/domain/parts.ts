@@ -38,7 +38,6 @@ const coachingPlanSchema = z
   })
   .meta({ id: 'CoachingPlan', description: 'What the evaluation advises.' });
 
-/** The body of a scored scorecard. */
 export const scoredCardViewSchema = z
   .strictObject({ scorecard: scorecardSchema, coaching_plan: coachingPlanSchema })
   .meta({ id: 'ScoredCardBody' });

@@ -46,10 +46,8 @@ export const reportSchema = z
   })
   .meta({ id: 'Report', description: 'One evaluation of a recorded call, as the workspace surface shows it.' });
 
-/** The body of a single report. */
 export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ id: 'ReportBody' });
 
-/** The body of a list of reports. */
 export const reportsPageSchema = z
   .strictObject({
     reports: z.array(reportSchema).meta({ description: 'Newest first: by `created_at`, then `id`, descending.' }),

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { paginationFields } from './call.ts';
 
-/** The body of a report's transcript. */
 export const reportTranscriptSchema = z
   .strictObject({
     transcript: z.string().meta({ description: 'The whole transcript as the store holds it.' }),
@@ -21,7 +20,6 @@ const segmentSchema = z
   })
   .meta({ id: 'TranscriptSegment' });
 
-/** The body of one page of a call's transcript. */
 export const callTranscriptSchema = z
   .strictObject({
     transcript: z

@@ -45,7 +45,6 @@ export function parseId({ params }: RequestView, name: IdName): string {
 
 type Parsed<T> = { readonly value: T } | { readonly fault: string };
 
-/** A parameter of a query. */
 export interface Parameter<T> {
   readonly openapi: oas31.ParameterObject;
   /** Used if the parameter is absent or breaks its rule. */

@@ -25,7 +25,6 @@ export interface PublicAppOptions {
   readonly addressOf: (ctx: Context) => string;
   /** How long a request waits for Redis in all (R6). */
   readonly redisTimeoutMs: number;
-  /** Most requests in progress at a time. */
   readonly maxInFlight: number;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
@@ -34,7 +33,6 @@ export interface PublicAppOptions {
   readonly hooks: PublicAppHooks;
 }
 
-/** Response headers by name. */
 export type Headers = Readonly<Record<string, string>>;
 
 export interface RequestState {

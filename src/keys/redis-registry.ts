@@ -153,7 +153,6 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     return this.clock.nowMicros() / 1000;
   }
 
-  /** How far copies may be used now. */
   #connectivity(): Connectivity {
     if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'connected';
     return this.#doesRedisAnswer && !this.#isUnanswered ? 'subscriptionLost' : 'disconnected';

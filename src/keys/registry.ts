@@ -17,7 +17,6 @@ import {
 } from './key.ts';
 import { adoptKey, editKey, issueKey, rotateKey } from './lifecycle.ts';
 
-/** Finds keys for requests. */
 export interface KeyLookup {
   /** The key with that hash, whatever its status; null if none was issued. Rejects with RegistryUnavailableError. */
   find(hash: KeyHash): Promise<ApiKey | null>;

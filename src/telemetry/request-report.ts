@@ -39,7 +39,6 @@ export interface RequestReport {
   readonly traceId: string | undefined;
 }
 
-/** The reports of the public application. */
 export interface PublicAppHooks {
   /** Called once per request, when its response has been sent or its client has left. */
   readonly onRequest: (report: RequestReport) => void;

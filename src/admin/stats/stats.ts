@@ -92,7 +92,6 @@ export class Stats {
     return { whose, points: steps.map(historyPoint) };
   }
 
-  /** Keys that sent requests. */
   async keyUse(): Promise<Counted<readonly KeyUse[]>> {
     return counted(await this.#keyUse.read(), keyUseOf);
   }

@@ -49,7 +49,6 @@ class Followers {
 }
 
 export interface FlightChannelOptions {
-  /** To the cache Redis. */
   readonly cache: RedisLink;
   readonly names: CacheNames;
   readonly timers: Timers;
@@ -63,7 +62,6 @@ export interface FlightChannelOptions {
 const LAPSE_MARGIN_MS = 5;
 
 export class FlightChannel {
-  /** The channel's name. */
   readonly name: string;
   readonly #timers: Timers;
   readonly #self: string;

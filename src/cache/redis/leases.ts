@@ -24,7 +24,6 @@ export interface KeyNames {
 }
 
 export interface LeaseOptions {
-  /** To the cache Redis. */
   readonly cache: RedisLink;
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly timers: Timers;

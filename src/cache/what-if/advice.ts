@@ -116,7 +116,6 @@ function measuredOf(reports: readonly ClassReport[], nowMs: number): ClassAdvice
 interface Basis {
   readonly outdatedAt: OutdatedAt | null;
   readonly readsPerSecond: number;
-  /** How long traffic was watched. */
   readonly watchedMs: number;
 }
 

@@ -105,7 +105,6 @@ export interface SharingOptions {
 class Owner {
   readonly id: string;
   readonly seed: number;
-  /** Events that wait to be sent to it. */
   waiting: KeyEvent[] = [];
   /** The level at which it samples each class, as far as it has reported: every key until then. */
   levels: readonly number[] = [];

@@ -99,7 +99,6 @@ export interface Outcomes {
   readonly calls: Uint8Array;
   /** 1 if the reader waits for that call. */
   readonly waits: Uint8Array;
-  /** How old the answer was. */
   readonly agesMs: Float64Array;
 }
 

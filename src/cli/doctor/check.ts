@@ -4,7 +4,6 @@ export interface Check {
   readonly name: string;
   /** `warn`: works, with a drawback. `skipped`: could not be checked, or there is nothing to check. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skipped';
-  /** The finding. */
   readonly message: string;
   /** The remedy; null if there is nothing to do, or the message says it. */
   readonly advice: string | null;

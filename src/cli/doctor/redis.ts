@@ -48,7 +48,6 @@ export async function checkRedis({ redis, cache: { redisBytes } }: Config): Prom
   return [...state.checks(purpose), shared];
 }
 
-/** Makes the checks of one Redis. */
 function redisChecks(role: RedisRole): Checks {
   return checksNamed('redis', `${settingOf(role)}: `);
 }

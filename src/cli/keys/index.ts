@@ -41,7 +41,6 @@ export function keysCommand(): Command {
     .addCommand(importKeysCommand());
 }
 
-/** A command on one key. */
 function oneKeyCommand(texts: CommandTexts): Command {
   return keyCommand(texts).argument('<id>', 'the id of the key, not the key itself', parseKeyId);
 }

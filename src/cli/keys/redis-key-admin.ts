@@ -73,7 +73,6 @@ function caller(): string {
   }
 }
 
-/** A line of an import. */
 function exportedKey(key: ApiKey): unknown {
   const { keyId, lastUsedAt: _, ...rest } = keyView(key);
   const { hash, ownExpiresAtMs } = key;
