@@ -115,7 +115,6 @@ interface Parts extends BackendOptions {
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
   readonly stopTracing: () => Promise<void>;
-  /** Null in a gateway of one process. */
   readonly workers: Workers | null;
 }
 
@@ -151,7 +150,6 @@ export class Gateway {
     void backend.redis?.answered.then(() => this.#announce());
   }
 
-  /** The address for consumers, such as `http://127.0.0.1:8080`. */
   get publicUrl(): string {
     return this.#public?.url ?? '';
   }

@@ -23,7 +23,6 @@ export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'unusable' 
 
 export interface Freshness {
   readonly state: FreshnessState;
-  /** How long it is still fresh; 0 or less if it is not. */
   readonly ttlMs: number;
   readonly ageMs: number;
 }
@@ -92,7 +91,6 @@ export type Plan<T = unknown> =
 /** The copies that a reader may be served: its own, and the negative entry. */
 export interface VisibleCopies<T = unknown> {
   readonly copy: CachedCopy<T> | null;
-  /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
 }
 

@@ -8,7 +8,6 @@ import { keysOfEvaluation } from './request.ts';
 export interface PurgeRequest {
   readonly tags: readonly Tag[];
   readonly mode: PurgeMode;
-  /** Purges these tags only, without what they would take along. */
   readonly isExact: boolean;
   /** Only counts what would be purged. */
   readonly isDryRun: boolean;

@@ -70,7 +70,6 @@ export function withoutEnded(overrides: readonly TtlOverride[], nowMs: number): 
 
 /** The TTLs of a class at one moment, for operators. */
 export interface TtlState {
-  /** In force. */
   readonly ttl: CacheTtl;
   /** Which of them are set, each with its end in Unix milliseconds; null for one without. */
   readonly set: Partial<Readonly<Record<TtlName, number | null>>>;
@@ -138,7 +137,6 @@ export class TtlPolicy {
   }
 }
 
-/** The TTLs of a class before and after a change. */
 export interface TtlChange {
   readonly from: TtlState;
   readonly to: TtlState;

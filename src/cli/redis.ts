@@ -30,7 +30,6 @@ export function settingOf(role: RedisRole): string {
   return role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
 }
 
-/** No answer came within ANSWER_WITHIN_MS. */
 class NoAnswerError extends Error {}
 
 /** A link that is up. The caller closes it. Rejects with RedisAccessError. */

@@ -32,7 +32,6 @@ export class Supervisor {
   /** The addresses of all workers; empty until all are ready. */
   publicUrl = '';
   adminUrl = '';
-  /** Null in front of a real store. */
   demo: DemoAnnouncement | null = null;
   readonly #logger: Logger;
   readonly #started: LoadedConfig;

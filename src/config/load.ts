@@ -13,7 +13,6 @@ import { type Layer, type ReadFile, type Setting, treeOf } from './settings.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 
-/** A setting's value and where it came from. */
 export interface Resolved {
   readonly setting: Setting;
   readonly origin: Origin;

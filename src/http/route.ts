@@ -53,7 +53,6 @@ export interface Route {
   readonly notFound: string;
   /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
   readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
-  /** Serves a request that is authorized for the route. */
   readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;

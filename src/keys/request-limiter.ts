@@ -14,7 +14,6 @@ export interface RequestLimiter {
 }
 
 export interface RequestLimiterOptions {
-  /** Part of the names in Redis. */
   readonly name: string;
   readonly points: number;
   readonly windowSeconds: number;

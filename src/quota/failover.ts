@@ -15,7 +15,6 @@ const MOST_QUOTAS = 20_000;
 const PROBE_EVERY_MS = 100;
 /** If Redis can be reached but does not decide, because it is out of memory or too far away. */
 const LONGEST_PROBE_MS = 2000;
-/** Merges under way at once after an outage. */
 const MERGES_AT_ONCE = 20;
 
 export interface FailoverOptions {
@@ -90,7 +89,6 @@ class Partition implements QuotaLimiter {
   readonly #redis: RedisLimiter;
   readonly #share: LocalShare;
   readonly #processId = randomUUID();
-  /** Quotas with a merge under way. */
   readonly #merging = new Set<string>();
   #isShared = true;
   #isDegraded = false;
@@ -166,10 +164,7 @@ class Partition implements QuotaLimiter {
     }
   }
 
-  /**
-   * Adds what was admitted here to the log in Redis. Sent now, it is there before a request that is sent later. Never
-   * rejects.
-   */
+  /** Adds what was admitted here to the log in Redis, before any request that is sent later. Never rejects. */
   async #sync(quotaId: string): Promise<void> {
     const merge = this.#isShared && !this.#merging.has(quotaId) ? this.#share.nextMerge(quotaId) : null;
     if (merge === null) return;

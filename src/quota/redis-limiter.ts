@@ -194,7 +194,6 @@ export class RedisLimiter implements QuotaLimiter {
   readonly #clock: Clock;
   /** Refusals that hold without asking Redis. */
   readonly rejections: RejectionCache;
-  /** Requests of this turn of the event loop. */
   #batches = new Map<string, Batch>();
 
   constructor({ redis, clock }: { readonly redis: RedisCommands; readonly clock: Clock }) {

@@ -82,7 +82,6 @@ export class RedisLink extends ConnectionHealth {
   readonly role: RedisRole;
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
-  /** The number of the database that its keys are in. */
   readonly db: number;
   /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
   readonly client: RedisClient;

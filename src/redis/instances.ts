@@ -133,7 +133,6 @@ export class Instances {
     return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Whether Redis answers. */
   isConnected(): boolean {
     return this.#link?.isUp() ?? true;
   }

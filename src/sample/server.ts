@@ -11,7 +11,6 @@ import { type Answer, answerFrom, errorAnswer, findRoute, type Route, type Store
 
 export interface SampleUpstreamOptions {
   readonly data: { readonly records: StoreRecords };
-  /** The bearer token that callers must send. */
   readonly token: string;
   /** Median of the latency in milliseconds; 0, the default, is none. */
   readonly latency?: number;

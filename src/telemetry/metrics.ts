@@ -24,7 +24,6 @@ const HEARING_STATES = [
   ['alone', 'disconnected'],
 ] as const satisfies readonly (readonly [label: string, Connectivity])[];
 
-/** Every metric, with its help text in Prometheus. */
 const HELP = {
   evalgate_authentication_failures_total: 'Requests refused because of a missing or invalid API key.',
   evalgate_build_info: 'Always 1; the labels name the versions of evalgate and Node.js.',
@@ -128,7 +127,6 @@ export class Metrics {
   readonly configReloads = this.#counter('evalgate_config_reloads_total', 'result');
   readonly configReadAt = this.#gauge('evalgate_config_last_success_timestamp_seconds', { aggregator: 'min' });
 
-  /** `version` is the gateway's. */
   constructor(version: string) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
@@ -251,7 +249,6 @@ export interface GaugeSources {
   readonly isMaintenanceOn: () => boolean;
   readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
   readonly guard: () => GuardStatus;
-  /** Processes that share this gateway's Redis, itself included. */
   readonly processes: () => number;
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;

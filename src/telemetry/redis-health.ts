@@ -39,7 +39,6 @@ export interface Siblings {
 
 export interface TrackedRedis {
   readonly links: readonly RedisLink[];
-  /** How many processes share the limits. */
   readonly processes: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;

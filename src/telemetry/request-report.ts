@@ -27,7 +27,6 @@ export interface RequestReport {
   readonly method: string;
   readonly status: number;
   readonly durationMs: number;
-  /** How the cache answered; null if it was not read. */
   readonly cache: ReadOutcome | null;
   readonly refusal: Refusal | null;
   readonly failure: unknown;

@@ -30,7 +30,6 @@ export interface Step<W> {
 }
 
 export interface StepsOptions<C, W> {
-  /** Names the counts in Redis. */
   readonly name: string;
   readonly stepMs: number;
   /** Counts of a new step. JSON.stringify writes them. */
@@ -87,10 +86,7 @@ export class Steps<C, W> {
     return counts;
   }
 
-  /**
-   * The last hour, oldest step first, without gaps, since the first step with counts. The last one is under way. Never
-   * rejects.
-   */
+  /** Oldest first, without gaps, since the first step with counts; the last one is under way. Never rejects. */
   async read(): Promise<{ readonly whose: Whose; readonly steps: readonly Step<W>[] }> {
     const times = stepTimes(this.#options.stepMs, this.#clock.nowMs());
     const own = times.map((atMs) => this.#ownCounts(atMs));

@@ -127,10 +127,7 @@ function keptMs(ttls: readonly number[]): number {
   return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
-/**
- * The entry in the two fields of its hash, as Redis returns them; null if there is none, or if it is broken, which is
- * reported.
- */
+/** The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported. */
 export async function decodeEntry(
   key: string,
   [meta, body]: readonly unknown[],

@@ -70,7 +70,6 @@ export class TtlSimulator {
   readonly #keys = new KeyTable(FILLS + CANDIDATES);
   /** By the code of the class. */
   readonly #watched = new Map<number, Watched>();
-  /** The outcomes of the last read. */
   readonly #outcomes: Outcomes = {
     calls: new Uint8Array(CANDIDATES),
     waits: new Uint8Array(CANDIDATES),

@@ -75,7 +75,6 @@ export type Counts = z.output<typeof countsSchema>;
 export const whatIfReportSchema = z.strictObject({
   /** Another one for every other form: processes of other releases leave the report out. */
   version: z.literal(3),
-  /** Unix milliseconds. */
   atMs: amount,
   classes: z
     .array(

@@ -104,7 +104,6 @@ export const countedHeaders = references(counted);
 /** The same on a status that a request may also get before its key is known to be active. */
 export const maybeCountedHeaders = references(counted, '-IfCounted');
 
-/** Request headers, as reusable components. */
 export const headerParameters = {
   IfNoneMatch: {
     name: 'If-None-Match',

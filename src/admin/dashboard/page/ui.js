@@ -29,9 +29,7 @@ export function button(text, onPress, { kind = '', name, isOff = false } = {}) {
   return html`<button type="button" class=${kind} onClick=${() => isOff || onPress()} ...${state}>${text}</button>`;
 }
 
-/**
- * The dialog of a component: `open` takes what draws it, given what closes it.
- */
+/** The dialog of a component: `open` takes what draws it, given what closes it. */
 export function useDialog() {
   const [dialog, setDialog] = useState(/** @type {Children} */ (null));
   const close = () => setDialog(null);

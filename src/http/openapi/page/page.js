@@ -38,24 +38,18 @@ SwaggerUIBundle({
     {
       fn: {
         /** @param {ShownRequest} request */
-        requestSnippetGenerator_javascript: (request) =>
-          [
-            `const response = await fetch(${urlOf(request)}, {`,
-            `  headers: ${headersOf(request)},`,
-            '});',
-            'console.log(response.status, await response.json());',
-          ].join('\n'),
+        requestSnippetGenerator_javascript: (request) => `const response = await fetch(${urlOf(request)}, {
+  headers: ${headersOf(request)},
+});
+console.log(response.status, await response.json());`,
         /** @param {ShownRequest} request */
-        requestSnippetGenerator_python: (request) =>
-          [
-            'import requests',
-            '',
-            'response = requests.get(',
-            `    ${urlOf(request)},`,
-            `    headers=${headersOf(request)},`,
-            ')',
-            'print(response.status_code, response.json())',
-          ].join('\n'),
+        requestSnippetGenerator_python: (request) => `import requests
+
+response = requests.get(
+    ${urlOf(request)},
+    headers=${headersOf(request)},
+)
+print(response.status_code, response.json())`,
       },
     },
   ],
