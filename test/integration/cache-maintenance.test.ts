@@ -1,11 +1,10 @@
 /** Whole gateways over one Redis: maintenance begun at one is in force at all; and what Redis holds is explained. */
-import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
-import { connectWhenUp } from '../support/redis/client.ts';
+import { atEach, connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const PATH = '/api/cache/maintenance';
@@ -16,12 +15,12 @@ const SOME_MS: unknown = expect.any(Number);
 const TAGS: unknown = expect.arrayContaining([`evaluation:${EVALUATION_ID}`, `workspace:${WORKSPACE_A}`]);
 
 let redis: TestRedis;
-let raw: Redis;
+let raw: TestClient;
 const gateways: TestGateway[] = [];
 
 beforeAll(async () => {
   redis = await startRedis({ controls: true });
-  raw = await connectWhenUp(redis.url, 5000);
+  raw = await connectToAny(redis.url, 5000);
 });
 afterAll(async () => {
   raw.disconnect();
@@ -109,9 +108,11 @@ describe('maintenance of a fleet', () => {
   });
 
   test('a process that gets no messages finds what was changed by looking', async () => {
-    await raw.call('ACL', 'SETUSER', 'deaf', 'on', '>word', '~*', '+@all', 'resetchannels');
+    await atEach(redis, (client) =>
+      client.call('ACL', 'SETUSER', 'deaf', 'on', '>word', '~*', '+@all', 'resetchannels'),
+    );
     const a = await start();
-    const b = await start(redis.url.replace('redis://', 'redis://deaf:word@'));
+    const b = await start(redis.url.replace('://', '://deaf:word@'));
     await a.admin('PUT', PATH, { for: '1h' });
     await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
     await untilAllAre(true);
@@ -150,7 +151,7 @@ describe('an entry that Redis holds', () => {
     const [a, b] = await startThree();
     const key = await a.issueKey();
     await a.get(REPORT, { key });
-    for (const name of await raw.keys('*evaluation*')) {
+    for (const name of await namesIn(raw, '*evaluation*')) {
       for (const field of await raw.hkeys(name)) await raw.hset(name, field, 'no entry');
     }
     expect(await explain(b)).toMatchObject({

@@ -271,7 +271,7 @@ describe('the purge log in Redis', () => {
   });
 
   test('C6: a purge is published before anything is counted', async () => {
-    const monitor = await monitorRedis(world.redis?.url ?? '');
+    const monitor = await monitorRedis(...(world.redis?.servers ?? []));
     const placeOf = (pattern: RegExp): number => monitor.commands.findIndex((words) => pattern.test(words.join(' ')));
     await world.change('POST', PURGE, { tags: ['all'] });
     await world.eventually(() => expect(placeOf(/^scan /i)).toBeGreaterThanOrEqual(0));

@@ -1,5 +1,4 @@
 /** A gateway over a Redis that freezes, dies, falls silent and returns: what /readyz, the metrics and the log say of it. */
-import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
@@ -68,8 +67,7 @@ async function stateConnectionOf({ url }: TestRedis): Promise<string | null> {
 }
 
 /** Changes what everybody may do at Redis. */
-const allow = (rule: string) =>
-  withClient(redis.url, (client: Redis) => client.call('ACL', 'SETUSER', 'default', rule));
+const allow = (rule: string) => withClient(redis.url, (client) => client.call('ACL', 'SETUSER', 'default', rule));
 
 test.each(['frozen', 'killed'] as const)(
   'C8: a Redis that is %s under load is reported once, and once as back; readiness and metrics follow',

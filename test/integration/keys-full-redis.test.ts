@@ -7,10 +7,9 @@ import { runCli, runJson } from '../support/cli.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { dependency, type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { withClient } from '../support/redis/client.ts';
+import { atEach, withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
-const MEGABYTE = 1_048_576;
 const FULL =
   'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.';
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
@@ -29,19 +28,15 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await fleet.close();
-  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '0'));
+  await atEach(redis, (client) => client.config('SET', 'maxmemory', '0'));
   await redis.flush();
 });
 afterAll(() => redis.close());
 
-/** Leaves Redis with more in it than it may hold, so that it refuses every command that takes memory. */
+/** Leaves each server with more in it than it may hold, so that it refuses every command that takes memory. */
 async function fill(): Promise<void> {
-  await withClient(redis.url, async (client) => {
-    await client.config('SET', 'maxmemory-policy', 'noeviction');
-    await client.set('filler', 'x'.repeat(8 * MEGABYTE));
-    await client.config('SET', 'maxmemory', '4mb');
-    await expect(client.set('more', 'x')).rejects.toThrow('OOM');
-  });
+  await atEach(redis, (client) => client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '1'));
+  await withClient(redis.url, (client) => expect(client.set('more', 'x')).rejects.toThrow('OOM'));
 }
 
 const use = async (gateway: TestGateway, key: string): Promise<number> =>

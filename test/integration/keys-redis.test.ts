@@ -1,13 +1,12 @@
 /** Keys in Redis: the records that lie there, and what several gateways know of each other's changes. */
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { connectWhenUp } from '../support/redis/client.ts';
+import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 
@@ -15,13 +14,13 @@ const RECORDS = 'evalgate:{keys}:records';
 const IDS = 'evalgate:{keys}:ids';
 
 let redis: TestRedis;
-let client: Redis;
+let client: TestClient;
 let fleet: GatewayFleet;
 let a: TestGateway;
 let b: TestGateway;
 beforeAll(async () => {
   redis = await startRedis();
-  client = await connectWhenUp(redis.url, 5000);
+  client = await connectToAny(redis.url, 5000);
 });
 beforeEach(async () => {
   await redis.flush();
@@ -86,7 +85,7 @@ describe('the data in Redis', () => {
     for (const key of [token, next, own]) expect(await use(b, key)).toBe(200);
     await fleet.close();
     const parts: string[] = [];
-    for (const name of await client.keys('*')) {
+    for (const name of await namesIn(client, '*')) {
       const type = await client.type(name);
       parts.push(name, type === 'hash' ? JSON.stringify(await client.hgetall(name)) : '');
       if (type === 'list') parts.push(...(await client.lrange(name, 0, -1)));

@@ -1,16 +1,15 @@
 /** The rate limit with quotas in Redis, shared by two gateways; by Redis's own clock. */
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
 import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
-import { connectWhenUp } from '../support/redis/client.ts';
+import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
-let client: Redis;
+let client: TestClient;
 beforeAll(async () => {
   redis = await startRedis();
-  client = await connectWhenUp(redis.url, 5000);
+  client = await connectToAny(redis.url, 5000);
 });
 afterAll(async () => {
   client.disconnect();
@@ -19,7 +18,7 @@ afterAll(async () => {
 
 /** A list of the times of admitted requests in Unix microseconds, the oldest first. */
 async function logOf(quotaId: string): Promise<string> {
-  const names = await client.keys(`evalgate:{quota-*}:${quotaId}:log`);
+  const names = await namesIn(client, `evalgate:{quota-*}:${quotaId}:log`);
   expect(names).toHaveLength(1);
   return names[0] ?? '';
 }

@@ -8,6 +8,7 @@ import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
 
 const READS = 1500;
 const UNLIMITED = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
@@ -201,7 +202,7 @@ test('a read that the process which follows its key does not sample stays where 
   const raw = await world.raw();
   const channels = z.array(z.string()).parse(await raw.call('PUBSUB', 'CHANNELS', 'evalgate:channel:what-if:*'));
   const ids = channels.map((channel) => channel.split(':').at(-1) ?? '');
-  const listener = raw.duplicate();
+  const listener = await connectWhenUp(world.redis?.url ?? '');
   const seen: number[] = [];
   listener.on('message', (_channel: string, message: string) => {
     seen.push(decodeBatch(message, 0)?.events.length ?? -1);

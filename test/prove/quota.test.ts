@@ -5,6 +5,7 @@ import { Fleet } from '../support/fleet.ts';
 import { judgeTraces } from '../support/quota-traces.ts';
 import { SeededRandom } from '../support/random.ts';
 import { withClient } from '../support/redis/client.ts';
+import { isOneServer } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { count, mostWithin, prove } from './bar.ts';
 
@@ -144,7 +145,8 @@ async function overrun(fleet: Fleet, gateways: number, perMinute: number): Promi
   return (await Promise.all([burst, ...streams])).flat();
 }
 
-test('a Redis far away', async (context) => {
+// A proxy can't stand before a Cluster.
+test.runIf(isOneServer)('a Redis far away', async (context) => {
   const limits = [1, 5, 120];
   const { fleet, proxies } = await startDistantFleet(4);
   const inexact: string[] = [];

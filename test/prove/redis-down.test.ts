@@ -7,6 +7,7 @@ import { onTestFinished, test, type TestContext } from 'vitest';
 import { newToken } from '../../src/keys/token.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Sample } from '../support/load.ts';
+import { isOneServer } from '../support/redis.ts';
 import { count, mostWithin, ms, p99, prove } from './bar.ts';
 
 const GATEWAYS = 2;
@@ -38,15 +39,13 @@ const OUTAGES: readonly Outage[] = [
   },
   { name: 'killed', begin: ({ redis }) => redis.kill(), end: ({ redis }) => redis.restart() },
 ];
-// The nodes of a Cluster announce their own addresses, so nothing can be put in front of them.
-const isOne = (process.env['TEST_REDIS_TOPOLOGY'] ?? '') === '';
 const BLACK_HOLE: Outage = {
   name: 'black-holed',
   begin: ({ redisProxy }) => redisProxy.blackHole(),
   end: ({ redisProxy }) => redisProxy.heal(),
 };
 
-test.for([...OUTAGES, ...(isOne ? [BLACK_HOLE] : [])])('$name', async (outage, context) => {
+test.for([...OUTAGES, ...(isOneServer ? [BLACK_HOLE] : [])])('$name', async (outage, context) => {
   await proveOuting(outage, context);
 });
 
@@ -58,7 +57,7 @@ async function proveOuting({ name, begin, end }: Outage, context: TestContext): 
   const fleet = await Fleet.start({
     gateways: GATEWAYS,
     redis: { controls: true, isDurable: true },
-    isRedisProxied: isOne,
+    isRedisProxied: isOneServer,
     env: { LOG_LEVEL: 'fatal' },
   });
   onTestFinished(() => fleet.close());
@@ -117,7 +116,7 @@ async function proveOuting({ name, begin, end }: Outage, context: TestContext): 
   });
 }
 
-test.runIf(isOne)('answers that come too late', async (context) => {
+test.runIf(isOneServer)('answers that come too late', async (context) => {
   const [timeouts, giveUpMs, perSecond] = [2000, 120_000, 300];
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-replies-'));
   onTestFinished(() => rm(folder, { recursive: true }));

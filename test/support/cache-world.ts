@@ -11,7 +11,6 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { expect, vi } from 'vitest';
 import { z } from 'zod';
 import { type EndpointRow, GET_RUBRIC } from '../http/common/endpoints.ts';
@@ -19,7 +18,7 @@ import { keyFor, newSubject, putSubject, type Subject } from '../http/common/sub
 import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
 import { systemTimers, type Timers } from '../../src/timers.ts';
 import { ManualClock } from './manual-clock.ts';
-import { connectWhenUp } from './redis/client.ts';
+import { connectToAny, namesIn, type TestClient } from './redis/client.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { aScorecard } from './records.ts';
 import { createStoreServer, type SeenRequest, sendJson, type StoreServer } from './store-server.ts';
@@ -87,7 +86,7 @@ export class CacheWorld {
   readonly #folder: string;
   readonly #timers: Timers;
   readonly #knownLines = new Set<string>();
-  #raw: Redis | null = null;
+  #raw: TestClient | null = null;
   #witness: Reader | null = null;
 
   private constructor(parts: {
@@ -144,15 +143,15 @@ export class CacheWorld {
   }
 
   /** A client of the Redis. */
-  async raw(): Promise<Redis> {
+  async raw(): Promise<TestClient> {
     if (this.redis === null) throw new Error('There is no Redis.');
-    this.#raw ??= await connectWhenUp(this.redis.url, 5000);
+    this.#raw ??= await connectToAny(this.redis.url, 5000);
     return this.#raw;
   }
 
   /** The names in Redis that match. */
   async names(pattern: string): Promise<readonly string[]> {
-    return (await this.raw()).keys(pattern);
+    return namesIn(await this.raw(), pattern);
   }
 
   /** A reader of a record of its own, which is in the store unless the test says otherwise. */

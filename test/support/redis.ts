@@ -42,6 +42,12 @@ export interface StartOptions {
   readonly config?: readonly string[];
 }
 
+/**
+ * Whether each Redis is one server. No proxy can stand before a Cluster or Sentinels: they tell their clients the addresses
+ * of the servers themselves.
+ */
+export const isOneServer = (process.env['TEST_REDIS_TOPOLOGY'] ?? '') === '';
+
 /** Rejects with what to provide if there is no Redis. */
 export async function startRedis({ controls = false, ...options }: StartOptions = {}): Promise<TestRedis> {
   const topology = process.env['TEST_REDIS_TOPOLOGY'] ?? '';

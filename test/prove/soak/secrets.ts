@@ -1,6 +1,6 @@
 /** Finds planted secrets where they must not be. */
 import { zstdDecompressSync } from 'node:zlib';
-import type { Redis } from 'ioredis';
+import { namesIn, type TestClient } from '../../support/redis/client.ts';
 
 const MOST_FOUND = 5;
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
@@ -30,14 +30,11 @@ export class Secrets {
   }
 
   /** All names and values; compressed ones are looked into. */
-  async searchRedis(client: Redis): Promise<void> {
-    for await (const names of client.scanStream({ count: 500 })) {
-      if (!Array.isArray(names)) continue;
-      for (const name of names.map(String)) {
-        this.#searchFor(this.#credentials, 'a name in Redis', name);
-        for (const value of await valuesOf(client, name)) {
-          for (const text of textsOf(value)) this.#searchFor(this.#credentials, `Redis's ${name}`, text);
-        }
+  async searchRedis(client: TestClient): Promise<void> {
+    for (const name of await namesIn(client, '*')) {
+      this.#searchFor(this.#credentials, 'a name in Redis', name);
+      for (const value of await valuesOf(client, name)) {
+        for (const text of textsOf(value)) this.#searchFor(this.#credentials, `Redis's ${name}`, text);
       }
     }
   }
@@ -51,7 +48,7 @@ export class Secrets {
   }
 }
 
-async function valuesOf(client: Redis, name: string): Promise<readonly Buffer[]> {
+async function valuesOf(client: TestClient, name: string): Promise<readonly Buffer[]> {
   switch (await client.type(name)) {
     case 'string': {
       const value = await client.getBuffer(name);

@@ -4,25 +4,48 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 
 export interface RedisMonitor {
-  /** The commands so far, each as its words. Words with control characters are escaped as Redis writes them. */
+  /**
+   * The commands so far at all servers, in order, each as its words. Words with control characters are escaped as Redis
+   * writes them.
+   */
   readonly commands: readonly (readonly string[])[];
   close(): void;
 }
 
-/** Resolves once Redis has begun to report. */
-export async function monitorRedis(url: string): Promise<RedisMonitor> {
+interface Command {
+  /** By the clock of the machine, which all servers share. */
+  readonly atSeconds: number;
+  readonly words: readonly string[];
+}
+
+/** Resolves once all servers have begun to report. */
+export async function monitorRedis(...servers: readonly string[]): Promise<RedisMonitor> {
+  const commands: Command[] = [];
+  const ends = await Promise.all(servers.map((url) => monitorServer(url, commands)));
+  return {
+    get commands() {
+      return commands.toSorted((a, b) => a.atSeconds - b.atSeconds).map(({ words }) => words);
+    },
+    close: () => {
+      for (const end of ends) end();
+    },
+  };
+}
+
+/** Resolves with what ends it. */
+async function monitorServer(url: string, commands: Command[]): Promise<() => void> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  const commands: (readonly string[])[] = [];
   const lines = createInterface({ input: socket });
   lines.on('line', (line) => {
-    const [, words] = /^\+\d+\.\d+ \[[^\]]*\] (.*)$/.exec(line) ?? [];
-    if (words === undefined) return;
-    commands.push(
-      [...words.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) => word.replaceAll(/\\(["\\])/g, '$1')),
+    const [, seconds, text] = /^\+(\d+\.\d+) \[[^\]]*\] (.*)$/.exec(line) ?? [];
+    if (text === undefined) return;
+    const words = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) =>
+      word.replaceAll(/\\(["\\])/g, '$1'),
     );
+    commands.push({ atSeconds: Number(seconds), words });
   });
   socket.write('MONITOR\r\n');
   await once(lines, 'line');
-  return { commands, close: () => socket.destroy() };
+  return () => void socket.destroy();
 }
