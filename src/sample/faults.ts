@@ -70,9 +70,7 @@ const BEHAVIOURS = {
     );
   },
   'many-values': ({ response }) => reply(response, `{"items":[${'{},'.repeat(2 * MANY)}{}],"total":1}`),
-  'many-faults': ({ response, answer }) => {
-    reply(response, JSON.stringify({ ...Object(answer.body), people: Array.from({ length: MANY / 10 }, () => ({})) }));
-  },
+  'many-faults': ({ response, answer }) => reply(response, bodyOf(falsified(answer, 'people'))),
   'broken-gzip': ({ response }) => reply(response, 'this is no gzip', { 'content-encoding': 'gzip' }),
   'half-gzip': ({ response, answer }) => {
     reply(response, firstHalf(gzipSync(bodyOf(answer))), { 'content-encoding': 'gzip' });

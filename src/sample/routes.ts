@@ -162,10 +162,14 @@ function objectsIn(record: JsonObject, name: string): readonly JsonObject[] {
 
 const ANOTHER_WORKSPACE = '0ddba11e-0000-4000-8000-000000000000';
 
-/** The answer of a store that mixes things up: a record that claims another id, or another workspace. */
-export function falsified({ status, body }: Answer, wrong: 'id' | 'workspace'): Answer {
+const FAULTS_OF_A_RECORD = 100_000;
+
+/** The answer of a store that mixes things up: each record claims another id, or another workspace, or has people that are none. */
+export function falsified({ status, body }: Answer, wrong: 'id' | 'workspace' | 'people'): Answer {
+  const people = wrong === 'people' ? Array.from({ length: FAULTS_OF_A_RECORD }, () => ({})) : [];
   const falsify = (record: unknown): JsonObject => {
     const members = isJsonObject(record) ? record : {};
+    if (wrong === 'people') return { ...members, people };
     if (wrong === 'workspace') return { ...members, workspaceId: ANOTHER_WORKSPACE };
     return { ...members, ['evaluationId' in members ? 'evaluationId' : '_id']: 'ev_another' };
   };

@@ -130,6 +130,15 @@ describe('C4: an answer that nobody asked for is never served', () => {
   });
 });
 
+test('a record with a hundred thousand faults is left out of a list', async () => {
+  const gateway = await startUpstreamGateway();
+  putCalls(gateway, 1);
+  gateway.store.setFaults({ misbehave: 'many-faults' });
+  const list = await gateway.get('/v2/calls', { key: await gateway.issueKey() });
+  expect([list.status, list.json]).toMatchObject([200, { calls: [], pagination: { total_count: 1 } }]);
+  expect(gateway.logLines.join('')).toMatch(/"resource":"list","id":"call_0","path":"people"/);
+});
+
 test.each([
   'endless-body',
   'gzip-bomb',
