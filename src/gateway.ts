@@ -72,7 +72,7 @@ const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windo
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
-/** How much longer than a call to the store (`upstream.timeoutMs`) a flight may take. */
+/** How much longer than a call to the store (`upstream.timeoutMs`) a wait for its end may take, here or elsewhere. */
 const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */

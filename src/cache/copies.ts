@@ -25,7 +25,7 @@ export interface ReadThroughParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
-  /** How long one call to the store may take in all; longer than `upstream.timeoutMs`. */
+  /** How long a wait for the end of one call may take, of this process or another; longer than `upstream.timeoutMs`. */
   readonly maxWaitMs: number;
 }
 

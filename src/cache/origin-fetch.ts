@@ -1,7 +1,7 @@
 /**
- * Fetches from the store: one flight per key in this process, and one among all processes, by a lease. A flight goes
- * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses (after
- * `LEASE_MS` in redis/leases.ts), one of those that wait takes over in `#follow`, and the others follow that one.
+ * Fetches from the store: one call per key in this process (flights.ts), and one among all processes, by a lease. It goes
+ * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses (2 s after
+ * its last renewal), one of those that wait takes over in `#follow`, and the others follow that one.
  */
 import type { LeaseWaitEnd } from '../telemetry/events.ts';
 import { withDeadline } from '../timers.ts';

@@ -126,7 +126,7 @@ function planOf<T>(
   return fallback === null ? { action: 'refuse', previous, maintenance } : { action: 'serve-fallback', copy: fallback };
 }
 
-/** Whether the reader is answered without waiting. */
+/** Whether the reader is answered without waiting for the shared cache or the store. */
 export function isAtOnce({ action }: Plan): boolean {
   return action === 'serve' || action === 'serve-and-refresh';
 }

@@ -108,7 +108,7 @@ export class PurgeTable {
     this.#forgetOldest();
   }
 
-  /** Here a tag's epoch is compared. Between two stored answers, COMPLETE in redis/leases.ts compares it, as `position`. */
+  /** Compares a copy's epoch with its tags' last purges. For stored answers COMPLETE in redis/leases.ts does so. */
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     if (epoch.history !== this.#history || epoch.sequence < this.#floor) return 'hard';
     if (epoch.sequence >= this.#sequence) return null;

@@ -17,7 +17,7 @@ const KEY_VERSION = 'v2';
 
 export interface CacheRequest<T> {
   readonly kind: ResourceKind;
-  /** Such as `v2:{evaluation:ID}`. */
+  /** Such as `v2:{evaluation:ID}`: the version of the format, not of the API. */
   readonly key: string;
   /** `hash32` of the key. */
   readonly keyHash: number;

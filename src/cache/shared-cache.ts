@@ -64,7 +64,7 @@ export interface FailedCall {
 
 /** A subscription to the end of another process's call. */
 export interface Following {
-  /** How the call ended, also if that was since the last call of `next`; null after that time without an end. */
+  /** How the call ended, at the last `next` or since; null after that time, or once the lease may have lapsed. */
   next(timeoutMs: number): Promise<FlightEnd | null>;
   close(): void;
 }

@@ -57,7 +57,7 @@ export interface Route {
   readonly summary: string;
   readonly description: string;
   readonly parameters: readonly oas31.ParameterObject[];
-  /** The failures that the operation documents, beside 405 (S1). */
+  /** The failures that the operation has, beside 405 (S1). Without 400, an address that is too long is a 404. */
   readonly failures: readonly FailureStatus[];
   readonly response: ZodType;
   readonly success: string;

@@ -1,8 +1,8 @@
 /**
  * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Here it is decided
  * when a key that was revoked elsewhere stops working: when the message of the change arrives, which takes milliseconds, and
- * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used. (Keys of the store itself:
- * store-lookup.ts.)
+ * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used; while Redis is down, after
+ * KEY_GRACE. (Keys of the store itself: store-lookup.ts.)
  *
  * Whether changes arrive: four times a second the process sends itself a heartbeat through Redis, along the way of the
  * changes. A heartbeat that arrives proves that every change published before it was sent has arrived, and it carries the

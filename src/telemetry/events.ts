@@ -47,7 +47,7 @@ export interface StoreCallReport {
  * How a wait for another process's call to the store ended:
  * - `stored`: with its answer
  * - `failed`: with its failure
- * - `taken-over`: it came to nothing, or the shared cache went out of reach, and this process asked for itself
+ * - `taken-over`: it came to nothing, or the shared cache went out of reach, and this process has the lease
  * - `timeout`: nothing came of it within `maxWaitMs`
  */
 export type LeaseWaitEnd = 'stored' | 'failed' | 'taken-over' | 'timeout';

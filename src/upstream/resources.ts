@@ -7,7 +7,8 @@
  * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
  *   `http/openapi/examples.ts`
- * - for the demo, its path in `sample/routes.ts` and records in `sample/data.ts`
+ * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in `demo-store.ts`
+ * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
  * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
 import { createHash } from 'node:crypto';
@@ -27,7 +28,7 @@ import {
 import { type Absent, type ListQuery, malformed } from './store.ts';
 import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
 
-/** The resources that are cached, each with TTLs of its own. Their order is part of the what-if messages: append only. */
+/** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */

@@ -1,7 +1,8 @@
 /**
  * The one interface to the store of evaluations: a single generic function. The HTTP client is a `Fetch`; what protects the
  * store (maintenance, queue, breaker) takes a `Fetch` and returns one; the cache reads through it. What becomes of a
- * StoreError at the consumer, a 500 with `Retry-After`, is said by `problemOf` in http/problem.ts.
+ * StoreError at the consumer is said by `problemOf` in http/problem.ts: a 500, with `Retry-After` for what may pass, such as
+ * a timeout.
  */
 import type { Resource } from './resources.ts';
 

@@ -99,6 +99,7 @@ return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 
 /** Names, or keys, asked about at a time. */
 const BATCH = 200;
+/** The name of negative entries in Redis. */
 const NEGATIVE = 'absent';
 
 export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
