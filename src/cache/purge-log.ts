@@ -108,7 +108,7 @@ export class PurgeTable {
     this.#forgetOldest();
   }
 
-  /** Compares a copy's epoch with its tags' last purges. For stored answers COMPLETE in redis/leases.ts does so. */
+  /** Compares a copy's epoch with its tags' last purges, when the copy is read or about to be kept. */
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     if (epoch.history !== this.#history || epoch.sequence < this.#floor) return 'hard';
     if (epoch.sequence >= this.#sequence) return null;

@@ -4,7 +4,7 @@
  * (C7). The log has one line when a dependency goes down and one when it is back.
  *
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
- * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers and the process in gateway.ts.
+ * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it.
  */
 import type { Dependency } from '../admin/answers.ts';
 import type { Clock } from '../clock.ts';
