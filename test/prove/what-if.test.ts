@@ -9,6 +9,7 @@ import { Fleet } from '../support/fleet.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { SeededRandom } from '../support/random.ts';
+import { percentile } from '../support/percentile.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
 import { createStoreServer } from '../support/store-server.ts';
 import { Watched } from '../support/watched.ts';
@@ -157,7 +158,7 @@ function heapBytes(): number {
 
 test('memory and CPU', (context) => {
   // All models are kept until the end: one that goes while the next is made would make that look small.
-  const filled = Array.from({ length: 3 }, () => {
+  const filled = Array.from({ length: 9 }, () => {
     const before = heapBytes();
     const watched = watch(SETTINGS, TOGETHER);
     for (const each of CACHE_CLASSES) {
@@ -166,8 +167,11 @@ test('memory and CPU', (context) => {
     }
     return { watched, bytes: heapBytes() - before };
   });
-  // The first ones also pay for code that is compiled meanwhile.
-  const bytes = Math.min(...filled.map((one) => one.bytes));
+  // The first four also pay for code that is compiled meanwhile, and garbage of other tests may go while one is made.
+  const bytes = percentile(
+    filled.slice(4).map((one) => one.bytes),
+    0.5,
+  );
   let left = 2 * READS_PER_SECOND;
   const began = process.cpuUsage();
   watch(SETTINGS, TOGETHER, ({ whatIf }) => {
@@ -185,7 +189,7 @@ test('memory and CPU', (context) => {
       name: 'what-if, memory',
       bar: `at most ${count(BAR_BYTES)} bytes per process, all classes together`,
       measured: `${count(bytes)} bytes`,
-      ok: globalThis.gc !== undefined && bytes <= BAR_BYTES,
+      ok: globalThis.gc !== undefined && bytes > 0 && bytes <= BAR_BYTES,
     },
     {
       name: 'what-if, CPU',
