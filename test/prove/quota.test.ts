@@ -1,6 +1,7 @@
 /** The exact quota: the pure algorithm, four processes on one Redis, near and far, clients that obey `Retry-After`, the cost. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test, vi } from 'vitest';
+import { median } from '../bench/gateway/measure.ts';
 import { Fleet } from '../support/fleet.ts';
 import { judgeTraces } from '../support/quota-traces.ts';
 import { SeededRandom } from '../support/random.ts';
@@ -220,12 +221,12 @@ test('Retry-After', async (context) => {
 });
 
 test('the cost in Redis', async (context) => {
-  const [entries, rounds, requests, allowedMicros, allowedRatio] = [1000, 15, 40, 50, 1.5];
+  const [entries, rounds, requests, allowedMicros, allowedRatio] = [1000, 31, 40, 50, 1.5];
   const fleet = await startFleet();
   const key = await fleet.first.issueKey();
   await ask(fleet, 0, key);
   const { url, log } = await findLog(fleet);
-  const [empty, full] = await withClient(url, async (client) => {
+  const costs = await withClient(url, async (client) => {
     const scripts = async (): Promise<readonly [calls: number, micros: number]> => {
       const found = /cmdstat_evalsha:calls=(\d+),usec=(\d+)/.exec(await client.info('commandstats'));
       return [Number(found?.[1]), Number(found?.[2])];
@@ -241,18 +242,19 @@ test('the cost in Redis', async (context) => {
       const [calls, micros] = await scripts();
       return (micros - microsBefore) / (calls - callsBefore);
     };
-    // The best of the rounds: others may be at work on the same machine.
-    const best = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as [number, number];
+    const pairs: { readonly empty: number; readonly full: number }[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      best[0] = Math.min(best[0], await costWith(1));
-      best[1] = Math.min(best[1], await costWith(entries));
+      pairs.push({ empty: await costWith(1), full: await costWith(entries) });
     }
-    return best;
+    return pairs;
   });
+  // The medians: others may be at work on the same machine, and other scripts of the gateways are counted with these.
+  const full = median(costs.map((pair) => pair.full));
+  const ratio = median(costs.map((pair) => pair.full / pair.empty));
   prove(context, {
     name: 'quota, cost',
     bar: `with ${count(entries)} requests in the log at most ${allowedMicros} µs of Redis's time per request that comes alone, and at most ${allowedRatio} × what it takes with an empty log`,
-    measured: `${full.toFixed(1)} µs, with an empty log ${empty.toFixed(1)} µs: ${(full / empty).toFixed(2)} ×`,
-    ok: full <= allowedMicros && full <= allowedRatio * empty,
+    measured: `${full.toFixed(1)} µs: ${ratio.toFixed(2)} × an empty log, medians of ${rounds} rounds`,
+    ok: full <= allowedMicros && ratio <= allowedRatio,
   });
 });
