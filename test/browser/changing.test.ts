@@ -76,7 +76,7 @@ describe('what if', () => {
     expect(await freshOf('evaluation')).toBe('5m');
     expect(await row.getByText('set', { exact: true }).count()).toBe(0);
     await goTo(page, 'Keys');
-    await region(page, 'Audit').getByText('fresh 5m → 7m').waitFor();
+    await region(page, 'Audit').getByText('fresh 5m to 7m').waitFor();
   });
 });
 

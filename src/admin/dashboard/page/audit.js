@@ -40,7 +40,7 @@ const MOST_MEMBERS = 8;
 const LONGEST_VALUE = 80;
 
 /**
- * The difference, member by member: `fresh 30s → 45s`.
+ * The difference, member by member: `fresh 30s to 45s`.
  * @param {unknown} from
  * @param {unknown} to
  */
@@ -50,7 +50,7 @@ function differenceText(from, to) {
   const changes = names.flatMap((name) => {
     const [was = '', is = ''] = [before.get(name), after.get(name)];
     if (was === is) return [];
-    return [was === '' ? `${name} ${is}` : `${name} ${was} → ${is === '' ? 'none' : is}`];
+    return [was === '' ? `${name} ${is}` : `${name} ${was} to ${is === '' ? 'none' : is}`];
   });
   return changes.slice(0, MOST_MEMBERS).join(', ') + (changes.length > MOST_MEMBERS ? ', …' : '');
 }

@@ -180,5 +180,5 @@ function named(shown) {
 function noteOf(current, point) {
   if (point === null) return 'The effect of this TTL is not known.';
   const [now, then] = [texts(current), texts(point)];
-  return `Predicted: ${named(then.map((text, at) => `${now[at] ?? ''} → ${text}`))}.`;
+  return `Predicted: ${named(then.map((text, at) => `${now[at] ?? ''} to ${text}`))}.`;
 }
