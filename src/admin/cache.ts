@@ -36,17 +36,17 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
   ];
 }
 
-/** For an answer: whose counts it holds. */
+/** For an answer: whose counts it holds. While the fleet's can be read, the others may be unable to write to them. */
 export function countedOf(whose: Whose, members: Instances) {
   const silence = members.problem();
   if (whose === 'fleet') {
-    // It can be read, and the others cannot write to it.
-    const problem = silence === null ? null : `${silence}; what the other processes have counted since is left out`;
+    const problem = silence && `${silence}; what the other processes have counted since is left out`;
     return { scope: 'fleet', processes: members.peers().length, problem } as const;
   }
-  const isCutOff = whose === 'cut-off';
-  const left = `${silence ?? 'Redis does not answer'}; the others are left out, of ${members.count()} known`;
-  return { scope: 'process', processes: 1, problem: isCutOff ? left : null } as const;
+  const all = members.count();
+  const others = all > 1 ? `the others are left out, of ${all} known` : 'no other process is known';
+  const problem = whose === 'cut-off' ? `${silence ?? 'Redis does not answer'}; ${others}` : null;
+  return { scope: 'process', processes: 1, problem } as const;
 }
 
 /** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */

@@ -105,6 +105,17 @@ test('there is one row for each distinct prediction', async () => {
   expect(rows.filter((row, at) => row === rows[at - 1])).toEqual([]);
 });
 
+test('while every read fails, the page does not say that requests are served', async () => {
+  const gateway = await startIdle();
+  onTestFinished(() => gateway.close());
+  const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A] });
+  gateway.store.fail(503);
+  expect(await gateway.get('/v2/calls', { key })).toMatchObject({ status: 500 });
+  const page = await openDashboard(gateway, 'health');
+  await page.getByText('Degraded', { exact: true }).waitFor();
+  expect(await page.locator('.status').textContent()).toMatch(/Degraded Some requests may fail\. In trouble: store\./);
+});
+
 test('the theme that is chosen is kept', async () => {
   const page = await openDashboard(busy, 'health', { colorScheme: 'light' });
   const ground = (): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor);

@@ -242,7 +242,7 @@ test.each([
   expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
     problem: `${cause}, so nothing is heard of other processes (1 known in all)`,
   });
-  const cutOff = { scope: 'process', problem: `${cause}; the others are left out, of 1 known` };
+  const cutOff = { scope: 'process', problem: `${cause}; no other process is known` };
   expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject(cutOff);
 });
 

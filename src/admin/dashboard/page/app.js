@@ -103,7 +103,7 @@ function overall({ status, dependencies }) {
   const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
   const troubled = degraded.filter((name) => name !== MAINTENANCE);
   if (troubled.length > 0) {
-    return { kind: 'warn', word: 'Degraded', sentence: `Requests are served. In trouble: ${troubled.join(', ')}.` };
+    return { kind: 'warn', word: 'Degraded', sentence: `Some requests may fail. In trouble: ${troubled.join(', ')}.` };
   }
   if (degraded.length > 0) {
     return { kind: 'warn', word: 'Maintenance', sentence: 'The store is not called; only copies are served.' };
