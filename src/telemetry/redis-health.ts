@@ -70,8 +70,9 @@ export class RedisHealth {
   #beatRefusal: unknown = null;
   /** Null before the keys were looked for. */
   #keySync: Connectivity | null = null;
-  /** Whether keys could ever be looked up: before, Redis has confirmed none. */
   #hasLookedUpKeys = false;
+  /** Whether keys could be looked up before they became unreachable: if not, Redis has confirmed none. */
+  #hadLookedUpKeys = false;
   #keysDisconnectedAtMs = 0;
   /** Why no new answers are stored in the cache Redis; null if they are. */
   #excess: BudgetExcess | null = null;
@@ -140,7 +141,8 @@ export class RedisHealth {
   /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
   readonly onKeySync = (state: Connectivity): void => {
     this.#cancelSubscriptionLost();
-    if (state !== 'disconnected') this.#hasLookedUpKeys = true;
+    if (state === 'disconnected') this.#hadLookedUpKeys = this.#hasLookedUpKeys;
+    else this.#hasLookedUpKeys = true;
     if (state !== 'subscriptionLost') this.#setKeySync(state);
     else if (this.#keySync !== state) {
       const { timers } = this.#options;
@@ -291,7 +293,7 @@ export class RedisHealth {
 
   #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
     const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-    if (!this.#hasLookedUpKeys) {
+    if (!this.#hadLookedUpKeys) {
       return degraded(
         `keys: Redis could not be asked since the start; ${allowed} until it answers`,
         `Redis could not be asked since this process started: ${allowed} until it answers`,

@@ -1,4 +1,4 @@
-/** What the log says of a Redis that refuses changes while its connection comes and goes. */
+/** The log's lines about a Redis whose connection comes and goes. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger } from '../../../src/log/logger.ts';
@@ -9,16 +9,26 @@ import { systemTimers } from '../../../src/timers.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const lineSchema = z.object({ msg: z.string() });
+const TRACKED = { links: [], processes: () => 1, graceMs: 600_000, hasDemoKeys: false };
 
-test('a connection that comes back to a read-only Redis says nothing of changes until a heartbeat is taken', () => {
+function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line: string) => void lines.push(line) } });
   const clock = new ManualClock();
   const health = new Health({ clock, logger });
   const redis = new RedisHealth({ health, logger, clock, timers: systemTimers, isOne: true, siblings: null });
+  return { redis, words: () => lines.map((line) => lineSchema.parse(JSON.parse(line)).msg).toSorted() };
+}
+
+function connect(redis: RedisHealth): void {
   for (const role of ['state', 'cache'] as const) redis.onConnectivity(role, 'connected', null);
+}
+
+test('a connection that comes back to a read-only Redis says nothing of changes until a heartbeat is taken', () => {
+  const { redis, words } = start();
+  connect(redis);
   redis.onKeySync('connected');
-  redis.track({ links: [], processes: () => 1, graceMs: 600_000, hasDemoKeys: false });
+  redis.track(TRACKED);
   const reply = Object.assign(new Error("READONLY You can't write against a read only replica."), {
     name: 'ReplyError',
   });
@@ -29,11 +39,24 @@ test('a connection that comes back to a read-only Redis says nothing of changes 
     'keys: Redis refuses changes; none can be issued, changed or revoked',
     'quotas: this process goes on with its share of the limits',
   ];
-  const words = (): readonly string[] => lines.map((line) => lineSchema.parse(JSON.parse(line)).msg).toSorted();
   expect(words()).toEqual(refusals);
   expect(redis.isQuotaExact).toBe(false);
   redis.onBeat(null);
   expect(redis.isQuotaExact).toBe(true);
   expect(words()).toHaveLength(2 * refusals.length);
   expect(words()).toContain('Redis takes changes again');
+});
+
+test('a process that started in an outage never speaks of keys that Redis confirmed, of which there are none', () => {
+  const { redis, words } = start();
+  redis.onKeySync('disconnected');
+  redis.track(TRACKED);
+  redis.onKeySync('subscriptionLost');
+  connect(redis);
+  redis.onKeySync('connected');
+  expect(words()).toContain('keys: Redis could not be asked since the start; no key is let in until it answers');
+  expect(words()).toContain('keys: changes arrive again');
+  expect(words().filter((line) => line.includes('confirmed lately'))).toEqual([]);
+  redis.onKeySync('disconnected');
+  expect(words()).toContain('keys: Redis cannot be asked; only keys that it confirmed lately are let in');
 });
