@@ -19,7 +19,7 @@ import { type KeyChange, KeyDirectory, type StoredKey } from './registry.ts';
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
 const USED = registryKey('used');
-export const VERSION = registryKey('version');
+const VERSION = registryKey('version');
 
 /** Keys in one command. */
 const BATCH = 1000;
@@ -119,6 +119,11 @@ export class RedisDirectory extends KeyDirectory {
       for (const [hash, { key }] of found) keys.set(hash, key);
     }
     return [...keys.values()];
+  }
+
+  /** Another one than before if any key has changed. */
+  protected async version(): Promise<string> {
+    return (await this.#run((client) => client.get(VERSION))) ?? '-';
   }
 
   /** The hashes of all keys, in pages; one may come twice. */

@@ -4,49 +4,23 @@
  * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used; while Redis is down, after
  * KEY_GRACE. (Keys of the store itself: store-lookup.ts.)
  *
- * Whether changes arrive: four times a second the process sends itself a heartbeat through Redis, along the way of the
- * changes. A heartbeat that arrives proves that every change published before it was sent has arrived, and it carries the
- * registry's version: another version than that of the last change means that some were missed. So a cut connection is
- * noticed at once, and one that silently delivers nothing, or delivers late, after `LOST_AFTER_MS`. While Redis does not
- * answer, keys that it confirmed within the grace stay good, and no other is let in.
+ * Four times a second the process looks at the registry's version: another one than that of the last change means that a
+ * change was missed. While Redis does not answer, keys that it confirmed within the grace stay good, and no other is let in.
  */
-import { randomUUID } from 'node:crypto';
-import { type RedisLink, replyCode } from '../redis/connection.ts';
-import type { Connectivity } from '../redis/connectivity.ts';
-import { channelName } from '../redis/names.ts';
-import { defineScript, runScript } from '../redis/script.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
 import type { Timers } from '../timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
-import { changesChannel, RedisDirectory, type RedisDirectoryOptions, VERSION } from './redis-directory.ts';
+import { changesChannel, RedisDirectory, type RedisDirectoryOptions } from './redis-directory.ts';
 import type { KeyChange, KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
-const HEARTBEAT_EVERY_MS = 250;
-/** Since the last heartbeat that arrived was sent. Longer than Redis has to answer one. */
+/** Since all that was published had arrived. Longer than Redis has to answer a look at the version. */
 const LOST_AFTER_MS = 900;
-/** Redis that has not answered a heartbeat for so long is silent itself: the subscription is not to blame. */
-const UNANSWERED_AFTER_MS = 100;
-/** A connection that was just cut, or just came back, misses one at most. */
-const MAX_MISSED = 2;
-/** Heartbeats that may still arrive. */
-const MAX_AWAITED = 8;
-/** After so many that were answered and did not arrive, and again after as many, the subscriber connects anew. */
-const RECONNECT_AFTER_MISSED = 8;
-/** Refusals of every command: a Cluster without most of its primaries, a Redis that loads its data or lost its primary. */
-const REFUSES_ALL = new Set(['CLUSTERDOWN', 'LOADING', 'MASTERDOWN']);
-
-const HEARTBEAT = defineScript(
-  'keysBeat',
-  `
-redis.call('PUBLISH', ARGV[1], ARGV[2] .. ' ' .. (redis.call('GET', KEYS[1]) or '-'))
-return 1
-`,
-);
 
 const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
-const HEARTBEAT_MESSAGE = /^([0-9]{1,15}) (\S{1,64})$/;
 
 export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis'> {
   /** To the state Redis. It stays its owner's to close, after the registry. */
@@ -63,30 +37,16 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   readonly #options: RedisRegistryOptions;
   readonly #cache: KeyCache;
   readonly #issued = new IssuedHashes(() => this.hashes());
-  readonly #endings: readonly (() => void)[];
+  readonly #watch: ConnectivityWatch;
+  readonly #stopListening: () => void;
   /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
   #uses = new Map<KeyHash, number>();
   #cancelWrite = (): void => {};
-  #cancelBeat = (): void => {};
-  #isBeating = false;
-  #isClosed = false;
-
-  readonly #beatChannel = channelName('keys', 'beat', randomUUID());
-  #lastBeat = 0;
-  /** When the heartbeats that may still arrive were sent, by their number. */
-  readonly #sentAtMs = new Map<number, number>();
-  /** When the newest heartbeat that arrived was sent. */
-  #arrivedSentAtMs = Number.NEGATIVE_INFINITY;
-  /** Heartbeats in a row that were answered and did not arrive, with the one under way. */
-  #missed = 0;
-  #doesRedisAnswer = false;
-  #isUnanswered = false;
   /** The registry's, after the last change that arrived. */
   #version: string | null = null;
-  #reported: Connectivity | null = null;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, graceMs } = options;
+    const { link, graceMs, onConnectivity } = options;
     super({ ...options, redis: link });
     this.#options = options;
     this.#cache = new KeyCache({
@@ -95,17 +55,16 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
       freshMs: graceMs,
       graceMs,
     });
-    const { subscriber } = link;
-    this.#endings = [
-      // In this order: if heartbeats arrive, changes do.
-      subscriber.listen(changesChannel(link), (message) => this.#onChange(message)),
-      subscriber.listen(this.#beatChannel, (message) => this.#onHeartbeat(message)),
-      subscriber.onDown(() => this.#loseSync()),
-      // At once, so that the state does not wait for the next heartbeat.
-      subscriber.onUp(() => void this.#beat()),
-      link.onUp(() => void this.#beat()),
-    ];
-    void this.#beat();
+    this.#stopListening = link.subscriber.listen(changesChannel(link), (message) => this.#onChange(message));
+    this.#watch = new ConnectivityWatch({
+      ...options,
+      look: () => this.#look(),
+      onChange: (now) => {
+        // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
+        if (now === 'subscriptionLost') this.#cache.markStale();
+        onConnectivity?.(now);
+      },
+    });
     this.#writeUsesLater();
   }
 
@@ -135,11 +94,9 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
 
   /** Writes the last uses and stops listening. Never rejects. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelBeat();
+    this.#watch.close();
+    this.#stopListening();
     this.#cancelWrite();
-    for (const end of this.#endings) end();
-    this.#loseSync();
     await this.#writeUses();
   }
 
@@ -154,21 +111,18 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   #connectivity(): Connectivity {
-    if (this.#nowMs() - this.#arrivedSentAtMs <= LOST_AFTER_MS) return 'connected';
-    return this.#doesRedisAnswer && !this.#isUnanswered ? 'subscriptionLost' : 'disconnected';
-  }
-
-  #loseSync(): void {
-    this.#arrivedSentAtMs = Number.NEGATIVE_INFINITY;
-    this.#sentAtMs.clear();
+    if (this.#nowMs() - this.#watch.upToDateAtMs <= LOST_AFTER_MS) return 'connected';
+    return this.#options.link.isUp() ? 'subscriptionLost' : 'disconnected';
   }
 
   #onChange(message: string): void {
-    const [, before, after = null, hashes] = CHANGE_MESSAGE.exec(message) ?? [];
+    const [, before, after = null, hashes = '*'] = CHANGE_MESSAGE.exec(message) ?? [];
+    const areNamed = hashes !== '*';
+    if (areNamed) this.#dropCopies(hashes.split(','));
+    // A look that was quicker than the message has found the change already.
+    if (after !== null && after === this.#version) return;
     const isNext = before !== undefined && before === this.#version;
     this.#version = after;
-    const areNamed = hashes !== undefined && hashes !== '*';
-    if (areNamed) this.#dropCopies(hashes.split(','));
     if (!isNext || !areNamed) this.#onGap();
   }
 
@@ -184,56 +138,13 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     void this.#issued.refresh();
   }
 
-  #onHeartbeat(message: string): void {
-    const [, number, version] = HEARTBEAT_MESSAGE.exec(message) ?? [];
-    const sentAtMs = this.#sentAtMs.get(Number(number));
-    if (version === undefined || sentAtMs === undefined) return;
-    this.#sentAtMs.delete(Number(number));
-    this.#missed = 0;
+  async #look(): Promise<void> {
+    const version = await this.version();
     if (version !== this.#version) {
       this.#version = version;
       this.#onGap();
     }
-    this.#arrivedSentAtMs = Math.max(this.#arrivedSentAtMs, sentAtMs);
-  }
-
-  /** Sends a heartbeat, and the next one later. Never rejects. The command's own timeout bounds it. */
-  async #beat(): Promise<void> {
-    if (this.#isBeating || this.#isClosed) return;
-    const { link, timers } = this.#options;
-    this.#cancelBeat();
-    // Now and not after the answer, which may come just before the heartbeat arrives.
-    if (this.#lastBeat > 0) this.#adopt(this.#connectivity());
-    // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
-    if (this.#missed >= MAX_MISSED) this.#cache.markStale();
-    if (this.#missed % RECONNECT_AFTER_MISSED === RECONNECT_AFTER_MISSED - 1) link.subscriber.renew();
-    this.#missed += 1;
-    this.#lastBeat += 1;
-    this.#sentAtMs.set(this.#lastBeat, this.#nowMs());
-    this.#sentAtMs.delete(this.#lastBeat - MAX_AWAITED);
-    this.#isBeating = true;
-    const answered = timers.after(UNANSWERED_AFTER_MS, () => {
-      this.#isUnanswered = true;
-    });
-    try {
-      await runScript(link, HEARTBEAT, { keys: [VERSION], args: [this.#beatChannel, this.#lastBeat] });
-      this.#doesRedisAnswer = true;
-    } catch (error) {
-      const code = replyCode(error);
-      // A Redis that refuses a heartbeat can still be asked for keys, unless it refuses everything.
-      this.#doesRedisAnswer = code !== null && !REFUSES_ALL.has(code);
-      this.#missed = 0;
-    }
-    answered();
-    this.#isBeating = false;
-    this.#isUnanswered = false;
-    if (!this.#isClosed) this.#cancelBeat = timers.after(HEARTBEAT_EVERY_MS, () => void this.#beat());
-  }
-
-  #adopt(connectivity: Connectivity): void {
-    if (connectivity !== this.#reported) this.#options.onConnectivity?.(connectivity);
-    this.#reported = connectivity;
-    if (connectivity !== 'disconnected') void this.#issued.refresh();
+    void this.#issued.refresh();
   }
 
   #writeUsesLater(): void {

@@ -7,7 +7,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { clusterProbe, ConnectionHealth, connectionProbe, reasonOf, RedisTimeoutError } from './health.ts';
+import { clusterProbe, ConnectionHealth, droppedIfSilent, reasonOf, RedisTimeoutError } from './health.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
 
@@ -109,13 +109,14 @@ export class RedisLink extends ConnectionHealth {
       this.#isInDoubt = false;
     });
     const messages = messageOptions(address, about);
+    const publish = (channel: string, message: string): Promise<number> => this.client.publish(channel, message);
     if (address.kind === 'cluster') {
       const cluster = new Cluster([...address.nodes], clusterOptions(address, about));
       this.client = cluster;
       this.servers = () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client }));
       // Each node forwards what is published at any other, so one connection to any node is enough.
       const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
-      const subscriber = new RedisSubscriber(openMessages, timeoutMs);
+      const subscriber = new RedisSubscriber({ connect: openMessages, publish, timeoutMs });
       // A node that left the Cluster may live on, and hears nothing of it any more.
       cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
       this.subscriber = subscriber;
@@ -126,9 +127,9 @@ export class RedisLink extends ConnectionHealth {
       const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
       this.client = client;
       this.servers = () => [{ name: describeNode(address.nodes[0]), client }];
-      this.subscriber = new RedisSubscriber(() => new Redis(messages), timeoutMs);
+      this.subscriber = new RedisSubscriber({ connect: () => new Redis(messages), publish, timeoutMs });
       this.#disconnect = () => client.disconnect();
-      this.follow({ client, ask: connectionProbe(client) });
+      this.follow({ client, ask: droppedIfSilent(client, () => client.ping()) });
     }
   }
 

@@ -19,7 +19,7 @@ interface ConnectivityWatchOptions {
   readonly look: () => Promise<void>;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** `reason`: why Redis does not answer; null otherwise. */
+  /** Called with the first result too. `reason`: why Redis does not answer; null otherwise. */
   readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
 }
 
@@ -32,7 +32,9 @@ const GRACE_MS = 1000;
 export class ConnectivityWatch {
   readonly #options: ConnectivityWatchOptions;
   readonly #unsubscribes: (() => void)[];
-  #now: Connectivity = 'disconnected';
+  /** Null before the first look. */
+  #now: Connectivity | null = null;
+  #upToDateAtMs = Number.NEGATIVE_INFINITY;
   #losses = 0;
   /** Since when Redis has answered while messages did not arrive. */
   #answersSinceMs: number | null = null;
@@ -60,6 +62,7 @@ export class ConnectivityWatch {
       link.subscriber.onUp(lookSoon),
       link.subscriber.onDown(() => {
         this.#losses += 1;
+        this.#upToDateAtMs = Number.NEGATIVE_INFINITY;
         lookSoon();
       }),
     ];
@@ -67,7 +70,15 @@ export class ConnectivityWatch {
   }
 
   get now(): Connectivity {
-    return this.#now;
+    return this.#now ?? 'disconnected';
+  }
+
+  /**
+   * All that was published by then has arrived, on a clock that never goes back. A process that was held up finds here
+   * that it was, before it uses a copy.
+   */
+  get upToDateAtMs(): number {
+    return this.#upToDateAtMs;
   }
 
   /** Resolves once messages arrive, or Redis can't be reached; for a Redis that neither answers nor refuses, never. */
@@ -82,7 +93,8 @@ export class ConnectivityWatch {
   }
 
   async #look(): Promise<void> {
-    const { link, look } = this.#options;
+    const { link, look, clock } = this.#options;
+    const sentAtMs = clock.nowMicros() / 1000;
     const [wasUp, losses] = [link.subscriber.isUp(), this.#losses];
     try {
       await look();
@@ -94,6 +106,7 @@ export class ConnectivityWatch {
     // The look found all that was published before it, and all later messages have arrived.
     if (wasUp && losses === this.#losses && link.subscriber.isUp()) {
       this.#answersSinceMs = null;
+      this.#upToDateAtMs = sentAtMs;
       this.#become('connected', null);
     } else {
       this.#onMissedMessages();
@@ -103,15 +116,15 @@ export class ConnectivityWatch {
   #onMissedMessages(): void {
     const nowMs = this.#options.clock.nowMs();
     this.#answersSinceMs ??= nowMs;
-    const isInGrace = this.#now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
+    const isInGrace = this.now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
     if (!isInGrace) this.#become('subscriptionLost', null);
   }
 
   #become(now: Connectivity, reason: unknown): void {
-    const before = this.#now;
+    const [isNew, before] = [now !== this.#now, this.now];
     this.#now = now;
     if (now === 'connected') this.#settled.resolve();
-    if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
+    if (isNew && !this.#isClosed) this.#options.onChange(now, before, reason);
   }
 }
 

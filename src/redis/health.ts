@@ -142,12 +142,12 @@ interface FollowedConnection {
   readonly ask: () => Promise<void>;
 }
 
-/** Asks one connection, and drops it when it has been silent for too long. */
-export function connectionProbe(client: Redis): () => Promise<void> {
+/** Asks one connection, and drops it when it has not answered for too long. */
+export function droppedIfSilent(client: Redis, ask: () => Promise<unknown>): () => Promise<void> {
   let answeredAtMs = 0;
   return async () => {
     try {
-      await client.ping();
+      await ask();
       answeredAtMs = performance.now();
     } catch (error) {
       const isSilent = performance.now() - answeredAtMs > DROP_AFTER_MS;

@@ -1,10 +1,15 @@
 /**
  * Messages of Redis, on a connection of their own. ioredis would subscribe again by itself after a loss, and on a Cluster
- * also choose the node, but reports neither a loss nor a failure to subscribe; here both are noticed.
+ * also choose the node, but reports neither a loss nor a failure to subscribe; here both are noticed. So is a connection
+ * that stands and delivers nothing, or delivers late: several times a second the subscriber sends a heartbeat to itself,
+ * along the way of all other messages.
  */
+import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
-import { ConnectionHealth, connectionProbe } from './health.ts';
+import { ConnectionHealth, droppedIfSilent } from './health.ts';
+import { channelName } from './names.ts';
+import { beforeDeadline } from './request-wait.ts';
 
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1000;
@@ -17,9 +22,18 @@ export function retryDelayMs(attempt: number): number {
 
 export type MessageListener = (message: string) => void;
 
+export interface RedisSubscriberOptions {
+  /** Opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
+  readonly connect: () => Redis;
+  /** Sends a message, on another connection. */
+  readonly publish: (channel: string, message: string) => Promise<unknown>;
+  readonly timeoutMs: number;
+}
+
 /** Up while every message arrives that is published on the channels listened to; when down, messages may be lost. */
 export class RedisSubscriber extends ConnectionHealth {
-  readonly #connect: () => Redis;
+  readonly #options: RedisSubscriberOptions;
+  readonly #heartbeats = channelName('heartbeats', randomUUID());
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
   #client: Redis;
@@ -27,10 +41,9 @@ export class RedisSubscriber extends ConnectionHealth {
   #reconnection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `connect` opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
-  constructor(connect: () => Redis, timeoutMs: number) {
-    super(timeoutMs);
-    this.#connect = connect;
+  constructor(options: RedisSubscriberOptions) {
+    super(options.timeoutMs);
+    this.#options = options;
     this.#client = this.#open();
     this.onUp(() => {
       this.#attempts = 0;
@@ -77,16 +90,14 @@ export class RedisSubscriber extends ConnectionHealth {
   }
 
   #open(): Redis {
-    const client = this.#connect();
-    const ping = connectionProbe(client);
+    const client = this.#options.connect();
     let isSubscribed = false;
     const ask = async (): Promise<void> => {
-      await ping();
-      const channels = this.#messages.eventNames();
-      if (!isSubscribed && channels.length > 0) await client.subscribe(...channels);
+      if (!isSubscribed) await client.subscribe(this.#heartbeats, ...this.#messages.eventNames());
       isSubscribed = true;
+      await this.#hearOneself();
     };
-    this.follow({ client, ask });
+    this.follow({ client, ask: droppedIfSilent(client, ask) });
     client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     client.once('end', () => {
       if (this.#isClosed) return;
@@ -96,6 +107,23 @@ export class RedisSubscriber extends ConnectionHealth {
       }, retryDelayMs(this.#attempts)).unref();
     });
     return client;
+  }
+
+  /** Rejects if a message to this process itself does not arrive in time. */
+  async #hearOneself(): Promise<void> {
+    const { publish, timeoutMs } = this.#options;
+    const heartbeat = randomUUID();
+    const { promise: arrival, resolve } = Promise.withResolvers<void>();
+    const onMessage = (message: string): void => {
+      if (message === heartbeat) resolve();
+    };
+    this.#messages.on(this.#heartbeats, onMessage);
+    try {
+      // Longer than a command has: of a Redis that answers nothing at all, the connection for commands finds out first.
+      await beforeDeadline(Promise.all([arrival, publish(this.#heartbeats, heartbeat)]), 2 * timeoutMs);
+    } finally {
+      this.#messages.off(this.#heartbeats, onMessage);
+    }
   }
 
   #add(channel: string, listener: MessageListener): () => void {

@@ -267,14 +267,14 @@ export class RedisHealth {
 
   #checkKeys(redis: TrackedRedis): DependencyState {
     if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
-    if (this.#keySync === 'disconnected') return this.#checkDisconnectedKeys(redis);
+    const refusal = this.#refusal;
+    if (this.#keySync === 'disconnected' && refusal?.code !== 'READONLY') return this.#checkDisconnectedKeys(redis);
     if (this.#keySync === 'subscriptionLost') {
       return degraded(
         'keys: changes may be missed; each key is confirmed before it is used',
         'changes may be missed: each key is confirmed at Redis before it is used',
       );
     }
-    const refusal = this.#refusal;
     if (refusal === null) return { status: 'ok', detail: 'changes arrive' };
     const over = { overMessage: 'keys: they can be issued, changed and revoked again' };
     if (refusal.kind === 'full') {

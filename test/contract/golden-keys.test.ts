@@ -12,7 +12,6 @@ import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const CHANGES = 'evalgate:channel:keys:0:changes';
-const BEATS = 'evalgate:channel:keys:beat:*';
 const VERSION = 'evalgate:{keys}:version';
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 /** Tokens of another form than evalgate's, so that they can be the same every time. */
@@ -86,15 +85,6 @@ test('one message names up to a thousand keys; a star stands for more', async ()
   await importKeys(...tokens.slice(0, 1000));
   await importKeys(...tokens.map((token) => `another-${token}`));
   expect(await changesOnce(2)).toEqual([`- V1 ${tokens.slice(0, 1000).map(hashToken).join(',')}`, 'V1 V2 *']);
-});
-
-test('a heartbeat is a number and the version', async () => {
-  await importKeys(TOKEN);
-  const beats = (): readonly string[] =>
-    messages.filter(([channel]) => new RegExp(`^${BEATS.replace('*', UUID)}$`).test(channel)).map(([, text]) => text);
-  await vi.waitFor(() => expect(beats().at(-1)).toMatch(new RegExp(`^[0-9]+ ${UUID}$`)), WITHIN);
-  expect(beats()[0]).toBe('1 -');
-  expect(messages.filter(([channel]) => channel !== CHANGES)).toHaveLength(beats().length);
 });
 
 test('a change that another release makes and publishes is in force', async () => {

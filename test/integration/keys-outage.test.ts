@@ -125,16 +125,16 @@ test('C8: if Redis answers but messages cannot be trusted, each key is confirmed
   const gateway = await one();
   const key = await gateway.issueKey();
   expect(await use(gateway, key)).toBe(200);
-  const scripts = (rule: '-eval' | '+eval'): Promise<unknown> =>
-    atEach(redis, (client) => client.call('ACL', 'SETUSER', 'default', rule, `${rule}sha`));
-  await scripts('-eval');
+  const heartbeats = (rule: '-publish' | '+publish'): Promise<unknown> =>
+    atEach(redis, (client) => client.call('ACL', 'SETUSER', 'default', rule));
+  await heartbeats('-publish');
   await keysAre(gateway, DEAF);
   await withClient(redis.url, async (client) => {
     const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
     await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"active"', '"revoked"'));
   });
   expect(await use(gateway, key)).toBe(403);
-  await scripts('+eval');
+  await heartbeats('+publish');
   await keysAre(gateway, /^ok: changes arrive/);
   expect(await use(gateway, key)).toBe(403);
 });
