@@ -38,7 +38,6 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     timers,
     graceMs: config.keys.graceMs,
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-    onConnectivity: redis.onKeySync,
   });
   const transientKeys = new MemoryRegistry(clock);
   const instances = new Instances({

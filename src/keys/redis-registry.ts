@@ -28,8 +28,6 @@ export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
-  /** Called at each change of how far copies may be used. */
-  readonly onConnectivity?: (connectivity: Connectivity) => void;
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
@@ -46,7 +44,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   #version: string | null = null;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, graceMs, onConnectivity } = options;
+    const { link, graceMs } = options;
     super({ ...options, redis: link });
     this.#options = options;
     this.#cache = new KeyCache({
@@ -62,7 +60,6 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
       onChange: (now) => {
         // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
         if (now === 'subscriptionLost') this.#cache.markStale();
-        onConnectivity?.(now);
       },
     });
     this.#writeUsesLater();

@@ -19,7 +19,7 @@ interface ConnectivityWatchOptions {
   readonly look: () => Promise<void>;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Called with the first result too. `reason`: why Redis does not answer; null otherwise. */
+  /** `reason`: why Redis does not answer; null otherwise. */
   readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
 }
 
@@ -32,8 +32,7 @@ const GRACE_MS = 1000;
 export class ConnectivityWatch {
   readonly #options: ConnectivityWatchOptions;
   readonly #unsubscribes: (() => void)[];
-  /** Null before the first look. */
-  #now: Connectivity | null = null;
+  #now: Connectivity = 'disconnected';
   #upToDateAtMs = Number.NEGATIVE_INFINITY;
   #losses = 0;
   /** Since when Redis has answered while messages did not arrive. */
@@ -70,7 +69,7 @@ export class ConnectivityWatch {
   }
 
   get now(): Connectivity {
-    return this.#now ?? 'disconnected';
+    return this.#now;
   }
 
   /**
@@ -116,15 +115,15 @@ export class ConnectivityWatch {
   #onMissedMessages(): void {
     const nowMs = this.#options.clock.nowMs();
     this.#answersSinceMs ??= nowMs;
-    const isInGrace = this.now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
+    const isInGrace = this.#now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
     if (!isInGrace) this.#become('subscriptionLost', null);
   }
 
   #become(now: Connectivity, reason: unknown): void {
-    const [isNew, before] = [now !== this.#now, this.now];
+    const before = this.#now;
     this.#now = now;
     if (now === 'connected') this.#settled.resolve();
-    if (isNew && !this.#isClosed) this.#options.onChange(now, before, reason);
+    if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
   }
 }
 

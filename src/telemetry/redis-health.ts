@@ -7,11 +7,8 @@ import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.t
 import type { Connectivity } from '../redis/connectivity.ts';
 import { type Refusal, refusalOf } from '../redis/refusal.ts';
 import { settingsOf } from '../redis/settings.ts';
-import type { Timers } from '../timers.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 
-/** As long as the cache takes to report that its subscription is lost. */
-const SUBSCRIPTION_LOST_AFTER_MS = 1000;
 /** Lines of the log. */
 const REFUSED: Readonly<Record<Refusal['kind'], string>> = {
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
@@ -23,7 +20,6 @@ export interface RedisHealthOptions {
   readonly health: Health;
   readonly logger: Logger;
   readonly clock: Clock;
-  readonly timers: Timers;
   /** Whether one Redis has both roles: its troubles are then logged as one. */
   readonly isOne: boolean;
   /** The other workers of this gateway, if there are any. */
@@ -68,15 +64,11 @@ export class RedisHealth {
   #quotaFailure: { readonly reason: unknown } | null = null;
   /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
   #beatRefusal: unknown = null;
-  /** Null before the keys were looked for. */
-  #keySync: Connectivity | null = null;
-  #hasLookedUpKeys = false;
-  /** Whether keys could be looked up before they became unreachable: if not, Redis has confirmed none. */
-  #hadLookedUpKeys = false;
-  #keysDisconnectedAtMs = 0;
+  /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
+  #hadAnswered = false;
+  #disconnectedAtMs = 0;
   /** Why no new answers are stored in the cache Redis; null if they are. */
   #excess: BudgetExcess | null = null;
-  #cancelSubscriptionLost = (): void => {};
   #links: readonly RedisLink[] = [];
   /** Under way: the gauges of one scrape share it. */
   #memory: Promise<readonly RedisMemory[]> | null = null;
@@ -111,6 +103,10 @@ export class RedisHealth {
     // The connection was given up for a refused change. Whether Redis takes changes again, the next heartbeat shows.
     const lostFor = this.#reasonOf(role);
     if (role === 'state' && refusalOf(lostFor, 'REDIS_URL')?.code === 'READONLY') this.#beatRefusal = lostFor;
+    if (role === 'state' && connectivity === 'disconnected') {
+      this.#hadAnswered = this.#hasAnswered;
+      this.#disconnectedAtMs = this.#options.clock.nowMs();
+    }
     if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
       this.#hasAnswered = true;
       this.#answered.resolve();
@@ -136,18 +132,6 @@ export class RedisHealth {
   readonly onBeat = (refusal: Error | null): void => {
     this.#beatRefusal = refusal;
     this.#options.health.update();
-  };
-
-  /** The subscription is lost for a moment between any two of the others, which is no trouble of its own. */
-  readonly onKeySync = (state: Connectivity): void => {
-    this.#cancelSubscriptionLost();
-    if (state === 'disconnected') this.#hadLookedUpKeys = this.#hasLookedUpKeys;
-    else this.#hasLookedUpKeys = true;
-    if (state !== 'subscriptionLost') this.#setKeySync(state);
-    else if (this.#keySync !== state) {
-      const { timers } = this.#options;
-      this.#cancelSubscriptionLost = timers.after(SUBSCRIPTION_LOST_AFTER_MS, () => this.#setKeySync(state));
-    }
   };
 
   /** Called when all of it has been opened: until then silence is no trouble. */
@@ -189,13 +173,6 @@ export class RedisHealth {
     const [state, cache] = await this.memory();
     if (state === undefined || cache === undefined) return null;
     return state.runIds.some((id) => id !== null && cache.runIds.includes(id));
-  }
-
-  #setKeySync(state: Connectivity): void {
-    const isNew = this.#keySync !== state;
-    if (isNew && state === 'disconnected') this.#keysDisconnectedAtMs = this.#options.clock.nowMs();
-    this.#keySync = state;
-    this.#options.health.update('keys');
   }
 
   #setQuota(failure: { readonly reason: unknown } | null): void {
@@ -266,10 +243,9 @@ export class RedisHealth {
   }
 
   #checkKeys(redis: TrackedRedis): DependencyState {
-    if (this.#keySync === null) return { status: 'unknown', detail: 'not heard of yet' };
-    const refusal = this.#refusal;
-    if (this.#keySync === 'disconnected' && refusal?.code !== 'READONLY') return this.#checkDisconnectedKeys(redis);
-    if (this.#keySync === 'subscriptionLost') {
+    const [connectivity, refusal] = [this.#connectivity.state, this.#refusal];
+    if (connectivity === 'disconnected' && refusal === null) return this.#checkDisconnectedKeys(redis);
+    if (connectivity === 'subscriptionLost') {
       return degraded(
         'keys: changes may be missed; each key is confirmed before it is used',
         'changes may be missed: each key is confirmed at Redis before it is used',
@@ -293,14 +269,14 @@ export class RedisHealth {
 
   #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
     const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-    if (!this.#hadLookedUpKeys) {
+    if (!this.#hadAnswered) {
       return degraded(
         `keys: Redis could not be asked since the start; ${allowed} until it answers`,
         `Redis could not be asked since this process started: ${allowed} until it answers`,
       );
     }
     const grace = formatDuration(graceMs);
-    const untilMs = this.#keysDisconnectedAtMs + graceMs;
+    const untilMs = this.#disconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() > untilMs) {
       const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
       return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`);

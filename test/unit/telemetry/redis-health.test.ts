@@ -5,7 +5,6 @@ import { createLogger } from '../../../src/log/logger.ts';
 import { NotSentError } from '../../../src/redis/connection.ts';
 import { Health } from '../../../src/telemetry/health.ts';
 import { RedisHealth } from '../../../src/telemetry/redis-health.ts';
-import { systemTimers } from '../../../src/timers.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const lineSchema = z.object({ msg: z.string() });
@@ -16,7 +15,7 @@ function start(): { readonly redis: RedisHealth; readonly words: () => readonly 
   const logger = createLogger({ level: 'info', destination: { write: (line: string) => void lines.push(line) } });
   const clock = new ManualClock();
   const health = new Health({ clock, logger });
-  const redis = new RedisHealth({ health, logger, clock, timers: systemTimers, isOne: true, siblings: null });
+  const redis = new RedisHealth({ health, logger, clock, isOne: true, siblings: null });
   return { redis, words: () => lines.map((line) => lineSchema.parse(JSON.parse(line)).msg).toSorted() };
 }
 
@@ -27,7 +26,6 @@ function connect(redis: RedisHealth): void {
 test('a connection that comes back to a read-only Redis says nothing of changes until a heartbeat is taken', () => {
   const { redis, words } = start();
   connect(redis);
-  redis.onKeySync('connected');
   redis.track(TRACKED);
   const reply = Object.assign(new Error("READONLY You can't write against a read only replica."), {
     name: 'ReplyError',
@@ -49,14 +47,11 @@ test('a connection that comes back to a read-only Redis says nothing of changes 
 
 test('a process that started in an outage never speaks of keys that Redis confirmed, of which there are none', () => {
   const { redis, words } = start();
-  redis.onKeySync('disconnected');
   redis.track(TRACKED);
-  redis.onKeySync('subscriptionLost');
   connect(redis);
-  redis.onKeySync('connected');
   expect(words()).toContain('keys: Redis could not be asked since the start; no key is let in until it answers');
   expect(words()).toContain('keys: changes arrive again');
   expect(words().filter((line) => line.includes('confirmed lately'))).toEqual([]);
-  redis.onKeySync('disconnected');
+  redis.onConnectivity('state', 'disconnected', null);
   expect(words()).toContain('keys: Redis cannot be asked; only keys that it confirmed lately are let in');
 });
