@@ -1,10 +1,11 @@
 /** Which keys and routes cost the store most in one step of time, in bounded memory. */
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { StoreCallReport } from '../../telemetry/events.ts';
 
-const MOST_KEYS = 512;
-const MOST_ROUTES = 64;
+/** A key that costs the store much is called again before so many others are. */
+const MOST_KEYS = 2048;
 /** So many of each are written for other processes: more would be much to send, and are no load to speak of. */
 const MOST_WRITTEN = 200;
 
@@ -16,108 +17,57 @@ export const writtenLoadsSchema = z.object({
 });
 type WrittenLoads = z.output<typeof writtenLoadsSchema>;
 
+/** A key with its class, or a route, with its calls and their time. */
+type Load<N, A> = [name: N, about: A, storeCalls: number, storeMs: number];
+
 /** The calls of one process to the store in one step. */
 export class TopLoads {
-  readonly #keys = new HeavyHitters<string, CacheClass>(MOST_KEYS);
-  readonly #routes = new HeavyHitters<string | null, null>(MOST_ROUTES);
+  readonly #keys = new LRUCache<string, Load<string, CacheClass>>({ max: MOST_KEYS });
+  readonly #routes = new Map<string | null, Load<string | null, null>>();
 
   add({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
-    this.#keys.add(key, cacheClass, durationMs);
-    this.#routes.add(route, null, durationMs);
+    this.#keys.set(key, plus(this.#keys.get(key) ?? [key, cacheClass, 0, 0], 1, durationMs));
+    this.#routes.set(route, plus(this.#routes.get(route) ?? [route, null, 0, 0], 1, durationMs));
   }
 
   toJSON(): WrittenLoads {
-    return { keys: this.#keys.heaviest(), routes: this.#routes.heaviest() };
+    return {
+      keys: costliest([...this.#keys.values()]).slice(0, MOST_WRITTEN),
+      routes: costliest([...this.#routes.values()]),
+    };
   }
 }
 
 /**
  * The costliest keys and routes first, at most so many of each; a route is null for calls that no request is known for.
- * The counts of a key that has become heavy only lately may lack calls. Times are whole milliseconds.
+ * Of a key that is called seldom, calls may be missing. Times are whole milliseconds.
  */
 export function topOf(all: readonly WrittenLoads[], limit: number) {
-  const keys = costliest(all.flatMap((one) => one.keys)).slice(0, limit);
-  const routes = costliest(all.flatMap((one) => one.routes)).slice(0, limit);
+  const keys = costliest(summed(all.flatMap((one) => one.keys))).slice(0, limit);
+  const routes = costliest(summed(all.flatMap((one) => one.routes))).slice(0, limit);
   return {
-    keys: keys.map(({ name, about, load }) => ({ key: name, class: about, ...rounded(load) })),
-    routes: routes.map(({ name, load }) => ({ route: name, ...rounded(load) })),
+    keys: keys.map(([key, cacheClass, ...load]) => ({ key, class: cacheClass, ...shown(load) })),
+    routes: routes.map(([route, , ...load]) => ({ route, ...shown(load) })),
   };
 }
 
-interface Load {
-  storeCalls: number;
-  storeMs: number;
-}
-
-function rounded({ storeCalls, storeMs }: Load): Load {
-  return { storeCalls, storeMs: Math.round(storeMs) };
-}
-
-type Hitter<N, A> = [name: N, about: A, storeCalls: number, storeMs: number];
-
 /** Adds up what several processes and steps have counted. */
-function costliest<N, A>(hitters: readonly Hitter<N, A>[]) {
-  const sums = new Map<N, { name: N; about: A; load: Load }>();
-  for (const [name, about, storeCalls, storeMs] of hitters) {
-    const sum = sums.get(name) ?? { name, about, load: { storeCalls: 0, storeMs: 0 } };
-    sum.load.storeCalls += storeCalls;
-    sum.load.storeMs += storeMs;
-    sums.set(name, sum);
+function summed<N, A>(loads: readonly Load<N, A>[]): readonly Load<N, A>[] {
+  const sums = new Map<N, Load<N, A>>();
+  for (const [name, about, storeCalls, storeMs] of loads) {
+    sums.set(name, plus(sums.get(name) ?? [name, about, 0, 0], storeCalls, storeMs));
   }
-  return [...sums.values()].toSorted(
-    ({ load: a }, { load: b }) => b.storeMs - a.storeMs || b.storeCalls - a.storeCalls,
-  );
+  return [...sums.values()];
 }
 
-/** A name's calls since it has its place, never more than its own, and the weight of the place. */
-interface Counter<A> extends Load {
-  readonly about: A;
-  /** The load of the name, and of those that had the place before. */
-  weight: number;
+function plus<N, A>([name, about, storeCalls, storeMs]: Load<N, A>, calls: number, ms: number): Load<N, A> {
+  return [name, about, storeCalls + calls, storeMs + ms];
 }
 
-/**
- * Space-Saving (Metwally, Agrawal and El Abbadi, 2005), weighted: a name that is not counted takes the place of the
- * lightest, together with its weight, so that a name with more than its share of the load is always counted.
- */
-class HeavyHitters<N, A> {
-  readonly #most: number;
-  readonly #counters = new Map<N, Counter<A>>();
+function costliest<N, A>(loads: readonly Load<N, A>[]): Load<N, A>[] {
+  return loads.toSorted(([, , callsA, msA], [, , callsB, msB]) => msB - msA || callsB - callsA);
+}
 
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  add(name: N, about: A, ms: number): void {
-    const counter = this.#counters.get(name) ?? this.#begin(name, about);
-    counter.storeCalls += 1;
-    counter.storeMs += ms;
-    // A call that takes no time is load too.
-    counter.weight += 1 + ms;
-  }
-
-  heaviest(): Hitter<N, A>[] {
-    return [...this.#counters]
-      .toSorted(([, a], [, b]) => b.weight - a.weight)
-      .slice(0, MOST_WRITTEN)
-      .map(([name, { about, storeCalls, storeMs }]) => [name, about, storeCalls, storeMs]);
-  }
-
-  #begin(name: N, about: A): Counter<A> {
-    const weight = this.#counters.size < this.#most ? 0 : this.#dropLightest();
-    const counter = { about, storeCalls: 0, storeMs: 0, weight };
-    this.#counters.set(name, counter);
-    return counter;
-  }
-
-  /** Looks at all of them: some microseconds, once per call to the store at most. Returns the weight. */
-  #dropLightest(): number {
-    let lightest: readonly [N, Counter<A>] | null = null;
-    for (const entry of this.#counters) {
-      if (lightest === null || entry[1].weight < lightest[1].weight) lightest = entry;
-    }
-    if (lightest === null) return 0;
-    this.#counters.delete(lightest[0]);
-    return lightest[1].weight;
-  }
+function shown([storeCalls, storeMs]: readonly [storeCalls: number, storeMs: number]) {
+  return { storeCalls, storeMs: Math.round(storeMs) };
 }
