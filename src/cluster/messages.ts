@@ -10,8 +10,6 @@ export const filesSchema = z.record(z.string(), z.string());
 
 /** The configuration and the sample that a worker starts with. */
 export const startSchema = z.object({
-  /** Variables over those of the environment. */
-  env: z.record(z.string(), z.string()),
   /** The files that the configuration was read from when the gateway was started. */
   files: filesSchema,
   /** The files of the last reload, for the settings that change while it runs; null if there was none. */

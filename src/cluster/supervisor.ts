@@ -3,11 +3,9 @@
  * as configured, replaces those that end, adds up their metrics, and drains all together.
  */
 import cluster, { type Worker } from 'node:cluster';
-import { on, once } from 'node:events';
-import { createServer } from 'node:net';
+import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
 import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
@@ -43,7 +41,6 @@ export class Supervisor {
   readonly #allReady = Promise.withResolvers<boolean>();
   readonly #allEnded = Promise.withResolvers<void>();
   #latest: LoadedConfig;
-  #env: StartPayload['env'] = {};
   #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
   #status: WorkersStatus;
@@ -71,7 +68,6 @@ export class Supervisor {
    */
   async start(): Promise<boolean> {
     const { config } = this.#started;
-    this.#env = await chosenPorts(config);
     if (config.upstream.url === null) {
       const { startSampleStore } = await import('../demo-store.ts');
       this.#sample = await startSampleStore();
@@ -255,7 +251,6 @@ export class Supervisor {
   #startPayload(): StartPayload {
     const sample = this.#sample;
     return {
-      env: this.#env,
       files: this.#started.files,
       reloaded: this.#latest === this.#started ? null : this.#latest.files,
       sample: sample && { url: sample.url, token: sample.token, keys: [...sample.keys] },
@@ -286,30 +281,4 @@ async function metricsOf(worker: Worker, id: number): Promise<unknown> {
     // Timed out.
   }
   return null;
-}
-
-/**
- * If any free port will do, one is chosen here, once: otherwise a worker that starts after all others have crashed would
- * get another port than consumers know.
- */
-async function chosenPorts({ server, admin }: Config): Promise<Readonly<Record<string, string>>> {
-  const chosen: Record<string, string> = {};
-  if (server.port === 0) chosen['PORT'] = String(await freePort(server.host));
-  if (admin.port === 0) chosen['ADMIN_PORT'] = String(await freePort(admin.host));
-  return chosen;
-}
-
-/** A port that was free just now; 0 if the host is not of this machine, which the worker will report. */
-async function freePort(host: string): Promise<number> {
-  const server = createServer();
-  try {
-    server.listen(0, host);
-    await once(server, 'listening');
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  } catch {
-    return 0;
-  } finally {
-    server.close();
-  }
 }

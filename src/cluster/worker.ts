@@ -16,12 +16,12 @@ import {
 } from './messages.ts';
 
 /** Resolves when the gateway has stopped, with the status to exit with. */
-export async function runWorker(ownEnv: Environment): Promise<number> {
+export async function runWorker(env: Environment): Promise<number> {
   // A terminal and a service manager signal all processes at once; the first process says what is to be done.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const supervisor = new SupervisorLink();
-  const { env, files, reloaded, sample } = await supervisor.start();
-  const load = (from: KeptFiles): LoadedConfig => loadKept({ ...ownEnv, ...env }, from);
+  const { files, reloaded, sample } = await supervisor.start();
+  const load = (from: KeptFiles): LoadedConfig => loadKept(env, from);
   const loaded = load(files);
   const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
   const { startGateway } = await import('../gateway.ts');

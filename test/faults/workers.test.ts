@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GatewayProcess, PROGRAM, runProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
+import { freePort } from '../support/redis/server.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
@@ -41,6 +42,9 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<Gatewa
       UPSTREAM_TOKEN: store.token,
       DRAIN_DELAY: '400ms',
       CONFIG_FILE: configFile,
+      // With 0, Node chooses others once all workers have ended at the same time.
+      PORT: String(await freePort()),
+      ADMIN_PORT: String(await freePort()),
       ...env,
     },
   });
