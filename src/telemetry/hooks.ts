@@ -20,9 +20,6 @@ export interface HookOptions {
 
 /** The value of a label that has none. */
 const NONE = 'none';
-/** The API has about a dozen routes. */
-const MAX_ROUTES = 40;
-const MAX_REASONS = 16;
 
 export interface StoreHooks {
   readonly store: StoreClientHooks;
@@ -87,18 +84,16 @@ export function httpHooks(
   requestLog: RequestLog,
 ): PublicAppHooks & Required<ListenerHooks> {
   const onRefused = trackCapacity(health, clock);
-  const routeLabel = boundedLabel(MAX_ROUTES);
-  const reasonLabel = boundedLabel(MAX_REASONS);
   return {
     onRequest: (report) => {
       const { method, status, cache, durationMs } = report;
       const surface = report.surface === 'other' ? 'docs' : report.surface;
-      const route = routeLabel(report.route ?? 'unmatched');
+      const route = report.route ?? 'unmatched';
       metrics.requests.inc({ surface, route, method: methodLabel(method), status });
       metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
       requestLog.write(report);
     },
-    onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason: reasonLabel(reason) }),
+    onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason }),
     onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
     onShed: () => {
       metrics.requestsShed.inc();
@@ -106,7 +101,7 @@ export function httpHooks(
     },
     onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     onClientError: ({ requestId, status, reason }) => {
-      metrics.unreadableRequests.inc({ reason: reasonLabel(reason) });
+      metrics.unreadableRequests.inc({ reason });
       logger.info({ requestId, status, reason }, 'refused before it was a request');
     },
     onDropped: () => {
@@ -127,18 +122,4 @@ export function redisCommandHook(metrics: Metrics): NonNullable<RedisLinkOptions
 /** Methods are a caller's choice, so all but the two that the API has are one. */
 function methodLabel(method: string): string {
   return method === 'GET' || method === 'HEAD' ? method : 'OTHER';
-}
-
-/**
- * The value itself for the first `most` distinct ones, `other` for any further. Each value of a label is a time series that
- * is kept for good, so a caller that passes an id by mistake must not fill the memory.
- */
-function boundedLabel(most: number): (value: string) => string {
-  const known = new Set<string>();
-  return (value) => {
-    if (known.has(value)) return value;
-    if (known.size >= most) return 'other';
-    known.add(value);
-    return value;
-  };
 }

@@ -1,6 +1,7 @@
 /** The report of each request to the log, the metrics and the spans; and its line in the log. */
 import type { ReadOutcome } from '../cache/reader.ts';
 import type { Config } from '../config/config.ts';
+import type { AuthFailure } from '../keys/authenticate.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import { logError } from '../log/error.ts';
 import { type Logger, withoutRedaction } from '../log/logger.ts';
@@ -41,7 +42,7 @@ export interface RequestReport {
 export interface PublicAppHooks {
   /** Called once per request, when its response has been sent or its client has left. */
   readonly onRequest: (report: RequestReport) => void;
-  readonly onAuthenticationRefused: (reason: string) => void;
+  readonly onAuthenticationRefused: (reason: AuthFailure | 'inactive' | 'unavailable') => void;
   readonly onQuotaRefused: (window: WindowName) => void;
   readonly onShed: () => void;
   /** A response could not be sent. Every other failure of a request is answered; this one is a broken connection. */
