@@ -111,6 +111,10 @@ async function explain(error: unknown, setting: string, address: RedisAddress, i
     const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
     return { reason, advice };
   }
+  if (mode === 'cluster') {
+    const advice = `It says which slots and nodes are missing: redis-cli --cluster check ${describeNode(address.nodes[0])}.`;
+    return { reason, advice };
+  }
   const advice = `Check that it runs, and host, port and scheme (rediss:// for TLS) in ${setting}.`;
   // An error of Redis has a reply code, one of the system an error code. Without either, another protocol answers.
   const hasCode = code !== null || systemCode(error) !== null;

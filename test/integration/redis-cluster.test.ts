@@ -142,7 +142,7 @@ test('the cache leaves memory to keys and limits as soon as one primary is short
   await expectServed();
 });
 
-test('C8: if a Cluster does not serve all of its slots, known keys go on, and the doctor says what is missing', async () => {
+test('C8: if a Cluster does not serve all of its slots, known keys go on, and the doctor says how to find out', async () => {
   const key = known.token;
   expect(await use(a, key)).toBe(200);
   // Another one than that of the keys, whose node then knows that it is not whole.
@@ -157,9 +157,10 @@ test('C8: if a Cluster does not serve all of its slots, known keys go on, and th
       WITHIN,
     );
     expect((await a.get('/v2/calls', { key })).status).toBe(200);
-    const [failure, view] = await doctor({ REDIS_URL: cluster.url });
+    const { stdout } = await evalgate(['doctor', '--json'], { env: { REDIS_URL: cluster.url } });
+    expect(stdout).toContain('redis-cli --cluster check 127.0.0.1:');
+    const [failure] = await doctor({ REDIS_URL: cluster.url });
     expect(failure).toMatch(/^fail REDIS_URL: the Cluster at .* can't be used \(/);
-    expect(view).toMatch(/^warn REDIS_URL: as 127\.0\.0\.1:\d+ sees it, 1 of 16384 slots belong to no node$/);
   } finally {
     await tell('ADDSLOTS', [owner]);
   }

@@ -161,7 +161,7 @@ async function tryOut(link: RedisLink): Promise<void> {
   if (!subscriber.isUp()) {
     const up = Promise.withResolvers<void>();
     const end = subscriber.onUp(up.resolve);
-    await inTime(up.promise, 'the connection for messages does not come up').finally(end);
+    await inTime(up.promise, () => subscriber.downReason).finally(end);
   }
   // In a Cluster once at each primary.
   const keys = link.kind === 'cluster' ? trialKeys(id) : trialKeys(id).slice(0, 1);
@@ -173,15 +173,15 @@ async function tryOut(link: RedisLink): Promise<void> {
   });
   try {
     await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
-    await inTime(received.promise, 'a message that was published did not arrive');
+    await inTime(received.promise, () => new Error('a message that was published did not arrive'));
   } finally {
     end();
   }
 }
 
-function inTime(promise: Promise<void>, problem: string): Promise<void> {
+function inTime(promise: Promise<void>, problem: () => Error): Promise<void> {
   return withDeadline(promise, MESSAGE_WITHIN_MS, systemTimers, () => {
-    throw new Error(problem);
+    throw problem();
   });
 }
 
