@@ -31,8 +31,7 @@ export interface CacheRequest<T> {
 }
 
 /** The same request for all parameters that ask for the same. */
-export function cacheRequest<P, R>(resource: CachedResource<P, R>, given: P): CacheRequest<R> {
-  const params = resource.normalise(given);
+export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): CacheRequest<R> {
   // Its name in Redis, and the hash tag in it, are made in redis/names.ts.
   const key = `${KEY_VERSION}:{${resource.cacheName(params)}}`;
   return {

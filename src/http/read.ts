@@ -80,14 +80,27 @@ export interface ListRequest extends ReadRequest<ListQuery> {
   readonly page: number;
 }
 
-/** The request for a page, which is counted from 1. */
+/**
+ * The request for a page, which is counted from 1, in the one form that all equal questions share.
+ *
+ * The store searches case-insensitively, so the case of ASCII letters can't change the answer and is dropped. Nothing
+ * else is touched: beyond ASCII the rules of case differ between implementations, a space may be what is searched for,
+ * and composed and decomposed characters are different strings to a substring search.
+ */
 export function listRequest(
   workspaceIds: readonly string[],
   page: number,
-  { pageSize, ...filter }: Pick<ListQuery, 'search' | 'scorecardId'> & { readonly pageSize: number },
+  { pageSize, search, scorecardId }: Pick<ListQuery, 'search' | 'scorecardId'> & { readonly pageSize: number },
 ): ListRequest {
   const offset = Math.min((page - 1) * pageSize, MAX_OFFSET);
-  return { page, workspaceIds, params: { workspaceIds: workspaceIds.toSorted(), ...filter, offset, limit: pageSize } };
+  const params = {
+    workspaceIds: [...new Set(workspaceIds)].toSorted(),
+    search: search?.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()) ?? null,
+    scorecardId,
+    offset,
+    limit: pageSize,
+  };
+  return { page, workspaceIds, params };
 }
 
 /** The public form of a page of a list, rendered once per entry, with its links. They have `parameters` beside `page`. */

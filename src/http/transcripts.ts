@@ -42,7 +42,7 @@ export async function transcriptPage(
   if (present !== undefined) return present;
   const pager = await pagerOf(found);
   signal.throwIfAborted();
-  const cut = await runSteps(pager.pageSteps(request), pause);
+  const cut = await runSteps(pager.pageSteps(request), nextTurn);
   const links = pageLinks({ page, totalPages: cut.totalPages }, { pageSize, maxChars, raw: raw ? 'true' : null });
   const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), links);
   known.set(name, made);
@@ -71,7 +71,7 @@ export function toCallTranscript(
 
 function pagerOf({ entry, record }: Transcript): Promise<TranscriptPager> {
   return pagers.of(entry, async () => {
-    const pager = new TranscriptPager(await runSteps(parseSteps(record.body, record.format), pause));
+    const pager = new TranscriptPager(await runSteps(parseSteps(record.body, record.format), nextTurn));
     entry.addDerivedBytes(pager.weightBytes);
     return pager;
   });
@@ -81,8 +81,4 @@ function pagerOf({ entry, record }: Transcript): Promise<TranscriptPager> {
 function pagesOf({ entry }: Transcript): LRUCache<string, Representation> {
   const dispose = ({ weightBytes }: Representation): void => entry.addDerivedBytes(-weightBytes);
   return pages.of(entry, () => new LRUCache({ max: MAX_PAGES_PER_ENTRY, dispose }));
-}
-
-async function pause(): Promise<void> {
-  await nextTurn();
 }

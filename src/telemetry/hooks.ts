@@ -44,17 +44,16 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
       },
     },
     guard: {
-      onRefused: ({ reason }) => {
+      onRefused: (reason) => {
         metrics.storeCallsRefused.inc({ reason });
         if (reason !== 'store-failing') storeHealth.onQueued(null);
       },
-      onRetry: ({ outcome }) => metrics.storeRetries.inc({ outcome }),
-      onTurnTaken: ({ waitedMs }) => {
+      onRetry: (outcome) => metrics.storeRetries.inc({ outcome }),
+      onTurnTaken: (waitedMs) => {
         metrics.storeQueueWaits.observe(waitedMs / 1000);
         storeHealth.onQueued(waitedMs);
       },
-      onOpened: (error) => storeHealth.onBreaker(error),
-      onClosed: () => storeHealth.onBreaker(null),
+      onBreaker: (error) => storeHealth.onBreaker(error),
     },
   };
 }

@@ -73,14 +73,14 @@ function isHighSurrogate(unit: number): boolean {
 }
 
 /** The value at an index that must be there. Throws a RangeError if it is not. */
-export function at(column: Int32Array, index: number): number {
+function at(column: Int32Array, index: number): number {
   const value = column[index];
   if (value === undefined) throw new RangeError(`no value ${index} in a column of ${column.length}`);
   return value;
 }
 
 /** Where a page begins. */
-export interface PageStart {
+interface PageStart {
   readonly segment: number;
   /** Position in the view's source; past the segment's own start if the page goes on with a cut segment. */
   readonly offset: number;

@@ -1,6 +1,6 @@
 /** Pages of a parsed transcript (T5, T6, T7). */
 import { LRUCache } from 'lru-cache';
-import { at, type PageStart, PageView, PageWalker } from './page-walker.ts';
+import { PageView, PageWalker } from './page-walker.ts';
 import { Pace, type Steps } from './steps.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
@@ -57,7 +57,7 @@ export class TranscriptPager {
     return this.#parsed.format !== null;
   }
 
-  /** What is held besides the body itself before a page was cut. Indexes of page starts add at most 2 MB. */
+  /** What is held besides the body itself before a page was cut. Indexes of page starts add at most 800 kB. */
   get weightBytes(): number {
     const { text, textStarts, sliceStarts } = this.#parsed;
     return text.length * 2 + textStarts.byteLength + sliceStarts.byteLength;
@@ -78,13 +78,15 @@ export class TranscriptPager {
   }
 }
 
-function cutPage(view: PageView, { totalPages, starts }: PageIndex, request: PageRequest): TranscriptPage {
+function cutPage(view: PageView, index: PageIndex, request: PageRequest): TranscriptPage {
+  const { totalPages, pagesApart, starts } = index;
   const counts = { totalCount: view.count, totalPages };
   if (request.page > totalPages) return { text: '', segments: [], ...counts, hasMore: false, truncated: false };
   const walker = new PageWalker(view, request.pageSize, request.maxChars);
-  const kept = keptBefore(starts, request.page);
-  walker.moveTo(kept);
-  for (let page = kept.page; page < request.page; page += 1) walker.nextPage();
+  const kept = Math.floor((request.page - 1) / pagesApart);
+  const [segment = 0, offset = 0, boundary = 0] = starts.subarray(kept * VALUES_PER_START);
+  walker.moveTo({ segment, offset, boundary });
+  for (let page = kept * pagesApart + 1; page < request.page; page += 1) walker.nextPage();
   const { offset: start, segment: first } = walker;
   walker.nextPage();
   const last = walker.isInSegment ? walker.segment : walker.segment - 1;
@@ -103,16 +105,15 @@ function cutPage(view: PageView, { totalPages, starts }: PageIndex, request: Pag
 /** Where pages of one `pageSize` and `maxChars` begin, so that a late page costs no more than an early one. */
 interface PageIndex {
   readonly totalPages: number;
-  /** Four values for each page start that is kept, the first page's among them: page, segment, offset, boundary. */
+  /** The starts of the first page and of each so many pages on are kept. */
+  readonly pagesApart: number;
+  /** Three values for each: segment, offset, boundary. */
   readonly starts: Int32Array;
 }
 
-const VALUES_PER_START = 4;
-/** A page's start is kept when so many pages have gone by since the last one kept, or so many units of a cut segment. */
-const MIN_PAGES_APART = 4;
-const UNITS_APART = 256;
-/** With one character a page, a 2 MB body has two million pages: then fewer are kept, and each is further to walk to. */
-const MAX_KEPT_BY_PAGE = 16_384;
+const VALUES_PER_START = 3;
+/** With one character a page, a 2 MB body has two million pages: then a page is reached from one a little before it. */
+const MAX_KEPT = 16_384;
 /** What a page costs in the count of steps, next to a unit of a cut segment. */
 const PAGE_COST = 16;
 
@@ -120,43 +121,19 @@ const PAGE_COST = 16;
 function* indexSteps(view: PageView, pageSize: number, maxChars: number): Steps<PageIndex> {
   // Two pages that follow one another hold more than the cap, or the first is full.
   const maxPages = Math.ceil((2 * (view.source.length + 1)) / maxChars) + Math.ceil(view.count / pageSize) + 1;
-  const pagesApart = Math.max(MIN_PAGES_APART, Math.ceil(maxPages / MAX_KEPT_BY_PAGE));
+  const pagesApart = Math.ceil(maxPages / MAX_KEPT);
   const walker = new PageWalker(view, pageSize, maxChars);
   const starts: number[] = [];
   const pace = new Pace();
-  let page = 0;
-  let keptPage = -pagesApart;
-  let keptOffset = 0;
+  let totalPages = 0;
   let cost = 0;
   while (!walker.isAtEnd) {
-    page += 1;
-    if (page - keptPage >= pagesApart || (walker.isInSegment && walker.offset - keptOffset >= UNITS_APART)) {
-      starts.push(page, walker.segment, walker.offset, walker.boundary);
-      keptPage = page;
-      keptOffset = walker.offset;
-    }
+    if (totalPages % pagesApart === 0) starts.push(walker.segment, walker.offset, walker.boundary);
+    totalPages += 1;
     const before = walker.offset;
     walker.nextPage();
     cost += PAGE_COST + (walker.isInSegment ? walker.offset - before : 0);
     if (pace.isDue(cost)) yield;
   }
-  return { totalPages: page, starts: Int32Array.from(starts) };
-}
-
-/** The last start that is kept at or before a page that there is. */
-function keptBefore(starts: Int32Array, page: number): PageStart & { readonly page: number } {
-  let known = 0;
-  let beyond = starts.length / VALUES_PER_START;
-  while (beyond - known > 1) {
-    const middle = (known + beyond) >>> 1;
-    if (at(starts, middle * VALUES_PER_START) <= page) known = middle;
-    else beyond = middle;
-  }
-  const first = known * VALUES_PER_START;
-  return {
-    page: at(starts, first),
-    segment: at(starts, first + 1),
-    offset: at(starts, first + 2),
-    boundary: at(starts, first + 3),
-  };
+  return { totalPages, pagesApart, starts: Int32Array.from(starts) };
 }

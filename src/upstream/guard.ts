@@ -10,7 +10,7 @@ import type { Timers } from '../timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
-import type { Resource, ResourceName } from './resources.ts';
+import type { Resource } from './resources.ts';
 import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
 
 export interface GuardLimits extends QueueLimits {
@@ -28,13 +28,12 @@ export type RetryOutcome = 'answered' | 'failed' | 'over-budget';
 
 /** For logs and metrics. Hooks never throw. */
 export interface GuardHooks {
-  onRefused?(rejection: { readonly resource: ResourceName; readonly reason: Rejection }): void;
+  onRefused?(reason: Rejection): void;
   /** A call is sent now, after that time in the queue. */
-  onTurnTaken?(turn: { readonly waitedMs: number }): void;
-  onRetry?(retry: { readonly outcome: RetryOutcome }): void;
-  /** The breaker opened; the error is the last of those that were too many. */
-  onOpened?(error: StoreError): void;
-  onClosed?(): void;
+  onTurnTaken?(waitedMs: number): void;
+  onRetry?(outcome: RetryOutcome): void;
+  /** The breaker opened, with the last of the errors that were too many; or, with null, closed. */
+  onBreaker?(error: StoreError | null): void;
 }
 
 export interface GuardStatus {
@@ -104,10 +103,10 @@ export class Guard {
     for (let tries = 1; ; tries += 1) {
       try {
         const answer = await this.#try(resource, params, { ...options, deadlineMs });
-        if (tries > 1) this.#hooks.onRetry?.({ outcome: 'answered' });
+        if (tries > 1) this.#hooks.onRetry?.('answered');
         return answer;
       } catch (error) {
-        if (tries > 1) this.#hooks.onRetry?.({ outcome: 'failed' });
+        if (tries > 1) this.#hooks.onRetry?.('failed');
         if (tries === MAX_TRIES || !(await this.#waitToRetry(error, tries, { ...options, deadlineMs }))) throw error;
       }
     }
@@ -116,23 +115,25 @@ export class Guard {
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
     const admission = this.#breaker.admit(startedMs);
-    if (admission === null) throw this.#rejected(resource.name, 'store-failing');
+    if (admission === null) throw this.#rejected('store-failing');
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
     const { keyId, isBackground = false } = options;
     const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
     try {
-      if (typeof permit === 'string') throw this.#rejected(resource.name, permit);
+      if (typeof permit === 'string') throw this.#rejected(permit);
       // The breaker may have opened while this call waited.
-      if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected(resource.name, 'store-failing');
+      if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected('store-failing');
       const waitedMs = this.#nowMs() - startedMs;
-      this.#hooks.onTurnTaken?.({ waitedMs });
+      this.#hooks.onTurnTaken?.(waitedMs);
       recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
       const answer = await this.#send(resource, params, { ...options, timeoutMs });
       this.#settle(admission, 'success', null);
       return answer;
     } catch (error) {
-      this.#settle(admission, resultOf(error), error);
+      // Any other error is about an argument, and nothing was sent.
+      if (error instanceof StoreError) this.#settle(admission, resultOf(error), error);
+      else this.#settle(admission, 'none', null);
       throw error;
     } finally {
       if (typeof permit !== 'string') permit();
@@ -146,7 +147,7 @@ export class Guard {
     if (delayMs === null || isBackground || this.#breaker.isOpen) return false;
     if (this.#nowMs() + delayMs >= deadlineMs) return false;
     if (this.#savedPercent < 100) {
-      this.#hooks.onRetry?.({ outcome: 'over-budget' });
+      this.#hooks.onRetry?.('over-budget');
       return false;
     }
     this.#savedPercent -= 100;
@@ -154,17 +155,15 @@ export class Guard {
     return !this.#breaker.isOpen;
   }
 
-  #settle(admission: Admission, result: CallResult, error: unknown): void {
-    const retryAfterMs = error instanceof StoreError ? error.retryAfterMs : null;
-    const change = this.#breaker.settle(admission, result, this.#nowMs(), retryAfterMs);
-    if (change === 'closed') this.#hooks.onClosed?.();
-    if (change !== 'opened' || !(error instanceof StoreError)) return;
-    this.#hooks.onOpened?.(error);
-    this.#queue.rejectAll('store-failing');
+  #settle(admission: Admission, result: CallResult, error: StoreError | null): void {
+    const change = this.#breaker.settle(admission, result, this.#nowMs(), error?.retryAfterMs ?? 0);
+    if (change === null) return;
+    this.#hooks.onBreaker?.(error);
+    if (change === 'opened') this.#queue.rejectAll('store-failing');
   }
 
-  #rejected(resource: ResourceName, reason: Rejection): StoreError {
-    this.#hooks.onRefused?.({ resource, reason });
+  #rejected(reason: Rejection): StoreError {
+    this.#hooks.onRefused?.(reason);
     if (reason === 'store-failing') {
       const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#breaker.probeInMs(this.#nowMs()));
       return new StoreError('circuitOpen', 'the call was held back: too many of the last ones failed', {
@@ -189,10 +188,7 @@ type Attempt = FetchOptions & { readonly deadlineMs: number };
 /** How a call ended, as far as it says something of the store: `none` if it was never sent, or was abandoned. */
 type CallResult = 'success' | 'failure' | 'none';
 
-function resultOf(error: unknown): CallResult {
-  // Anything else is about an argument, and nothing was sent.
-  if (!(error instanceof StoreError)) return 'none';
-  const { kind, status } = error;
+function resultOf({ kind, status }: StoreError): CallResult {
   // A store that answers a single call with a failure lives too.
   if (kind === 'errorStatus') return (status ?? 0) >= 500 || status === TOO_MANY_REQUESTS ? 'failure' : 'success';
   if (kind === 'malformed') return 'success';
@@ -280,14 +276,9 @@ class Breaker {
   }
 
   /** Counts how a call ended. `retryAfterMs` is what the store asked for. Returns the change that this brings. */
-  settle(
-    admission: Admission,
-    result: CallResult,
-    nowMs: number,
-    retryAfterMs: number | null,
-  ): 'opened' | 'closed' | null {
+  settle(admission: Admission, result: CallResult, nowMs: number, retryAfterMs: number): 'opened' | 'closed' | null {
     if (admission.period !== this.#period) return null;
-    if (this.#outage !== null) return this.#settleProbe(this.#outage, admission, result, nowMs + (retryAfterMs ?? 0));
+    if (this.#outage !== null) return this.#settleProbe(this.#outage, admission, result, nowMs + retryAfterMs);
     if (result === 'none') return null;
     const recent = [...this.#recent, { atMs: nowMs, hasFailed: result === 'failure' }];
     this.#recent = recent.slice(-MAX_RECENT_CALLS).filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);

@@ -59,9 +59,7 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   readonly memoryFactor: number;
   /** The tag of the id, which copies are purged by; null for what has no id. */
   readonly idTag: IdTag | null;
-  /** One form for all parameters that ask for the same. */
-  normalise(params: P): P;
-  /** Names an answer among all that are cached: equal for equal parameters, which are normalised. */
+  /** Names an answer among all that are cached: equal for equal parameters. */
   cacheName(params: P): string;
   /** Whether the record is of the id, or of the workspaces, asked for. One that is not is never stored or served (C4). */
   isAnsweredBy(record: R, params: P): boolean;
@@ -113,7 +111,6 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   absentCodes: [],
   path: listPath,
   parse: parseList,
-  normalise: normaliseList,
   cacheName: listCacheName,
   // A list with a record of another workspace is not trusted at all.
   isAnsweredBy: ({ items }, query) => items.every(({ workspaceId }) => query.workspaceIds.includes(workspaceId)),
@@ -222,7 +219,6 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
       }
       return record;
     },
-    normalise: (params) => params,
     cacheName: ({ id }) => `${name}:${id}`,
     isAnsweredBy: (record, { id }) => record[idMember] === id,
     workspaceOf: ({ workspaceId }) => workspaceId,
@@ -232,19 +228,6 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     },
     backfills: () => [],
   };
-}
-
-/**
- * Brings a query into the one form that all equal questions share.
- *
- * The store searches case-insensitively, so the case of ASCII letters can't change the answer and is dropped. Nothing
- * else is touched: beyond ASCII the rules of case differ between implementations, a space may be what is searched for,
- * and composed and decomposed characters are different strings to a substring search.
- */
-function normaliseList(query: ListQuery): ListQuery {
-  const workspaceIds = [...new Set(query.workspaceIds.map((id) => id.toLowerCase()))].toSorted();
-  const search = query.search?.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) ?? '';
-  return { ...query, workspaceIds, search: search === '' ? null : search };
 }
 
 /** Beyond this a list is named by its hash: a list of 50 workspaces would otherwise have a key of 2 kB. */

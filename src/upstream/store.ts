@@ -13,6 +13,7 @@ export type Fetch = <P, R>(resource: Resource<P, R>, params: P, options: FetchOp
 export interface ListQuery {
   /** Lower-case UUIDs, sorted, without repeats; at least one. */
   readonly workspaceIds: readonly string[];
+  /** Not empty; ASCII letters in lower case. */
   readonly search: string | null;
   readonly scorecardId: string | null;
   readonly offset: number;
