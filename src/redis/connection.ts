@@ -118,7 +118,7 @@ export class RedisLink extends ConnectionHealth {
       const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
       const subscriber = new RedisSubscriber({ connect: openMessages, publish, timeoutMs });
       // A node that left the Cluster may live on, and hears nothing of it any more.
-      cluster.on('-node', ({ options }: Redis) => subscriber.renew(options));
+      cluster.on('-node', ({ options }: Redis) => subscriber.leave(options));
       this.subscriber = subscriber;
       this.#disconnect = () => cluster.disconnect();
       this.follow({ client: cluster, ask: clusterProbe(cluster, (reason) => this.setDown(reason)) });

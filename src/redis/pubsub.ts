@@ -75,10 +75,10 @@ export class RedisSubscriber extends ConnectionHealth {
     return end;
   }
 
-  /** Makes a new connection if this one is to that node, or is to any node if none is named. */
-  renew(node?: { readonly host?: string | undefined; readonly port?: number | undefined }): void {
+  /** Makes a new connection if this one is to that node. */
+  leave(node: { readonly host?: string | undefined; readonly port?: number | undefined }): void {
     const { host, port } = this.#client.options;
-    if (node === undefined || (node.host === host && node.port === port)) this.#client.disconnect();
+    if (node.host === host && node.port === port) this.#client.disconnect();
   }
 
   close(): void {
