@@ -129,6 +129,8 @@ test('C8: if Redis answers but messages cannot be trusted, each key is confirmed
     atEach(redis, (client) => client.call('ACL', 'SETUSER', 'default', rule));
   await heartbeats('-publish');
   await keysAre(gateway, DEAF);
+  // Also when it was just confirmed.
+  expect(await use(gateway, key)).toBe(200);
   await withClient(redis.url, async (client) => {
     const record = (await client.hget('evalgate:{keys}:records', hashToken(key))) ?? '';
     await client.hset('evalgate:{keys}:records', hashToken(key), record.replace('"active"', '"revoked"'));
