@@ -346,6 +346,19 @@ describe('the life of a copy', () => {
     expect(gone.status).toBe(500);
   });
 
+  test("C4: a record that the store calls another workspace's replaces no copy, and is not asked for again at once", async () => {
+    const { ask, calls, freshSeconds } = await copyOf(GET_CALL);
+    gateway.clock.advance((freshSeconds + 1) * SECOND + HOUR);
+    gateway.store.setFaults({ misbehave: 'wrong-workspace' });
+    for (let read = 0; read < 3; read += 1) {
+      expect((await ask()).headers['cache-status']).toMatch(/detail=stale-if-error$/);
+    }
+    gateway.store.setFaults({});
+    expect(calls()).toBe(2);
+    gateway.clock.advance(MINUTE);
+    expect((await ask()).headers['cache-status']).toBe('evalgate; fwd=stale; stored');
+  });
+
   test('Q9: any other 404 of the store is its failure: the copy stays', async () => {
     const { ask, freshSeconds } = await copyOf(GET_REPORT);
     gateway.clock.advance((freshSeconds + 1) * SECOND + HOUR);
