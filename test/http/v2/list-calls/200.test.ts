@@ -148,6 +148,13 @@ describe('which calls, in which order', () => {
     expect(reply.json).toMatchObject({ pagination: { total_count: 1 } });
   });
 
+  test('Q6: pages so far past the end that they are one question to the store each have their own number', async () => {
+    const subject = newSubject();
+    for (const page of [999_999_998, 999_999_999]) {
+      expect((await list(subject, `?page=${page}`)).json).toMatchObject({ pagination: { page } });
+    }
+  });
+
   test('Q5: newest first by created_at, then by id, descending, over all pages', async () => {
     const { workspaceId } = newSubject();
     const suffix = workspaceId.slice(0, 8);
