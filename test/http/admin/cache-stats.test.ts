@@ -110,6 +110,7 @@ describe('/api/cache', () => {
     expect(await statsOf(gateway, 'list')).toMatchObject({
       reads: 3,
       outcomes: { ...NO_OUTCOMES, hit: 1, miss: 1, 'stale-if-error': 1 },
+      hitRatio: 1 / 3,
       tiers: { memory: 2, redis: 0 },
       misses: { 'never-seen': 1, expired: 1 },
       storeCalls: store.calls('list'),
