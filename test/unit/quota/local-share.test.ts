@@ -31,3 +31,14 @@ test('a decision that Redis made before it had what was admitted here gives noth
   expect(redis.usage(clock.nowMicros(), LIMITS).minute.remaining).toBe(120 - 30 - 40 - 1);
   expect(admittedOf(share, 100)).toBe(16);
 });
+
+test('what other processes admitted before the last minute takes no room in it', () => {
+  const clock = new ManualClock();
+  const share = new LocalShare({ clock, processes: () => 1, mostQuotas: 10 });
+  const redis = new SlidingWindowLog();
+  for (let request = 0; request < 50; request += 1) redis.consume(clock.nowMicros(), LIMITS);
+  clock.advance(120_000);
+  share.learn('q', redis.consume(clock.nowMicros(), LIMITS));
+  // Redis names how many are in the minute, and not whose: the one may be another's too.
+  expect(admittedOf(share, 200)).toBe(LIMITS.perMinute - 2);
+});
