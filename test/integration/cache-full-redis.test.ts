@@ -5,7 +5,6 @@ import { GET_CALL } from '../http/common/endpoints.ts';
 import { auditOf } from '../support/admin.ts';
 import { CacheWorld, type Reader } from '../support/cache-world.ts';
 import { withClient } from '../support/redis/client.ts';
-import { WORKSPACE_A } from '../support/records.ts';
 
 let world: CacheWorld;
 let reader: Reader;
@@ -67,13 +66,4 @@ test('TTLs are set, for a while too, and reset', async () => {
     );
   }
   expect((await world.change('DELETE', path)).json).toMatchObject({ fresh: '5m' });
-});
-
-test('a change that needs memory fails, and says why and that it was not made', async () => {
-  const before = await auditOf(world.here);
-  const key = { name: 'a', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
-  const answer = await world.here.admin('POST', '/api/keys', key);
-  expect(answer.status).toBe(503);
-  expect(answer.text).toContain('Redis is out of memory, so the change was not made.');
-  expect(await auditOf(world.here)).toEqual(before);
 });

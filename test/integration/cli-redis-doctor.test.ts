@@ -1,11 +1,9 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { configFile } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { withClient } from '../support/redis/client.ts';
@@ -146,10 +144,7 @@ test.each([
 
 test('a Redis without a memory limit is sound if the cache has a budget there, or is elsewhere', async () => {
   await set(state, 'maxmemory', '0');
-  const folder = mkdtempSync(join(tmpdir(), 'evalgate-doctor-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'budget.yaml'), 'cache:\n  redis: 512MB\n');
-  for (const env of [{ CONFIG_FILE: join(folder, 'budget.yaml') }, { REDIS_CACHE_URL: cache.url }]) {
+  for (const env of [{ CONFIG_FILE: configFile('cache:\n  redis: 512MB\n') }, { REDIS_CACHE_URL: cache.url }]) {
     const { found } = await doctor({ REDIS_URL: state.url, ...env });
     expect(found.filter(({ status }) => status !== 'ok')).toEqual([]);
   }

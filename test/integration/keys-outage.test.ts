@@ -78,6 +78,9 @@ test('C8: without Redis a key is good for the grace since it was confirmed, and 
   gateway.clock.advance(60_001);
   expect(await use(gateway, key)).toBe(500);
   await keysAre(gateway, /^degraded: Redis could not be asked for 5m: no key is let in/);
+  expect(gateway.logLines.join('')).toContain(
+    'keys: Redis could not be asked for too long; no key is let in until it answers',
+  );
 });
 
 test('C8: the grace begins with the last confirmation of a key in use, not with its first look-up', async () => {
