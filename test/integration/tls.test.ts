@@ -159,18 +159,15 @@ async function read(gateway: GatewayProcess, key: string, id: string) {
 
 describe.skipIf(files === null)('a store behind TLS', () => {
   test('is read as any other, over one connection, if its authority is known', async () => {
-    const plain = await startProcess({ UPSTREAM_URL: store.url });
-    const encrypted = await startProcess({
+    const gateway = await startProcess({
       UPSTREAM_URL: urlOf(storeFront, 'https'),
       NODE_EXTRA_CA_CERTS: files?.ca ?? '',
     });
-    const [plainKey, key] = [await plain.issueKey(), await encrypted.issueKey()];
+    const key = await gateway.issueKey();
     let handshakes = 0;
     storeFront.on('secureConnection', () => (handshakes += 1));
     for (const id of IDS) {
-      const expected = await read(plain, plainKey, id);
-      expect(expected.status).toBe(200);
-      expect(await read(encrypted, key, id)).toEqual(expected);
+      expect(await read(gateway, key, id)).toEqual({ status: 200, body: expect.stringContaining(id) as unknown });
     }
     expect(handshakes).toBe(1);
   });
