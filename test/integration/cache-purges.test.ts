@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
-import { newSubject, putSubject, type Subject } from '../http/common/subject.ts';
+import { putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, CacheWorld, containing, HIT, MISS, type Reader, STALE } from '../support/cache-world.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
@@ -106,13 +106,6 @@ describe.each(BACKENDS)('%s', (kind) => {
       await purge([tagOf(a, b)]);
       expect(await missing(world.there)).toEqual(dropped);
       expect(await missing(world.here)).toEqual([]);
-    });
-
-    test('absence is purged with every workspace, because the record may have been in it', async () => {
-      const reader = await world.reader(GET_CALL, { isStored: false });
-      expect([(await reader.ask()).status, (await reader.ask()).status, reader.calls()]).toEqual([404, 404, 1]);
-      await purge([`workspace:${newSubject().workspaceId}`]);
-      expect([(await reader.ask()).status, reader.calls()]).toEqual([404, 2]);
     });
 
     test('a purge tells what it has dropped, and nothing is left to count', async () => {

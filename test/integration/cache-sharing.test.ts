@@ -284,16 +284,18 @@ describe('two gateways share in Redis', () => {
     expect(text).not.toContain(reader.key);
   });
 
-  const GARBAGE: readonly (readonly [string, (name: string, other: string) => Promise<unknown>])[] = [
-    ['is cut off', async (name) => (await world.raw()).hset(name, 'meta', '{"format":1')],
+  const GARBAGE: readonly (readonly [string, string, (name: string, other: string) => Promise<unknown>])[] = [
+    ['is cut off', 'unreadable', async (name) => (await world.raw()).hset(name, 'meta', '{"format":1')],
     [
       'is of another release',
+      'unreadable',
       async (name) => (await world.raw()).hset(name, 'meta', JSON.stringify({ ...(await metaOf(name)), format: 0 })),
     ],
-    ['has no record', async (name) => (await world.raw()).hdel(name, 'body')],
-    ['has a broken record', async (name) => (await world.raw()).hset(name, 'body', `{"title":"${TITLE}`)],
+    ['has no record', 'asked', async (name) => (await world.raw()).hdel(name, 'body')],
+    ['has a broken record', 'unreadable', async (name) => (await world.raw()).hset(name, 'body', `{"title":"${TITLE}`)],
     [
       'has a record that lacks everything',
+      'unreadable',
       async (name) => {
         const meta = await metaOf(name);
         const answer = { kind: 'found', etag: null, bytes: 2, coding: 'identity', decodedBytes: 2 };
@@ -302,6 +304,7 @@ describe('two gateways share in Redis', () => {
     ],
     [
       'has the record of another id',
+      'unreadable',
       async (name, other) => {
         const body = (await (await world.raw()).hgetBuffer(other, 'body')) ?? '';
         await (await world.raw()).hset(name, 'body', body);
@@ -309,15 +312,17 @@ describe('two gateways share in Redis', () => {
     ],
     [
       'is the entry of another key',
+      'unreadable',
       async (name, other) => {
         // Not COPY, since in a Cluster they may lie at two nodes.
         const raw = await world.raw();
         await raw.restore(name, await raw.pttl(other), await raw.dumpBuffer(other), 'REPLACE');
       },
     ],
-    ['is no hash', async (name) => (await world.raw()).set(name, 'a string')],
+    ['is no hash', 'unreachable', async (name) => (await world.raw()).set(name, 'a string')],
     [
       'says that it holds less than it does',
+      'unreadable',
       async (name) => {
         const text = JSON.stringify(await metaOf(name)).replace(/"decodedBytes":\d+/, '"decodedBytes":10');
         await (await world.raw()).hset(name, 'meta', text);
@@ -326,14 +331,14 @@ describe('two gateways share in Redis', () => {
   ];
   test.each(GARBAGE)(
     'C4: an entry that %s counts as nothing, is replaced, and stays out of the log',
-    async (_how, spoil) => {
+    async (_how, state, spoil) => {
       const [reader, other] = [await world.reader(GET_CALL), await world.reader(GET_CALL)];
       putSubject(world.store, reader.subject, { title: `${TITLE} ${'and others '.repeat(3000)}` });
       const [first] = await Promise.all([reader.ask(), other.ask()]);
       await spoil(await nameOf(reader), await nameOf(other));
       const tags = [`evaluation:${reader.subject.id}`];
       expect((await world.there.admin('POST', '/api/cache/purge', { tags, dryRun: true })).status).toBe(200);
-      expect((await reader.explain(world.there)).redis.entry).toBeNull();
+      expect((await reader.explain(world.there)).redis).toMatchObject({ state, entry: null });
       expect(await reader.ask(world.there)).toMatchObject({ status: 200, cache: MISS, text: first.text });
       expect(reader.calls()).toBe(2);
       expect((await reader.explain(world.there)).redis.entry).toMatchObject({ state: 'fresh' });

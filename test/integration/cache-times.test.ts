@@ -103,9 +103,20 @@ describe('times in Redis', () => {
       'rubric.errorMs': 'x',
       'none.freshMs': '1',
     });
-    await raw.hset(HEAD, 'times', 'another version');
+    const maintenance = JSON.stringify({
+      sinceMs: world.clock.nowMs(),
+      untilMs: world.clock.nowMs() + HOUR,
+      by: 'bob',
+    });
+    await raw.hset(HEAD, { times: 'another version', maintenance });
     const found = { fresh: '45s', stale: '5m' };
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([found, found]));
+    for (const gateway of world.gateways) {
+      await world.eventually(async () =>
+        expect((await gateway.admin('GET', '/api/cache/maintenance')).json).toMatchObject({ active: true, by: 'bob' }),
+      );
+    }
+    await world.change('DELETE', '/api/cache/maintenance');
     expect(await everywhere('rubric')).toMatchObject([{ error: '1d' }, { error: '1d' }]);
   });
 

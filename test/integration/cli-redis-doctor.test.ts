@@ -1,22 +1,12 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { z } from 'zod';
-import { runCli } from '../support/cli.ts';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { configFile } from '../support/admin.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-
-const reportSchema = z.object({
-  ok: z.boolean(),
-  checks: z.array(
-    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
-  ),
-});
+import { findRedis } from './redis-findings.ts';
 
 let state: TestRedis;
 let cache: TestRedis;
@@ -41,28 +31,12 @@ afterAll(async () => {
   await Promise.all([state.close(), cache.close()]);
 });
 
-/** The findings about Redis and its clock. */
-async function doctor(env: Record<string, string>) {
-  const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
-  const { status, stdout, stderr } = await runCli(args, { env });
-  const { ok, checks } = reportSchema.parse(JSON.parse(stdout));
-  expect([status, stderr]).toEqual([ok ? 0 : 1, '']);
-  const found = checks.filter(({ name }) => name === 'redis' || name === 'clock');
-  return {
-    ok,
-    found,
-    lines: found.map(
-      ({ name, status: verdict, message }) => `${verdict} ${name} ${message.replace(/\d+(\.\d+)? ms/, 'N ms')}`,
-    ),
-  };
-}
-
 const answers = (setting: string): RegExp => new RegExp(`^ok redis ${setting}: version [\\d.]+ answers in N ms`);
 const WORKS = 'ok redis REDIS_URL: scripts, writes and messages work';
 const AGREES = 'ok clock differs from that of REDIS_URL by less than a second';
 
 test('a sound Redis passes, and nothing is left in it', async () => {
-  const { ok, lines } = await doctor({ REDIS_URL: state.url });
+  const { ok, lines } = await findRedis({ REDIS_URL: state.url });
   expect(ok).toBe(true);
   expect(lines).toEqual([
     expect.stringMatching(answers('REDIS_URL')),
@@ -76,7 +50,7 @@ test('a sound Redis passes, and nothing is left in it', async () => {
 
 test('a second Redis for the cache is looked at for what a cache needs', async () => {
   const env = { REDIS_URL: state.url, REDIS_CACHE_URL: cache.url };
-  const sound = await doctor(env);
+  const sound = await findRedis(env);
   expect([sound.ok, sound.lines.slice(5)]).toEqual([
     true,
     [
@@ -86,7 +60,7 @@ test('a second Redis for the cache is looked at for what a cache needs', async (
     ],
   ]);
   await set(cache, 'maxmemory', '0');
-  const unbounded = await doctor(env);
+  const unbounded = await findRedis(env);
   expect([unbounded.ok, unbounded.found[6]]).toEqual([
     true,
     {
@@ -96,6 +70,11 @@ test('a second Redis for the cache is looked at for what a cache needs', async (
       advice: 'Set maxmemory there to what the cache may use, and maxmemory-policy allkeys-lru.',
     },
   ]);
+  await set(cache, 'maxmemory', '100mb');
+  await set(cache, 'maxmemory-policy', 'noeviction');
+  expect((await findRedis(env)).lines[6]).toBe(
+    'warn redis REDIS_CACHE_URL: caches nothing more when its memory is full (maxmemory-policy noeviction)',
+  );
 });
 
 const CONFIG_SET = (line: string): string =>
@@ -137,7 +116,7 @@ test.each([
   },
 ])('a state Redis with $setting is found, with what to set', async ({ setting, ...expected }) => {
   for (let at = 0; at < setting.length; at += 2) await set(state, setting[at] ?? '', setting[at + 1] ?? '');
-  const { ok, found } = await doctor({ REDIS_URL: state.url });
+  const { ok, found } = await findRedis({ REDIS_URL: state.url });
   expect([ok, found.filter(({ status }) => status !== 'ok')]).toEqual([
     expected.status === 'warn',
     [{ name: 'redis', ...expected }],
@@ -146,25 +125,10 @@ test.each([
 
 test('a Redis without a memory limit is sound if the cache has a budget there, or is elsewhere', async () => {
   await set(state, 'maxmemory', '0');
-  const folder = mkdtempSync(join(tmpdir(), 'evalgate-doctor-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, 'budget.yaml'), 'cache:\n  redis: 512MB\n');
-  for (const env of [{ CONFIG_FILE: join(folder, 'budget.yaml') }, { REDIS_CACHE_URL: cache.url }]) {
-    const { found } = await doctor({ REDIS_URL: state.url, ...env });
+  for (const env of [{ CONFIG_FILE: configFile('cache:\n  redis: 512MB\n') }, { REDIS_CACHE_URL: cache.url }]) {
+    const { found } = await findRedis({ REDIS_URL: state.url, ...env });
     expect(found.filter(({ status }) => status !== 'ok')).toEqual([]);
   }
-});
-
-test('a cache Redis that evicts nothing is warned of', async () => {
-  await set(cache, 'maxmemory-policy', 'noeviction');
-  const { ok, found } = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: cache.url });
-  expect([ok, found[6]]).toMatchObject([
-    true,
-    {
-      status: 'warn',
-      message: 'REDIS_CACHE_URL: caches nothing more when its memory is full (maxmemory-policy noeviction)',
-    },
-  ]);
 });
 
 test.each([
@@ -173,7 +137,7 @@ test.each([
 ])('a Redis that is %i ms away: %s', async (awayMs, status, words, isWell) => {
   const slow = await slowWayTo(state.url, awayMs);
   try {
-    const { ok, found } = await doctor({ REDIS_URL: slow.url });
+    const { ok, found } = await findRedis({ REDIS_URL: slow.url });
     expect([ok, found[0]?.status]).toEqual([isWell, status]);
     expect(found[0]?.message).toMatch(new RegExp(`answers in \\d+ ms \\(median of 11 pings\\); ${words}$`));
     expect(found[0]?.advice).toContain('Run it near the gateways');
@@ -188,7 +152,7 @@ test.each([
 ])('a clock that is %i ms on is found', async (offMs, message) => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offMs });
   try {
-    const { ok, lines } = await doctor({ REDIS_URL: state.url });
+    const { ok, lines } = await findRedis({ REDIS_URL: state.url });
     expect([ok, lines.at(-1)]).toEqual([true, expect.stringMatching(message)]);
   } finally {
     vi.useRealTimers();
@@ -196,19 +160,19 @@ test.each([
 });
 
 test('two addresses of one server are one Redis', async () => {
-  const { ok, lines } = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: `${state.url}/1` });
+  const { ok, lines } = await findRedis({ REDIS_URL: state.url, REDIS_CACHE_URL: `${state.url}/1` });
   expect([ok, lines.slice(5)]).toEqual([
     true,
     [
       'warn redis REDIS_CACHE_URL: leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     ],
   ]);
-  expect((await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: state.url })).lines).toHaveLength(5);
+  expect((await findRedis({ REDIS_URL: state.url, REDIS_CACHE_URL: state.url })).lines).toHaveLength(5);
 });
 
 test('a memory that is full refuses writes, and that is found', async () => {
   await set(state, 'maxmemory', '100kb');
-  const { ok, found } = await doctor({ REDIS_URL: state.url });
+  const { ok, found } = await findRedis({ REDIS_URL: state.url });
   expect(ok).toBe(false);
   const failure = found.find(({ status }) => status === 'fail');
   expect(failure?.message).toContain('REDIS_URL: refuses a command that a gateway needs (OOM ');
@@ -219,7 +183,7 @@ test('a memory that is full refuses writes, and that is found', async () => {
 test('a replica is found', async () => {
   const { hostname, port } = new URL(cache.url);
   await withClient(state.url, (client) => client.replicaof(hostname, port));
-  const { ok, found } = await doctor({ REDIS_URL: state.url });
+  const { ok, found } = await findRedis({ REDIS_URL: state.url });
   await withClient(state.url, (client) => client.replicaof('NO', 'ONE'));
   expect(ok).toBe(false);
   expect(found.filter(({ status }) => status === 'fail').map(({ advice }) => advice)).toEqual([
@@ -237,11 +201,11 @@ test('data without permission is reported as unknown', async () => {
   await set(state, 'appendonly', 'no');
   // The Redis client says on the console that it cannot see whether Redis is ready.
   vi.spyOn(console, 'warn').mockImplementation(() => {});
-  const hosted = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
+  const hosted = await findRedis({ REDIS_URL: await withUser(...DOCUMENTED) });
   expect(hosted.lines).toContain(
     'skipped redis REDIS_URL: it refuses CONFIG GET: whether it keeps its data over a restart is unknown',
   );
-  const blind = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, '-info') });
+  const blind = await findRedis({ REDIS_URL: await withUser(...DOCUMENTED, '-info') });
   expect(blind.lines.slice(0, 2)).toEqual([
     'ok redis REDIS_URL: answers in N ms (median of 11 pings)',
     'skipped redis REDIS_URL: it refuses INFO: version, eviction and persistence are unknown',
@@ -251,7 +215,7 @@ test('data without permission is reported as unknown', async () => {
 const DOCUMENTED = ['~evalgate:*', '&evalgate:*', '+@all', '-@dangerous', '+info'];
 
 test('a user with the documented rights passes', async () => {
-  const { ok, lines } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED) });
+  const { ok, lines } = await findRedis({ REDIS_URL: await withUser(...DOCUMENTED) });
   expect([ok, lines.at(-2), lines.at(-1)]).toEqual([true, WORKS, AGREES]);
 });
 
@@ -262,7 +226,7 @@ test.each([
   ['a command of the scripts', ['-zadd']],
   ['messages', ['-subscribe']],
 ])('a user without the right to %s is found, and told the rights it needs', async (_, less) => {
-  const { ok, found } = await doctor({ REDIS_URL: await withUser(...DOCUMENTED, ...less) });
+  const { ok, found } = await findRedis({ REDIS_URL: await withUser(...DOCUMENTED, ...less) });
   expect(ok).toBe(false);
   const failures = found.filter(({ status }) => status === 'fail');
   expect(failures.map(({ advice }) => advice)).toEqual([
@@ -272,7 +236,7 @@ test.each([
 });
 
 test('one that cannot be reached, or is of another kind than its address, is wrong and stops no other check', async () => {
-  const gone = await doctor({ REDIS_URL: state.url, REDIS_CACHE_URL: 'redis://:s3cret@127.0.0.1:1' });
+  const gone = await findRedis({ REDIS_URL: state.url, REDIS_CACHE_URL: 'redis://:s3cret@127.0.0.1:1' });
   expect([gone.ok, gone.found.length, gone.found.at(-1)]).toEqual([
     false,
     6,
@@ -283,7 +247,7 @@ test('one that cannot be reached, or is of another kind than its address, is wro
       advice: 'Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_CACHE_URL.',
     },
   ]);
-  const single = await doctor({ REDIS_URL: state.url.replace('redis:', 'redis+cluster:') });
+  const single = await findRedis({ REDIS_URL: state.url.replace('redis:', 'redis+cluster:') });
   expect([single.ok, single.found.map(({ advice }) => advice)]).toEqual([
     false,
     ['It is no Cluster: begin REDIS_URL with redis:// or rediss://.'],

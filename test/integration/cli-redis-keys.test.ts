@@ -135,24 +135,6 @@ test('an export is what an import takes, and a gateway gives none', async () => 
   ]);
 }, 30_000);
 
-test('K3: a rotated key and its successor share one quota, and the old one ends after the overlap', async () => {
-  const first = await create();
-  const before = Date.now();
-  const successor = await documentOf(issued, ['rotate', first.keyId, '--overlap', '2h']);
-  expect(successor).toMatchObject({ status: 'active', quotaId: first.quotaId, expiresAt: null });
-  expect([successor.keyId, successor.key]).not.toEqual([first.keyId, first.key]);
-  const endsInMs = Date.parse((await documentOf(view, ['show', first.keyId])).expiresAt ?? '') - before;
-  expect(endsInMs).toBeGreaterThanOrEqual(7_200_000);
-  expect(endsInMs).toBeLessThan(7_230_000);
-});
-
-test('an import is taken over whole, and again without harm', async () => {
-  const lines = [importLine('k_1', 'one'), '', importLine('k_2', 'two', { status: 'deprecated' })].join('\n');
-  expect(await documentOf(z.unknown(), ['import', '-'], lines)).toEqual({ added: 2, replaced: 0, unchanged: 0 });
-  expect(await documentOf(z.unknown(), ['import', '-'], lines)).toEqual({ added: 0, replaced: 2, unchanged: 0 });
-  expect(await documentOf(view, ['show', 'k_2'])).toMatchObject({ status: 'deprecated', quotaId: 'k_2' });
-});
-
 test('through the gateway and directly in Redis, answers and refusals are the same', async () => {
   const { adminUrl } = await runGateway();
   const { keyId } = await create();

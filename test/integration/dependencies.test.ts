@@ -133,32 +133,6 @@ test('the doctor of a gateway without Redis says which dependency is down, and t
   expect(stdout).toMatch(/^fail {4}admin +The key registry cannot be asked/m);
 });
 
-test('the doctor of a gateway whose Redis is full fails, although the gateway is ready and its keys can be read', async () => {
-  await start();
-  const argv = ['doctor', '--admin', gateway.adminUrl];
-  expect((await runCli(argv)).status).toBe(0);
-  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
-  await become({ 'redis-state': 'degraded' });
-  const { status, stdout } = await runCli(argv);
-  expect(status).toBe(1);
-  expect(stdout).toMatch(
-    /^fail {4}redis-state +Redis is full \(maxmemory\); limits are per process; changes fail \(since .*\)\n +What to do: See the runbook/m,
-  );
-  expect(stdout).toMatch(/^ok {6}ready +the gateway is ready$/m);
-  expect(stdout).toMatch(/^ok {6}admin +a gateway runs/m);
-});
-
-test('C8: once no key that Redis confirmed can be good any more, readiness and the log say so', async () => {
-  await start({ KEY_GRACE: '1m' });
-  expect(await read()).toBe(200);
-  await redis.kill();
-  await become(REDIS_DOWN);
-  gateway.clock.advance(60_001);
-  expect(await detailOf('keys')).toBe('Redis could not be asked for 1m: no key is let in');
-  expect(await read()).toBe(500);
-  expect(words()).toContain('keys: Redis could not be asked for too long; no key is let in until it answers');
-});
-
 test('C8: while Redis answers and its messages do not arrive nothing is served from memory, and that is reported', async () => {
   await start();
   await read();
@@ -184,22 +158,6 @@ test('C8: while Redis answers and its messages do not arrive nothing is served f
   expect(words()).toEqual(expect.arrayContaining(['Redis answers again', 'keys: changes arrive again']));
 }, 40_000);
 
-test('a Redis that is not there at the start is reported once, with why', async () => {
-  await redis.kill();
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
-  await become(REDIS_DOWN);
-  await become({ keys: 'degraded' });
-  expect(await samplesOf(gateway, 'evalgate_quota_exact')).toEqual({ evalgate_quota_exact: 0 });
-  const never = 'Redis could not be asked since this process started: no key is let in until it answers';
-  expect(await detailOf('keys')).toBe(never);
-  // Nothing is said of keys that were confirmed, since none ever was.
-  gateway.clock.advance(3_600_000);
-  expect(await detailOf('keys')).toBe(never);
-  const [about, ...more] = logOf(gateway, 'Redis does not answer');
-  expect([about, more]).toMatchObject([{ level: 'warn', dependency: 'redis' }, []]);
-  expect(JSON.stringify(about)).toContain('ECONNREFUSED');
-});
-
 const STARTING = { code: 503, status: 'starting' };
 
 test('a gateway is not ready before Redis has answered once, and stays ready when it is gone later', async () => {
@@ -214,6 +172,16 @@ test('a gateway is not ready before Redis has answered once, and stays ready whe
     'evalgate_readiness{status="ready"}': 0,
   });
   expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{ status: 'starting' }] });
+  await become(REDIS_DOWN);
+  expect(await samplesOf(gateway, 'evalgate_quota_exact')).toEqual({ evalgate_quota_exact: 0 });
+  const never = 'Redis could not be asked since this process started: no key is let in until it answers';
+  expect(await detailOf('keys')).toBe(never);
+  // Nothing is said of keys that were confirmed, since none ever was.
+  gateway.clock.advance(3_600_000);
+  expect(await detailOf('keys')).toBe(never);
+  const [about, ...more] = logOf(gateway, 'Redis does not answer');
+  expect([about, more]).toMatchObject([{ level: 'warn', dependency: 'redis' }, []]);
+  expect(JSON.stringify(about)).toContain('ECONNREFUSED');
 
   await redis.restart();
   await become(REDIS_WELL);
@@ -307,21 +275,6 @@ test('a primary that has become a read-only replica is named as the cause', asyn
   expect(back.map(({ msg }) => msg)).toEqual(TAKES_CHANGES);
 }, 40_000);
 
-test('a Redis that refuses changes is named by a process that nobody asks for anything', async () => {
-  await start();
-  await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
-  await become(REDIS_DOWN);
-  expect(await detailOf('redis-state')).toBe('Redis is full (maxmemory); limits are per process; changes fail');
-  expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
-  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
-    problem: 'Redis is full (maxmemory), so nothing is heard of other processes (1 known in all)',
-  });
-  const problem = 'Redis is full (maxmemory); what the other processes have counted since is left out';
-  expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject({ scope: 'fleet', processes: 1, problem });
-  const cli = await runCli(['cache', 'stats', '--admin', gateway.adminUrl]);
-  expect(cli.stdout).toContain(`, by 1 process: ${problem}. `);
-});
-
 test('a full Redis that becomes a read-only replica is named as that from then on', async () => {
   await start();
   await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
@@ -339,14 +292,12 @@ test('a full Redis that becomes a read-only replica is named as that from then o
   }, WITHIN);
 });
 
-test('a full Redis is named with all that follows from it, in /readyz and once in the log', async () => {
+test('a full Redis is named with all that follows from it, by a process that nobody asks for anything too', async () => {
   await start();
-  expect(await read()).toBe(200);
+  const doctor = ['doctor', '--admin', gateway.adminUrl];
+  expect((await runCli(doctor)).status).toBe(0);
   await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
-  await vi.waitFor(async () => {
-    expect(await read()).toBe(200);
-    expect((await readinessOf(gateway)).statuses).toMatchObject(REDIS_DOWN);
-  }, WITHIN);
+  await become(REDIS_DOWN);
   expect(await detailOf('redis-state')).toBe('Redis is full (maxmemory); limits are per process; changes fail');
   expect(await detailOf('redis-cache')).toBe('Redis is full (maxmemory); new answers are kept in memory only');
   expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
@@ -354,12 +305,27 @@ test('a full Redis is named with all that follows from it, in /readyz and once i
     'Redis is full (maxmemory); keys stay good and can be revoked; none can be issued or changed',
   );
   expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
+  expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
+    problem: 'Redis is full (maxmemory), so nothing is heard of other processes (1 known in all)',
+  });
+  const problem = 'Redis is full (maxmemory); what the other processes have counted since is left out';
+  expect((await gateway.admin('GET', '/api/cache')).json).toMatchObject({ scope: 'fleet', processes: 1, problem });
+  const cli = await runCli(['cache', 'stats', '--admin', gateway.adminUrl]);
+  expect(cli.stdout).toContain(`, by 1 process: ${problem}. `);
+  const { status, stdout } = await runCli(doctor);
+  expect(status).toBe(1);
+  expect(stdout).toMatch(
+    /^fail {4}redis-state +Redis is full \(maxmemory\); limits are per process; changes fail \(since .*\)\n +What to do: See the runbook/m,
+  );
+  expect(stdout).toMatch(/^ok {6}ready +the gateway is ready$/m);
+  expect(stdout).toMatch(/^ok {6}admin +a gateway runs/m);
   const full = [
     'Redis is full (maxmemory): limits are per process, and changes fail',
     'keys: Redis is full; they can be revoked, and not be issued or changed',
     'quotas: this process goes on with its share of the limits',
   ];
   expect(words()).toEqual(full);
+  expect(await read()).toBe(200);
 
   await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '0'));
   await become(REDIS_WELL);

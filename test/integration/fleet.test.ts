@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { auditOf, logOf, readinessOf, samplesOf, START, statsOf } from '../support/admin.ts';
+import { auditOf, logOf, samplesOf, START, statsOf } from '../support/admin.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
@@ -57,97 +58,47 @@ async function nameAt(gateway: TestGateway, key: string): Promise<string> {
   return nameSchema.parse((await gateway.get(REPORT, { key })).json).report.name;
 }
 
-const timesSchema = z.object({ classes: z.array(z.unknown()) });
-
-/** The times of lists at a gateway. */
-async function listTimesAt(gateway: TestGateway): Promise<unknown> {
-  return timesSchema.parse((await gateway.admin('GET', '/api/cache/ttl')).json).classes[0];
-}
-
 /** Looks until it is so. */
 function until(check: () => Promise<void>): Promise<void> {
   return vi.waitFor(check, WITHIN);
 }
 
-describe('in front of one store', () => {
-  beforeEach(startTwo);
+test('a reader waits for the call of another process, which is counted as a wait', async () => {
+  await startTwo();
+  const key = await a.issueKey();
+  const gate = a.store.gate();
+  const first = a.get(REPORTS, { key });
+  await a.store.waitForCalls(1, 'list');
+  const second = b.get(REPORTS, { key });
+  const explained = () => b.admin('GET', `/api/cache/explain?path=${encodeURIComponent(REPORTS)}`);
+  const SOME_MS: unknown = expect.any(Number);
+  await until(async () =>
+    expect((await explained()).json).toMatchObject({ flight: { since: START, leaseLeftMs: SOME_MS } }),
+  );
+  gate.release();
+  expect((await first).text).toBe((await second).text);
+  expect(a.store.calls('list')).toBe(1);
+  const waited = 'evalgate_cache_lease_wait_seconds_count{class="list",end="stored"}';
+  await until(async () => expect((await samplesOf(b, waited))[waited]).toBe(1));
+});
 
-  test('an answer that one has fetched is there for all', async () => {
-    const key = await a.issueKey();
-    const first = await a.get(REPORTS, { key });
-    const second = await b.get(REPORTS, { key });
-    expect(first.headers['cache-status']).toBe('evalgate; fwd=uri-miss; stored');
-    expect(second.headers['cache-status']).toMatch(/^evalgate; hit; ttl=\d+$/);
-    expect(second.text).toBe(first.text);
-    expect(a.store.calls('list')).toBe(1);
-    await until(async () =>
-      expect(await statsOf(b, 'list')).toMatchObject({
-        outcomes: { miss: 1, hit: 1 },
-        tiers: { memory: 0, redis: 1 },
-        storeCalls: 1,
-      }),
-    );
-  });
-
-  test('a reader waits for the call of another process, which is counted as a wait', async () => {
-    const key = await a.issueKey();
-    const gate = a.store.gate();
-    const first = a.get(REPORTS, { key });
-    await a.store.waitForCalls(1, 'list');
-    const second = b.get(REPORTS, { key });
-    const explained = () => b.admin('GET', `/api/cache/explain?path=${encodeURIComponent(REPORTS)}`);
-    const SOME_MS: unknown = expect.any(Number);
-    await until(async () =>
-      expect((await explained()).json).toMatchObject({ flight: { since: START, leaseLeftMs: SOME_MS } }),
-    );
-    gate.release();
-    expect((await first).text).toBe((await second).text);
-    expect(a.store.calls('list')).toBe(1);
-    const waited = 'evalgate_cache_lease_wait_seconds_count{class="list",end="stored"}';
-    await until(async () => expect((await samplesOf(b, waited))[waited]).toBe(1));
-  });
-
-  test('K4: a key that is revoked at one is refused at all', async () => {
-    const { keyId, token: key } = await a.issue();
-    expect((await b.get(REPORTS, { key })).status).toBe(200);
-    await a.admin('DELETE', `/api/keys/${keyId}`);
-    await until(async () => expect((await b.get(REPORTS, { key })).status).toBe(403));
-    expect((await a.get(REPORTS, { key })).status).toBe(403);
-  });
-
-  test('a purge at one reaches the memory of all, and the next reader sees the change', async () => {
-    const key = await a.issueKey();
-    expect([await nameAt(a, key), await nameAt(b, key)]).toEqual([anEvaluation().title, anEvaluation().title]);
-    a.store.put({ evaluations: [anEvaluation({ title: 'Renamed' })] });
-    expect(await nameAt(b, key)).toBe(anEvaluation().title);
-    const purged = await a.admin('POST', '/api/cache/purge', { tags: [`evaluation:${EVALUATION_ID}`] });
-    expect(purged.status).toBe(200);
-    await until(async () => expect(await nameAt(b, key)).toBe('Renamed'));
-    expect(await nameAt(a, key)).toBe('Renamed');
-  });
-
-  test('a change at one is in the audit of all, and outlives them', async () => {
-    const { keyId } = await a.issue({ name: 'audited' });
-    await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
-    const audited = await auditOf(b);
-    expect(audited).toMatchObject([
-      { at: START, action: 'cache.ttl.set', target: 'list', who: 'anonymous' },
-      { at: START, action: 'key.create', target: keyId, to: { name: 'audited' } },
-    ]);
-    await b.close();
-    expect(await auditOf(await start())).toEqual(audited);
-  });
-
-  test('a cache time set at one is in force at all, and so is its end', async () => {
-    await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
-    await until(async () =>
-      expect(await listTimesAt(b)).toMatchObject({ fresh: '7s', setBy: 'anonymous', setAt: START }),
-    );
-    expect(await listTimesAt(await start())).toMatchObject({ fresh: '7s' });
-    const end = await b.admin('DELETE', '/api/cache/ttl/list');
-    expect(end.json).toMatchObject({ class: 'list', fresh: '30s', source: { fresh: 'default' } });
-    await until(async () => expect(await listTimesAt(a)).toMatchObject({ fresh: '30s' }));
-  });
+test('a change at one is in the audit of all, and outlives them', async () => {
+  await startTwo();
+  const { keyId } = await a.issue({ name: 'audited' });
+  await a.admin('PUT', '/api/cache/ttl/list', { fresh: '7s' });
+  const audited = await auditOf(b);
+  expect(audited).toMatchObject([
+    { at: START, action: 'cache.ttl.set', target: 'list', who: 'anonymous' },
+    { at: START, action: 'key.create', target: keyId, to: { name: 'audited' } },
+  ]);
+  const set = { class: 'list', fresh: '7s', setBy: 'anonymous', setAt: START };
+  await until(async () =>
+    expect((await b.admin('GET', '/api/cache/ttl')).json).toMatchObject({
+      classes: expect.arrayContaining([expect.objectContaining(set)]) as unknown,
+    }),
+  );
+  await b.close();
+  expect(await auditOf(await start())).toEqual(audited);
 });
 
 const fleetSchema = z.strictObject({
@@ -214,36 +165,8 @@ describe('/api/fleet', () => {
     await b.close();
     await proxy.close();
   }, 40_000);
-
-  test('R5: without Redis a process goes on with its share of the limits, as /readyz says', async () => {
-    await startTwo();
-    for (const gateway of [a, b]) await until(async () => expect(await statusesAt(gateway)).toHaveLength(2));
-    await redis.pause();
-    try {
-      await until(async () =>
-        expect((await readinessOf(a)).of('quota')).toMatchObject({
-          status: 'degraded',
-          detail: 'Redis does not decide: this process goes on with its share, one of 2',
-        }),
-      );
-    } finally {
-      await redis.resume();
-      await redis.settled?.();
-    }
-    await until(async () => expect((await readinessOf(a)).of('quota')?.status).toBe('ok'));
-  }, 30_000);
 });
 
-const adviceSchema = z.looseObject({
-  processes: z.number(),
-  classes: z.array(
-    z.looseObject({
-      class: z.string(),
-      reads: z.number(),
-      measured: z.looseObject({ hitRatio: z.number() }).nullable(),
-    }),
-  ),
-});
 const historySchema = z.object({
   scope: z.string(),
   points: z.array(
@@ -257,43 +180,115 @@ async function historyAt(gateway: TestGateway): Promise<readonly [string, ...(re
   return [scope, ...points.map(({ classes: { list } }) => [list?.reads ?? 0, list?.hits ?? 0] as const)];
 }
 
-describe('advice and history', () => {
-  test('are of all processes together, whichever is asked, step by step, and outlive those that end', async () => {
+test('the history is of all processes together, whichever is asked, step by step, and outlives those that end', async () => {
+  await startTwo();
+  const key = await a.issueKey();
+  for (const gateway of [a, b, b, b]) await gateway.get(REPORTS, { key });
+  clock.advance(30_000);
+  await b.get(REPORTS, { key });
+  for (const gateway of [a, b])
+    await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
+  // Pending writes happen at the end.
+  await b.get(REPORTS, { key });
+  await b.close();
+  expect(await historyAt(a)).toEqual(['fleet', [4, 3], [2, 2]]);
+  expect(await historyAt(await start())).toEqual(['fleet', [4, 3], [2, 2]]);
+});
+
+const FLEET = { scope: 'fleet', processes: 2, problem: null };
+const CUT_OFF = {
+  scope: 'process',
+  processes: 1,
+  problem: 'Redis does not answer; the others are left out, of 2 known',
+};
+
+const show = async (gateway: TestGateway, path: string) => (await gateway.admin('GET', path)).json;
+
+/** The answers of all of them. */
+const expectOfAll = async (path: string, expected: object): Promise<void> => {
+  for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
+};
+
+describe('the counts of the last hour', () => {
+  // The command line reads Redis by the time of the machine.
+  beforeEach(async () => {
+    clock = new ManualClock(Date.now());
     await startTwo();
-    const key = await a.issueKey();
-    for (const gateway of [a, b, b, b]) await gateway.get(REPORTS, { key });
-    for (const gateway of [a, b]) {
-      await until(async () => {
-        const { processes, classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
-        expect([processes, classes[0]]).toMatchObject([2, { class: 'list', reads: 4, measured: { hitRatio: 0.75 } }]);
-      });
-    }
-    clock.advance(30_000);
-    await b.get(REPORTS, { key });
-    for (const gateway of [a, b])
-      await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
-    // Pending writes happen at the end.
-    await b.get(REPORTS, { key });
-    await b.close();
-    expect(await historyAt(a)).toEqual(['fleet', [4, 3], [2, 2]]);
-    expect(await historyAt(await start())).toEqual(['fleet', [4, 3], [2, 2]]);
   });
 
-  test('the history without Redis is what this process has seen, and says so; afterwards it is whole', async () => {
-    await startTwo();
+  test('are of all processes, whichever is asked, and say of how many; what one has counted outlives it', async () => {
+    const { keyId, token: key } = await a.issue({ perMinute: 5 });
+    for (const gateway of [a, b, b, b]) await gateway.get(REPORTS, { key });
+    await b.get('/v2/calls/none', { key });
+    expect((await b.get(REPORTS, { key })).status).toBe(429);
+    const list = {
+      reads: 4,
+      outcomes: { miss: 1, hit: 3 },
+      hitRatio: 0.75,
+      storeCalls: 1,
+      storeCallsPerRead: 0.25,
+      tiers: { memory: 2, redis: 1 },
+    };
+    const stats = {
+      classes: expect.arrayContaining([expect.objectContaining({ class: 'notFound', storeCalls: 1 })]) as unknown,
+    };
+    await expectOfAll('/api/cache', { ...FLEET, ...stats });
+    for (const gateway of [a, b]) await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject(list));
+    await expectOfAll('/api/cache/top', {
+      ...FLEET,
+      routes: expect.arrayContaining([
+        { route: '/v1/workspaces/{workspaceId}/reports', storeCalls: 1, storeMs: 0 },
+        { route: '/v2/calls/{callId}', storeCalls: 1, storeMs: 0 },
+      ]) as unknown,
+    });
+    const use = { requests: 6, refused: 1 };
+    await expectOfAll(`/api/keys/${keyId}`, { lastHour: { ...FLEET, ...use } });
+    await expectOfAll('/api/key-use', { ...FLEET, keys: [{ keyId, ...use }] });
+    const args = ['keys', 'show', keyId, '--json'];
+    expect(await runJson(args, { env: { REDIS_URL: redis.url } })).toMatchObject({
+      lastHour: { ...use, problem: null },
+    });
+    const cli = await runCli(['cache', 'stats', '--admin', b.adminUrl]);
+    expect(cli.stdout).toMatch(/^Since \S+, by 2 processes\. /);
+    // A process that begins anew does not make them go back.
+    await b.close();
+    gateways = [a];
+    await until(async () => expect(await show(a, '/api/cache')).toMatchObject({ scope: 'fleet', processes: 1 }));
+    expect(await statsOf(a, 'list')).toMatchObject(list);
+    const again = await start();
+    await until(async () => expect(await statsOf(again, 'list')).toMatchObject(list));
+    clock.advance(3_600_000);
+    await again.get(REPORTS, { key: await again.issueKey() });
+    for (const gateway of [a, again])
+      await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject({ reads: 1 }));
+  });
+
+  test('without Redis are of one process, and say so; afterwards they are whole', async () => {
+    for (const gateway of [a, b]) await until(async () => expect(await statusesAt(gateway)).toHaveLength(2));
     const key = await a.issueKey();
     for (const gateway of [a, b]) await gateway.get(REPORTS, { key });
-    await until(async () => expect(await historyAt(a)).toEqual(['fleet', [2, 1]]));
+    await until(async () => expect(await statsOf(a, 'list')).toMatchObject({ reads: 2 }));
     await redis.pause();
     try {
-      await until(async () => expect(await historyAt(a)).toEqual(['process', [1, 0]]));
+      await expectOfAll('/api/cache', CUT_OFF);
+      await expectOfAll('/api/cache/top', CUT_OFF);
+      await expectOfAll('/api/cache/history', CUT_OFF);
+      expect(await historyAt(a)).toEqual(['process', [1, 0]]);
+      const unseen = 'Redis does not answer, so only changes that are not yet written there are shown';
+      await expectOfAll('/api/audit', { problem: unseen, entries: [] });
+      expect(await statsOf(a, 'list')).toMatchObject({ reads: 1 });
+      const cli = await runCli(['cache', 'top', '--admin', a.adminUrl]);
+      expect(cli.stdout).toContain(', by ONE PROCESS ONLY: Redis does not answer');
       await a.get(REPORTS, { key });
     } finally {
       await redis.resume();
       await redis.settled?.();
     }
+    for (const gateway of [a, b])
+      await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject({ reads: 3 }));
+    await expectOfAll('/api/cache/top', FLEET);
     for (const gateway of [a, b]) await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [3, 2]]));
-  }, 30_000);
+  }, 40_000);
 });
 
 test('C4: in front of two stores answers and histories are apart, and the log warns that they are two', async () => {

@@ -211,13 +211,6 @@ describe('the keys that a gateway knows', () => {
     }
   });
 
-  test('a Redis that has lost its keys is believed', async () => {
-    const { token } = await a.issue();
-    expect(await use(b, token)).toBe(200);
-    await redis.flush();
-    await vi.waitFor(async () => expect(await use(b, token)).toBe(401), WITHIN);
-  });
-
   test('K9: a key that was issued is let in from an address whose failures are used up, though it is new to the gateway', async () => {
     const early = await a.issue();
     const late = await fleet.join();

@@ -96,22 +96,6 @@ test('SIGTERM ends it with status 0 after DRAIN_DELAY, during which it goes on a
   );
 });
 
-test('a port that is taken is a clear error and status 1', async () => {
-  const { lines } = await npmStart();
-  const [line] = curlLines(lines);
-  const port = new URL(line?.url ?? '').port;
-  const second = spawn('npm', ['start', '--silent'], {
-    env: { ...process.env, PORT: port, ADMIN_PORT: '0' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  processes.push(second);
-  let log = '';
-  second.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  expect(await once(second, 'exit')).toEqual([1, null]);
-  expect(log).toContain(`PORT=${port}`);
-  expect(log).not.toContain('    at ');
-});
-
 /** Resolves with what the gateway says once it isn't ready any more. */
 async function notReady(adminUrl: string): Promise<unknown> {
   for (;;) {

@@ -1,6 +1,5 @@
 /** Gateways over a primary that Sentinels watch: who takes over is found, and the old one is left, dead or alive. */
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import {
@@ -15,7 +14,7 @@ import {
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import type { TestSentinels } from '../support/redis.ts';
 import { spawnSentinels } from '../support/redis.ts';
-import { evalgate } from '../support/cli.ts';
+import { findRedis } from './redis-findings.ts';
 
 let group: TestSentinels;
 beforeAll(async () => {
@@ -34,28 +33,21 @@ async function start(url = group.url): Promise<GatewayFleet> {
 const use = async (gateway: TestGateway, key: string): Promise<number> =>
   (await gateway.get('/v2/calls', { key })).status;
 
-const reportSchema = z.object({
-  checks: z.array(z.object({ name: z.string(), status: z.string(), message: z.string() })),
-});
-
-async function doctor(url: string): Promise<readonly string[]> {
-  const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
-  const { stdout } = await evalgate(args, { env: { REDIS_URL: url } });
-  const { checks } = reportSchema.parse(JSON.parse(stdout));
-  return checks.filter(({ name }) => name === 'redis').map(({ status, message }) => `${status} ${message}`);
-}
+const doctor = async (REDIS_URL: string): Promise<readonly string[]> => (await findRedis({ REDIS_URL })).lines;
 
 test('the doctor asks the Sentinels, and says what is wrong with a name or a password', async () => {
   const { host } = new URL((await group.primary()).url);
-  expect(await doctor(group.url)).toContain(`ok REDIS_URL: 3 of 3 Sentinels name the same primary, ${host}`);
+  expect(await doctor(group.url)).toContain(`ok redis REDIS_URL: 3 of 3 Sentinels name the same primary, ${host}`);
   const [unknown] = await doctor(group.url.replace(/\/main$/, '/other'));
   expect(unknown).toMatch(
-    /^fail REDIS_URL: the primary other of the Sentinels at .* can't be used \(the Sentinels know no primary of that name\)$/,
+    /^fail redis REDIS_URL: the primary other of the Sentinels at .* can't be used \(the Sentinels know no primary of that name\)$/,
   );
   const [refused] = await doctor(group.url.replace('://', '://someone:s3cret@'));
-  expect(refused).toMatch(/^fail REDIS_URL: the primary main of the Sentinels at [\d.:, ]* can't be used \(WRONGPASS/);
+  expect(refused).toMatch(
+    /^fail redis REDIS_URL: the primary main of the Sentinels at [\d.:, ]* can't be used \(WRONGPASS/,
+  );
   const server = new URL(group.servers[0] ?? '').host;
-  expect((await doctor(`redis+sentinel://${server}/main`)).join()).toMatch(/^fail REDIS_URL: /);
+  expect((await doctor(`redis+sentinel://${server}/main`)).join()).toMatch(/^fail redis REDIS_URL: /);
 });
 
 test('the doctor names a primary that the Sentinels report and that does not answer', async () => {
@@ -66,8 +58,10 @@ test('the doctor names a primary that the Sentinels report and that does not ans
   await each('MONITOR', 'gone', '127.0.0.1', '1', '2');
   try {
     const [failure, named] = await doctor(url);
-    expect(failure).toMatch(/^fail REDIS_URL: the primary gone of the Sentinels at .* can't be used \(ECONNREFUSED\)$/);
-    expect(named).toBe('ok REDIS_URL: 3 of 3 Sentinels name the same primary, 127.0.0.1:1');
+    expect(failure).toMatch(
+      /^fail redis REDIS_URL: the primary gone of the Sentinels at .* can't be used \(ECONNREFUSED\)$/,
+    );
+    expect(named).toBe('ok redis REDIS_URL: 3 of 3 Sentinels name the same primary, 127.0.0.1:1');
   } finally {
     await each('REMOVE', 'gone');
   }
@@ -93,7 +87,7 @@ test('Redis and its Sentinels each have a password of their own in the address',
     await fleet.close();
     expect(gateway.logLines.join('')).not.toMatch(/s3rver|s3ntinel/);
     const [refused] = await doctor(group.url.replace('://', '://:s3rver@'));
-    expect(refused).toMatch(/^fail REDIS_URL: .* can't be used \(no Sentinel answers: NOAUTH/);
+    expect(refused).toMatch(/^fail redis REDIS_URL: .* can't be used \(no Sentinel answers: NOAUTH/);
     expect(JSON.stringify(await doctor(withBoth))).not.toMatch(/s3rver|s3ntinel/);
   } finally {
     await demand('nopass', '');

@@ -89,11 +89,3 @@ test('a trial of 0.1 rules no key, also when another process changes it, and is 
   expect(gateway.store.calls()).toBe(1);
   expect(await raw.hget('evalgate:{cache}:trials', 'list')).toContain(TRIAL.id);
 });
-
-test('times can be set and reset', async () => {
-  const set = await gateway.admin('PUT', '/api/cache/ttl/list', { fresh: '20s' });
-  expect(set.json).toMatchObject({ fresh: '20s', source: { fresh: 'set' } });
-  expect(await raw.hget('evalgate:{cache}:times', 'list.freshMs')).toBe('20000');
-  const reset = await gateway.admin('DELETE', '/api/cache/ttl/list');
-  expect(reset.json).toMatchObject({ fresh: '30s', source: { fresh: 'default' } });
-});

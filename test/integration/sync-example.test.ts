@@ -311,18 +311,6 @@ describe('as a program', () => {
     ]);
   });
 
-  test('an address where nothing listens ends it at once, with the cause in one sentence', async () => {
-    const closed = await listenOnLoopback(createServer());
-    await closed.close();
-    const file = join(folder, 'unreached.json');
-    const refused = await run(closed.url, '--state', file);
-    expect([refused.code, refused.stdout, refused.stderr]).toEqual([
-      1,
-      '',
-      `no connection to ${closed.url}: nothing listens there (ECONNREFUSED)\n`,
-    ]);
-  });
-
   test('a run that fails half-way has reported what it read: the next one does not report it again', async () => {
     world.addMany(130, world.nowMs - MINUTE, MINUTE);
     const file = join(folder, 'half.json');

@@ -1,10 +1,14 @@
-/** The cache leaves memory of Redis to keys and limits: over its budget, or in the reserve, nothing new is stored there. */
-import { beforeAll, describe, expect, test } from 'vitest';
+/**
+ * The cache leaves memory of Redis to keys and limits: over its budget, or in the reserve, nothing new is stored there. And
+ * C6b: what takes copies away, and what keeps calls from the store, works on a Redis that is out of memory.
+ */
+import assert from 'node:assert/strict';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
-import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
+import { auditOf, logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
-import { withClient } from '../support/redis/client.ts';
+import { atEach } from '../support/redis/client.ts';
 
 const OVER = 'the cache is over its budget in Redis: new answers are kept in memory only';
 const WITHIN = 'the cache is within its budget in Redis again: new answers are stored there';
@@ -120,14 +124,12 @@ describe('above cache.redis', () => {
   });
 });
 
-/** Leaves that share of what is used of the memory, at every server. */
+/** At every server: that share of what is used of the memory; 0 for no limit. */
 async function limitMemory(share: number): Promise<void> {
-  for (const url of world.redis?.servers ?? []) {
-    await withClient(url, async (client) => {
-      const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]);
-      await client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', Math.round(used * share));
-    });
-  }
+  await atEach(world.redis ?? { servers: [] }, async (client) => {
+    const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]);
+    await client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', Math.round(used * share));
+  });
 }
 
 describe('with keys and limits in the same Redis', () => {
@@ -152,5 +154,60 @@ describe('with keys and limits in the same Redis', () => {
     await limitMemory(2);
     await budgetIs('within');
     expect(logOf(world.here, WITHIN)).toHaveLength(1);
+  });
+});
+
+describe('out of memory', () => {
+  let reader: Reader;
+  beforeAll(async () => {
+    world = await CacheWorld.start('redis', { controls: true });
+    return () => world.close();
+  });
+  beforeEach(async () => {
+    await limitMemory(0);
+    world.clock.advance(1000);
+    reader = await world.reader(GET_CALL);
+    for (const gateway of world.gateways) await reader.ask(gateway);
+    await limitMemory(0.1);
+    await assert.rejects((await world.raw()).set('more', 'memory'), /^ReplyError: OOM /);
+  });
+
+  const stateOf = async (gateway = world.here) => (await reader.explain(gateway)).memory?.state;
+
+  test.each(['hard', 'soft'])('a %s purge is in force everywhere', async (mode) => {
+    const tags = [`evaluation:${reader.subject.id}`];
+    expect((await world.change('POST', '/api/cache/purge', { tags, mode })).json).toMatchObject({ complete: true });
+    for (const gateway of world.gateways) {
+      await world.eventually(async () => expect(await stateOf(gateway)).toBe(mode === 'hard' ? 'purged' : 'stale'));
+    }
+    expect((await auditOf(world.there))[0]).toMatchObject({ action: 'cache.purge', to: { mode } });
+  });
+
+  test('so does lost history, which purges everything', async () => {
+    await (await world.raw()).del('evalgate:{cache}:head', 'evalgate:{cache}:purges');
+    for (const gateway of world.gateways) {
+      await world.eventually(async () => expect(await stateOf(gateway)).toBe('purged'));
+    }
+  });
+
+  test('maintenance begins and ends', async () => {
+    const path = '/api/cache/maintenance';
+    for (const active of [true, false]) {
+      await (active ? world.change('PUT', path, { for: '1h' }) : world.change('DELETE', path));
+      for (const gateway of world.gateways) {
+        await world.eventually(async () => expect((await gateway.admin('GET', path)).json).toMatchObject({ active }));
+      }
+    }
+  });
+
+  test('TTLs are set, for a while too, and reset', async () => {
+    const path = '/api/cache/ttl/evaluation';
+    expect((await world.change('PUT', path, { fresh: '1s', for: '1h' })).json).toMatchObject({ fresh: '1s' });
+    for (const gateway of world.gateways) {
+      await world.eventually(async () =>
+        expect((await gateway.admin('GET', '/api/cache/ttl')).text).toContain('"freshMs":1000,'),
+      );
+    }
+    expect((await world.change('DELETE', path)).json).toMatchObject({ fresh: '5m' });
   });
 });

@@ -1,4 +1,4 @@
-/** Redis behind TLS, with an authority of its own: read from a file that the address names, and demanded. */
+/** Redis and a store behind TLS, with an authority of their own that a gateway is told of, or not. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,22 +8,28 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { z } from 'zod';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { startTestGateway } from '../support/gateway.ts';
+import { GatewayProcess } from '../support/process.ts';
+import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
-import { evalgate } from '../support/cli.ts';
+import { findRedis } from './redis-findings.ts';
 
 // Without openssl there is nothing to make an authority with.
 const files = await makeTlsFiles();
+const IDS = Array.from({ length: 8 }, (_, index) => `66f0000000000000000000${index + 10}`);
 
 let redis: TestRedis;
+let store: StoreServer;
 let front: Server;
+let storeFront: Server;
 /** Demands a certificate of the same authority from its clients. */
 let strict: Server;
 
-/** Takes TLS off in front of Redis. */
-async function listen(options: TlsOptions): Promise<Server> {
-  const { hostname, port } = new URL(redis.url);
+/** Takes TLS off in front of the server at that address. */
+async function listen(url: string, options: TlsOptions): Promise<Server> {
+  const { hostname, port } = new URL(url);
   const server = createServer(options, (socket) => {
     const plain = connect(Number(port), hostname);
     socket.on('error', () => plain.destroy()).pipe(plain);
@@ -34,40 +40,34 @@ async function listen(options: TlsOptions): Promise<Server> {
   return server;
 }
 
-function urlOf(server: Server): string {
+function urlOf(server: Server, scheme = 'rediss'): string {
   const address = server.address();
-  return `rediss://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  return `${scheme}://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
 }
 
 beforeAll(async () => {
   if (files === null) return;
   redis = await startRedis();
+  store = await createStoreServer();
+  store.put({ evaluations: IDS.map((id) => anEvaluation({ _id: id, workspaceId: WORKSPACE_A })) });
   const own = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
-  front = await listen(own);
-  strict = await listen({ ...own, ca: readFileSync(files.ca), requestCert: true, rejectUnauthorized: true });
+  storeFront = await listen(store.url, own);
+  front = await listen(redis.url, own);
+  strict = await listen(redis.url, { ...own, ca: readFileSync(files.ca), requestCert: true, rejectUnauthorized: true });
 });
 afterAll(async () => {
   if (files === null) return;
   front.close();
   strict.close();
+  storeFront.close();
   await redis.close();
+  await store.close();
   await files.remove();
 });
 
-const reportSchema = z.object({
-  checks: z.array(
-    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
-  ),
-});
-
-async function doctor(REDIS_URL: string) {
-  const { stdout } = await evalgate(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env: { REDIS_URL } });
-  return reportSchema.parse(JSON.parse(stdout)).checks.filter(({ name }) => name === 'redis');
-}
-
 const start = (REDIS_URL: string) => startTestGateway({ env: { REDIS_URL } });
 
-describe.skipIf(files === null)('behind TLS', () => {
+describe.skipIf(files === null)('Redis behind TLS', () => {
   test.each(['its own alone', 'one of the client too'])('a gateway serves with certificates: %s', async (whose) => {
     const isStrict = whose !== 'its own alone';
     const own = `&tlsCertFile=${files?.cert}&tlsKeyFile=${files?.key}`;
@@ -82,7 +82,7 @@ describe.skipIf(files === null)('behind TLS', () => {
     const gateway = await start(urlOf(front));
     onTestFinished(() => gateway.close());
     await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toMatch(/^degraded/), WITHIN);
-    const [check] = await doctor(urlOf(front));
+    const [check] = (await findRedis({ REDIS_URL: urlOf(front) })).found;
     expect(check).toMatchObject({
       status: 'fail',
       advice:
@@ -91,18 +91,20 @@ describe.skipIf(files === null)('behind TLS', () => {
     expect(check?.message).toMatch(
       /^REDIS_URL: Redis at 127\.0\.0\.1:\d+ can't be used \((?:UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN)\)$/,
     );
-    const [named] = await doctor(`${urlOf(front)}?tlsCaFile=${files?.ca}`);
+    const [named] = (await findRedis({ REDIS_URL: `${urlOf(front)}?tlsCaFile=${files?.ca}` })).found;
     expect(named?.status).toBe('ok');
   });
 
   test('an authority that is another one, and a certificate of another name, are told apart', async () => {
     const others = await makeTlsFiles();
     onTestFinished(async () => others?.remove());
-    const [wrong] = await doctor(`${urlOf(front)}?tlsCaFile=${others?.ca}`);
+    const [wrong] = (await findRedis({ REDIS_URL: `${urlOf(front)}?tlsCaFile=${others?.ca}` })).found;
     expect(wrong?.advice).toBe(
       'The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of REDIS_URL.',
     );
-    const [renamed] = await doctor(`${urlOf(front)}?tlsCaFile=${files?.ca}&tlsServerName=other.internal`);
+    const [renamed] = (
+      await findRedis({ REDIS_URL: `${urlOf(front)}?tlsCaFile=${files?.ca}&tlsServerName=other.internal` })
+    ).found;
     expect(renamed?.advice).toBe(
       'Its certificate is for another name than the host in REDIS_URL: give the host that it names, or that name as ?tlsServerName=name at the end.',
     );
@@ -142,4 +144,51 @@ test('a gateway does not start if a file is missing, and the path is not shown',
   await expect(start('rediss://h?tlsCaFile=/none/such.pem')).rejects.toThrow(
     "REDIS_URL: the file of its option tlsCaFile can't be read (ENOENT).",
   );
+});
+
+async function startProcess(env: Readonly<Record<string, string>>): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.start({ env: { UPSTREAM_TOKEN: store.token, LOG_LEVEL: 'warn', ...env } });
+  onTestFinished(() => gateway.kill());
+  return gateway;
+}
+
+async function read(gateway: GatewayProcess, key: string, id: string) {
+  const response = await fetch(`${gateway.publicUrl}/v2/calls/${id}`, { headers: { authorization: `Bearer ${key}` } });
+  return { status: response.status, body: await response.text() };
+}
+
+describe.skipIf(files === null)('a store behind TLS', () => {
+  test('is read as any other, over one connection, if its authority is known', async () => {
+    const gateway = await startProcess({
+      UPSTREAM_URL: urlOf(storeFront, 'https'),
+      NODE_EXTRA_CA_CERTS: files?.ca ?? '',
+    });
+    const key = await gateway.issueKey();
+    let handshakes = 0;
+    storeFront.on('secureConnection', () => (handshakes += 1));
+    for (const id of IDS) {
+      expect(await read(gateway, key, id)).toEqual({ status: 200, body: expect.stringContaining(id) as unknown });
+    }
+    expect(handshakes).toBe(1);
+  });
+
+  test('is sent nothing if its authority is not known, and the log says why', async () => {
+    const gateway = await startProcess({ UPSTREAM_URL: urlOf(storeFront, 'https'), NODE_EXTRA_CA_CERTS: '' });
+    const callsBefore = store.calls();
+    const { status, body } = await read(gateway, await gateway.issueKey(), IDS[0] ?? '');
+    expect([status, JSON.parse(body)]).toEqual([
+      500,
+      { error: { message: 'The evaluation store cannot be reached at the moment. Try again later.' } },
+    ]);
+    await expect
+      .poll(() => gateway.log.map((line): unknown => JSON.parse(line)))
+      .toEqual([
+        expect.objectContaining({
+          msg: 'the store is failing',
+          detail:
+            'last call failed: the connection to the store failed before the answer (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
+        }),
+      ]);
+    expect(store.calls()).toBe(callsBefore);
+  });
 });
