@@ -309,6 +309,8 @@ test('C4: in front of two stores answers and histories are apart, and the log wa
     await until(async () =>
       expect(logOf(gateway, warning)).toMatchObject([{ level: 'warn', others: [{ pid: process.pid }] }]),
     );
+    // Both know of the other by now.
+    expect(await show(gateway, '/api/cache')).toMatchObject({ scope: 'fleet', processes: 1 });
   }
 }, 30_000);
 
