@@ -38,12 +38,12 @@ export function routesOf(document: object, known: Known): readonly DocumentedRou
   return schemas.keysAt(['paths']).flatMap((template) => {
     const item = ['paths', template];
     const operationId = schemas.at([...item, 'get', 'operationId']).value;
-    if (operationId === undefined) return [];
+    if (typeof operationId !== 'string') return [];
     const parameters = [
       [...item, 'parameters'],
       [...item, 'get', 'parameters'],
     ].flatMap((list) => schemas.keysAt(list).map((index) => parameterAt(schemas, [...list, index])));
-    return [{ operationId: String(operationId), requests: requestsTo(template, parameters, known) }];
+    return [{ operationId, requests: requestsTo(template, parameters, known) }];
   });
 }
 
