@@ -9,7 +9,7 @@ import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts'
 import { withClient } from '../support/redis/client.ts';
 import type { TestCluster } from '../support/redis.ts';
 import { spawnCluster, type TestRedis } from '../support/redis.ts';
-import { evalgate } from '../support/cli.ts';
+import { runCli } from '../support/cli.ts';
 
 const RECORDS = 'evalgate:{keys}:records';
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
@@ -95,7 +95,7 @@ const reportSchema = z.object({
 });
 
 async function doctor(env: Record<string, string>): Promise<readonly string[]> {
-  const { stdout } = await evalgate(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env });
+  const { stdout } = await runCli(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env });
   const { checks } = reportSchema.parse(JSON.parse(stdout));
   return checks
     .filter(({ name }) => name === 'redis')
@@ -157,7 +157,7 @@ test('C8: if a Cluster does not serve all of its slots, known keys go on, and th
       WITHIN,
     );
     expect((await a.get('/v2/calls', { key })).status).toBe(200);
-    const { stdout } = await evalgate(['doctor', '--json'], { env: { REDIS_URL: cluster.url } });
+    const { stdout } = await runCli(['doctor', '--json'], { env: { REDIS_URL: cluster.url } });
     expect(stdout).toContain('redis-cli --cluster check 127.0.0.1:');
     const [failure] = await doctor({ REDIS_URL: cluster.url });
     expect(failure).toMatch(/^fail REDIS_URL: the Cluster at .* can't be used \(/);

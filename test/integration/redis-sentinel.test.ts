@@ -15,7 +15,7 @@ import {
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import type { TestSentinels } from '../support/redis.ts';
 import { spawnSentinels } from '../support/redis.ts';
-import { evalgate } from '../support/cli.ts';
+import { runCli } from '../support/cli.ts';
 
 let group: TestSentinels;
 beforeAll(async () => {
@@ -40,7 +40,7 @@ const reportSchema = z.object({
 
 async function doctor(url: string): Promise<readonly string[]> {
   const args = ['doctor', '--json', '--admin', 'http://127.0.0.1:1'];
-  const { stdout } = await evalgate(args, { env: { REDIS_URL: url } });
+  const { stdout } = await runCli(args, { env: { REDIS_URL: url } });
   const { checks } = reportSchema.parse(JSON.parse(stdout));
   return checks.filter(({ name }) => name === 'redis').map(({ status, message }) => `${status} ${message}`);
 }

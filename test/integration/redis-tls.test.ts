@@ -11,7 +11,7 @@ import { startTestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
-import { evalgate } from '../support/cli.ts';
+import { runCli } from '../support/cli.ts';
 
 // Without openssl there is nothing to make an authority with.
 const files = await makeTlsFiles();
@@ -61,7 +61,7 @@ const reportSchema = z.object({
 });
 
 async function doctor(REDIS_URL: string) {
-  const { stdout } = await evalgate(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env: { REDIS_URL } });
+  const { stdout } = await runCli(['doctor', '--json', '--admin', 'http://127.0.0.1:1'], { env: { REDIS_URL } });
   return reportSchema.parse(JSON.parse(stdout)).checks.filter(({ name }) => name === 'redis');
 }
 

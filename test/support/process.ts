@@ -7,7 +7,7 @@
  *     await gateway.get('/v2/calls/ev_1', key);
  *     await gateway.stop();
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -271,18 +271,16 @@ class Log {
 }
 
 /** Runs a command to its end. */
-export async function runProcess(
+export function runProcess(
   file: string,
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = process.env,
-): Promise<{ readonly exit: Exit; readonly output: string; readonly errors: string }> {
-  const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let [output, errors] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
-  const exit = Promise.withResolvers<Exit>();
-  child.once('error', exit.reject).once('close', (code, signal) => exit.resolve([code, signal]));
-  return { exit: await exit.promise, output, errors };
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(file, args, { env, maxBuffer: Infinity }, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode, stdout, stderr }),
+    );
+  });
 }
 
 /** The first JSON document that a process prints. Never resolves if it prints none. */
