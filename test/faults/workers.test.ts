@@ -97,7 +97,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   expect(await metric(gateway, counted)).toBe(20);
 
   // Requests in flight are finished after the signal to end, and a second signal changes nothing.
-  const gate = store.gate();
+  const gate = store.hold();
   const inFlight = gateway.get('/v2/calls/ev_2', key);
   await store.waitForCalls(2, 'evaluation');
   gateway.signal('SIGTERM');

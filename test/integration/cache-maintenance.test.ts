@@ -165,12 +165,12 @@ describe('an entry that Redis holds', () => {
   test('a call of another process for it is shown, and its failure', async () => {
     const [a, b] = await startThree();
     const key = await a.issueKey();
-    const gate = a.store.gate();
+    a.store.fail(503);
+    const gate = a.store.hold();
     const reading = a.get(REPORT, { key });
     await a.store.waitForCalls(1);
     expect(await explain(b)).toMatchObject({ flight: { since: null, leaseLeftMs: SOME_MS } });
     expect(await explain(a)).toMatchObject({ flight: { since: '2026-01-15T12:00:00.000Z', leaseLeftMs: SOME_MS } });
-    a.store.fail(503);
     gate.release();
     expect((await reading).status).toBe(500);
     expect(await explain(b)).toMatchObject({ flight: { justFailed: true } });

@@ -91,7 +91,7 @@ describe('in front of one store', () => {
 
   test('a reader waits for the call of another process, which is counted as a wait', async () => {
     const key = await a.issueKey();
-    const gate = a.store.gate();
+    const gate = a.store.hold();
     const first = a.get(REPORTS, { key });
     await a.store.waitForCalls(1, 'list');
     const second = b.get(REPORTS, { key });
@@ -188,7 +188,7 @@ describe('/api/fleet', () => {
     expect(await samplesOf(a, 'evalgate_fleet_processes')).toEqual({ evalgate_fleet_processes: 2 });
 
     const key = await a.issueKey();
-    const gate = a.store.gate();
+    const gate = a.store.hold();
     const inFlight = b.get(`${REPORTS}?page=3`, { key });
     await a.store.waitForCalls(1);
     const closed = b.close();

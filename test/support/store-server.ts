@@ -44,11 +44,6 @@ export interface StoreContents {
   readonly apiKeys?: Readonly<Record<string, domain.ApiKeyRecord>>;
 }
 
-/** Answers are held from the moment a gate is set until `release` is called. */
-export interface Gate {
-  release(): void;
-}
-
 /** An answer that is ready and was not sent yet. */
 export interface HeldAnswer {
   readonly path: string;
@@ -81,7 +76,6 @@ export class StoreServer {
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
   #inFlight = 0;
   #mostInFlight = 0;
-  #gate: Promise<void> | null = null;
   #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
 
@@ -151,18 +145,6 @@ export class StoreServer {
     });
   }
 
-  /** Holds every answer to requests that arrive from now on, until released. */
-  gate(): Gate {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#gate = promise;
-    return {
-      release: () => {
-        if (this.#gate === promise) this.#gate = null;
-        resolve();
-      },
-    };
-  }
-
   /**
    * Makes each answer when its request arrives, from the records of that moment, and keeps it until it is sent. Only
    * requests whose path (without query) is matched.
@@ -229,7 +211,6 @@ export class StoreServer {
       if (arrival.isReached()) arrival.resolve();
       return !arrival.isReached();
     });
-    await this.#gate;
     const override = this.#overrides.find(({ match }) =>
       typeof match === 'string' ? match === path : match.test(path),
     );
