@@ -24,7 +24,7 @@ let key: string;
 const messages: string[] = [];
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   raw = await connectWhenUp(redis.url);
   subscriber = await connectWhenUp(redis.url);
   await subscriber.psubscribe('evalgate:channel:cache:*:flights');

@@ -210,7 +210,7 @@ test('workers are not ready either before Redis has answered, and they say why',
 });
 
 test('a worker that is started in an outage of Redis is ready as its siblings are', async () => {
-  const own = await startRedis({ controls: true });
+  const own = await startRedis();
   const gateway = await start({ REDIS_URL: own.url, CONFIG_FILE: '' });
   await expect.poll(async () => (await gateway.readiness()).code, SOON).toBe(200);
   await own.kill();

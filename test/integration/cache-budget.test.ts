@@ -18,7 +18,7 @@ let world: CacheWorld;
 let prefix: string;
 
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  world = await CacheWorld.start('redis', { controls: true, settings, env, timers });
+  world = await CacheWorld.start('redis', { settings, env, timers });
   await (await world.reader(GET_CALL)).ask();
   const [name = ''] = await world.names('evalgate:{cache-*}');
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';

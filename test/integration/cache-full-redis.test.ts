@@ -18,7 +18,7 @@ async function limitMemory(bytes: number): Promise<void> {
 }
 
 beforeAll(async () => {
-  world = await CacheWorld.start('redis', { controls: true });
+  world = await CacheWorld.start('redis');
 });
 afterAll(() => world.close());
 beforeEach(async () => {

@@ -19,7 +19,7 @@ let raw: TestClient;
 const gateways: TestGateway[] = [];
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   raw = await connectToAny(redis.url, 5000);
 });
 afterAll(async () => {

@@ -14,7 +14,7 @@ let clock: ManualClock;
 let gateways: TestGateway[] = [];
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterAll(() => redis.close());
 beforeEach(async () => {

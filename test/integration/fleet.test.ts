@@ -22,7 +22,7 @@ let a: TestGateway;
 let b: TestGateway;
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterAll(() => redis.close());
 beforeEach(async () => {

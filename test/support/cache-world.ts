@@ -65,8 +65,6 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings beside those that all test gateways have, as YAML. */
   readonly settings?: string;
-  /** Whether the test freezes or ends its Redis. */
-  readonly controls?: boolean;
   /** Where the first gateway finds Redis, if not at its address. */
   readonly redisUrlHere?: (url: string) => Promise<string>;
   /** Real ones unless given. */
@@ -99,9 +97,9 @@ export class CacheWorld {
   }
 
   static async start(kind: BackendKind, options: WorldOptions = {}): Promise<CacheWorld> {
-    const { env = {}, settings = '', controls = false, redisUrlHere, timers = systemTimers } = options;
+    const { env = {}, settings = '', redisUrlHere, timers = systemTimers } = options;
     const store = await createStoreServer();
-    const redis = kind === 'redis' ? await startRedis({ controls }) : null;
+    const redis = kind === 'redis' ? await startRedis() : null;
     const config = TEST_CONFIG + settings;
     const world = new CacheWorld(kind, redis, { env, config, timers, store, clock: new ManualClock() });
     if (redis === null) await world.add();
