@@ -50,7 +50,6 @@ export interface Seen {
   readonly text: string;
 }
 
-/** Somebody who reads one record. */
 export interface Reader {
   readonly subject: Subject;
   readonly path: string;
@@ -67,11 +66,9 @@ export interface WorldOptions {
   readonly settings?: string;
   /** Where the first gateway finds Redis, if not at its address. */
   readonly redisUrlHere?: (url: string) => Promise<string>;
-  /** Real ones unless given. */
   readonly timers?: Timers;
 }
 
-/** What all gateways of a world have in common. */
 interface Shared extends TestGatewayOptions {
   readonly store: StoreServer;
   readonly clock: ManualClock;
@@ -127,14 +124,12 @@ export class CacheWorld {
     return this.#gateway(1);
   }
 
-  /** A client of the Redis. */
   async raw(): Promise<TestClient> {
     if (this.redis === null) throw new Error('There is no Redis.');
     this.#raw ??= await connectToAny(this.redis.url, 5000);
     return this.#raw;
   }
 
-  /** The names in Redis that match. */
   async names(pattern: string): Promise<readonly string[]> {
     return namesIn(await this.raw(), pattern);
   }
@@ -194,7 +189,6 @@ export class CacheWorld {
     await this.#untilSameTimes();
   }
 
-  /** Purges, and resolves once that is in force at every gateway. */
   async purge(tags: readonly string[], options: object = {}, at: TestGateway = this.here): Promise<Reply> {
     const witness = await this.#witnessed();
     const body = { tags: [...tags, `scorecard:${witness.subject.scorecardId}`], ...options };
@@ -224,7 +218,6 @@ export class CacheWorld {
     return this.#witness;
   }
 
-  /** Waits for what comes by itself, within a time that a busy machine keeps. */
   eventually<T>(check: () => Promise<T> | T): Promise<T> {
     return vi.waitFor(check, { timeout: WITHIN_MS, interval: 5 });
   }

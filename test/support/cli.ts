@@ -22,7 +22,6 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** A command that runs until it is stopped. */
 export interface RunningCli {
   /** Standard output and standard error so far. */
   readonly output: { stdout: string; stderr: string };
@@ -32,7 +31,6 @@ export interface RunningCli {
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Runs a command to its end. */
 export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   return startCli(args, options).ended;
 }

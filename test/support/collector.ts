@@ -39,11 +39,9 @@ export interface ReceivedSpan extends z.output<typeof spanSchema> {
   readonly resource: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** One request of an exporter. */
 export interface Post {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** As it was sent. */
   readonly body: Buffer;
 }
 
@@ -104,14 +102,12 @@ export class Collector {
     return trees;
   }
 
-  /** The one span of that name. */
   span(name: string): ReceivedSpan {
     const [span, other] = this.spans.filter((one) => one.name === name);
     if (span === undefined || other !== undefined) throw new Error(`not one span ${name}`);
     return span;
   }
 
-  /** Forgets the arrived spans. */
   clear(): void {
     this.spans.length = 0;
     this.posts.length = 0;

@@ -61,7 +61,6 @@ export class ComposeStack {
     };
   }
 
-  /** Unless an image was given. */
   async build(): Promise<void> {
     if (this.#isBuilt) await this.#compose('build', '--quiet', 'gateway-1');
   }
@@ -82,7 +81,6 @@ export class ComposeStack {
     if (this.#isBuilt) await this.#docker('image', 'rm', '--force', this.#image);
   }
 
-  /** Where consumers reach the balancer. */
   async url(): Promise<string> {
     return `http://${(await this.#compose('port', 'balancer', '8080')).trim()}`;
   }
@@ -106,7 +104,6 @@ export class ComposeStack {
     }, UP_WITHIN);
   }
 
-  /** By SIGKILL, without a word. */
   async kill(name: GatewayName): Promise<void> {
     await this.#docker('kill', await this.#containerOf(name));
   }

@@ -69,7 +69,6 @@ export function readDashboard(): Dashboard {
   return dashboardSchema.parse(JSON.parse(readText('deploy/grafana/evalgate.json')));
 }
 
-/** The queries of a Markdown page. */
 export function queriesOf(page: string): readonly string[] {
   return [...readText(page).matchAll(/```promql\n([^]*?)```/g)]
     .flatMap(([, block = '']) => block.replaceAll(/\n\s+(?=\S)/g, ' ').split('\n'))

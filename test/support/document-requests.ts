@@ -25,7 +25,6 @@ export interface DocumentedRequest {
 
 interface DocumentedRoute {
   readonly operationId: string;
-  /** Random requests to it. */
   readonly requests: fc.Arbitrary<DocumentedRequest>;
 }
 

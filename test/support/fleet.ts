@@ -15,7 +15,6 @@ export interface FleetOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Without it each gateway stands alone. */
   readonly redis?: StartOptions;
-  /** Whether there is a proxy before Redis. */
   readonly isRedisProxied?: boolean;
   readonly clockOffsetsMs?: readonly number[];
   readonly isProbed?: boolean;
@@ -23,7 +22,6 @@ export interface FleetOptions {
 
 export class Fleet {
   readonly store: ScriptedStore;
-  /** Between the gateways and the store. */
   readonly storeProxy: TcpProxy;
   readonly gateways: GatewayProcess[] = [];
   readonly #stack = new AsyncDisposableStack();
@@ -86,7 +84,6 @@ export class Fleet {
     return gateway;
   }
 
-  /** One more. */
   async add(env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
     const gateway = await this.#launch(env, 0);
     this.gateways.push(gateway);
@@ -174,7 +171,6 @@ export class ScriptedStore {
     this.#failWith = failWith;
   }
 
-  /** Holds all answers from now on. */
   hold(): Held {
     const held: (() => void)[] = [];
     this.#held = held;
@@ -190,7 +186,6 @@ export class ScriptedStore {
     };
   }
 
-  /** How often it was asked for that evaluation. */
   calls(id: string): number {
     return this.server.requests.filter((request) => request.id === id).length;
   }

@@ -21,7 +21,6 @@ interface FleetOptions {
 
 const fleetSchema = z.object({ members: z.array(z.object({ status: z.string() })) });
 
-/** The gateway at that place. */
 export function nth(gateways: readonly TestGateway[], place: number): TestGateway {
   const gateway = gateways[place];
   if (gateway === undefined) throw new RangeError(`There is no gateway ${place} of ${gateways.length}.`);
@@ -65,7 +64,6 @@ export async function startFleet(redisUrl: string, options: FleetOptions = {}) {
   const { size = 2, env = {}, clock = new RunningClock() } = options;
   const store = await createStoreServer();
   const gateways: TestGateway[] = [];
-  /** Starts one more. */
   const join = async (more: Omit<TestGatewayOptions, 'store'> = {}): Promise<TestGateway> => {
     const own = { REDIS_URL: redisUrl, ...env, ...more.env };
     const gateway = await startTestGateway({ clock, ...more, store, env: own });

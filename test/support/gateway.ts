@@ -45,7 +45,6 @@ export interface Reply {
   readonly bytes: Buffer;
   /** Decoded. */
   readonly text: string;
-  /** The parsed body; undefined if it is no JSON. */
   readonly json: unknown;
 }
 
@@ -59,7 +58,6 @@ export interface RawReply {
   readonly body: string;
 }
 
-/** A request to the admin listener as it goes out. */
 export interface AdminRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | undefined;
@@ -70,7 +68,6 @@ export interface KeyRequest {
   readonly workspaceIds?: readonly string[];
   readonly perMinute?: number;
   readonly perHour?: number;
-  /** ISO 8601. */
   readonly expiresAt?: string;
   readonly name?: string;
 }

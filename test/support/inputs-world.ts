@@ -45,9 +45,7 @@ export interface Input {
 
 export class InputsWorld {
   readonly gateway: TestGateway;
-  /** The first few. */
   readonly faults: string[] = [];
-  /** How many requests were answered with each status. */
   readonly statuses = new Map<number, number>();
   readonly #keys: readonly string[];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
@@ -86,7 +84,6 @@ export class InputsWorld {
     this.#checkStore();
   }
 
-  /** Bytes that no client would send. */
   async sendRaw(bytes: string): Promise<void> {
     const { status, body } = await this.gateway.raw(Buffer.from(bytes, 'latin1'));
     this.#count(status);

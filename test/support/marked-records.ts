@@ -10,7 +10,6 @@ interface Marked {
   readonly marker: string;
 }
 
-/** Puts the evaluation with all its parts. */
 export function putMarkedEvaluation(
   store: StoreServer,
   { id, workspaceId, marker, scorecardId }: Marked & { readonly scorecardId: string },

@@ -6,7 +6,6 @@ import { DocumentSchemas, memberOf, type Place } from './openapi-schemas.ts';
 
 export interface Exchange {
   readonly method: string;
-  /** Path with or without a query string. */
   readonly path: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -17,7 +16,6 @@ export interface Exchange {
 export interface ResponseChecker {
   /** Everything in which a response departs from the document. */
   faults(exchange: Exchange): readonly string[];
-  /** Throws an Error that lists every fault. */
   check(exchange: Exchange): void;
 }
 

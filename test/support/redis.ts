@@ -16,7 +16,6 @@ export interface TestRedis {
   readonly url: string;
   /** The address of each server, as a Redis that stands alone. */
   readonly servers: readonly string[];
-  /** Drops all keys. */
   flush(): Promise<void>;
   /** Freezes the server: connections stand, nothing is answered. */
   pause(): Promise<void>;
@@ -52,12 +51,10 @@ export async function startRedis(options: StartOptions = {}): Promise<TestRedis>
   return onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port, options));
 }
 
-/** Always a Cluster, whatever the other tests have. */
 export async function spawnCluster(options: ClusterOptions = {}): Promise<TestCluster> {
   return startCluster(await redisSource(), options);
 }
 
-/** Always a primary that Sentinels watch, whatever the other tests have. */
 export async function spawnSentinels(options: SentinelOptions = {}): Promise<TestSentinels> {
   return startSentinels(await redisSource(), options);
 }

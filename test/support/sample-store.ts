@@ -23,7 +23,6 @@ export interface RunningSample {
   readonly close: () => Promise<void>;
 }
 
-/** The caller closes it. */
 export async function openSample({
   data = createSampleData({ seed: 1, evaluations: 40 }),
   ...options

@@ -23,7 +23,6 @@ export interface SeenRequest {
   /** The id in the path; null for a list. */
   readonly id: string | null;
   readonly method: string;
-  /** With the query string. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
@@ -90,7 +89,6 @@ export class StoreServer {
     });
   }
 
-  /** Listens on a free loopback port. */
   async listen(): Promise<this> {
     this.#url = (await this.#upstream.listen(0)).url;
     return this;
@@ -101,17 +99,14 @@ export class StoreServer {
     return this.#url;
   }
 
-  /** TCP connections opened so far. */
   get connections(): number {
     return this.#upstream.connections;
   }
 
-  /** Those that are open now. */
   get openConnections(): number {
     return this.#upstream.openConnections;
   }
 
-  /** The most calls at a time so far. */
   get mostInFlight(): number {
     return this.#mostInFlight;
   }

@@ -74,7 +74,6 @@ export class TcpProxy {
     this.#mode = 'reset';
   }
 
-  /** Resets all open connections once. */
   resetPeers(): void {
     for (const { client, server } of this.#pairs) {
       client.resetAndDestroy();
@@ -103,7 +102,6 @@ export class TcpProxy {
     await closed;
   }
 
-  /** Listens again on the same port. */
   async listen(): Promise<void> {
     this.#server.listen(this.#running.port, '127.0.0.1');
     await once(this.#server, 'listening');

@@ -24,7 +24,6 @@ export class Watched {
     this.startMs = clock.nowMs();
   }
 
-  /** Now. */
   read(key: string, cacheClass: CacheClass = 'evaluation'): void {
     this.whatIf.hooks.onRead?.(readOf(key, cacheClass));
   }

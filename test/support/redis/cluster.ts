@@ -20,7 +20,6 @@ const SLOTS = 16_384;
 
 export interface ClusterOptions {
   readonly primaries?: number;
-  /** Per primary. */
   readonly replicas?: number;
   readonly isDurable?: boolean;
   /** A primary that is silent for so long is replaced by its replica. */
