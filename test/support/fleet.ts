@@ -4,7 +4,8 @@ import { TcpProxy } from './tcp-proxy.ts';
 import { Load, type LoadOptions, type Target } from './load.ts';
 import { GatewayProcess } from './process.ts';
 import { anEvaluation } from './records.ts';
-import { type StartOptions, startRedis, type TestRedis } from './redis.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+import type { ServerOptions } from './redis/server.ts';
 import { createStoreServer, sendJson, type StoreServer } from './store-server.ts';
 
 /** Each call is tried once, and the store is never left alone. */
@@ -14,7 +15,7 @@ export interface FleetOptions {
   readonly gateways?: number;
   readonly env?: Readonly<Record<string, string>>;
   /** Without it each gateway stands alone. */
-  readonly redis?: StartOptions;
+  readonly redis?: ServerOptions;
   readonly isRedisProxied?: boolean;
   readonly clockOffsetsMs?: readonly number[];
   readonly isProbed?: boolean;

@@ -6,7 +6,7 @@
  */
 import { type ClusterOptions, startCluster, type TestCluster } from './redis/cluster.ts';
 import { type SentinelOptions, startSentinels, type TestSentinels } from './redis/sentinel.ts';
-import { launchRedis, onHost } from './redis/server.ts';
+import { launchRedis, onHost, type ServerOptions } from './redis/server.ts';
 import { redisSource } from './redis/source.ts';
 
 export type { TestCluster } from './redis/cluster.ts';
@@ -29,13 +29,6 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-export interface StartOptions {
-  /** Whether it keeps what it holds over `kill` and `restart`. */
-  readonly isDurable?: boolean;
-  /** More lines of the server's configuration file. */
-  readonly config?: readonly string[];
-}
-
 /**
  * Whether each Redis is one server. No proxy can stand before a Cluster or Sentinels: they tell their clients the addresses
  * of the servers themselves.
@@ -43,7 +36,7 @@ export interface StartOptions {
 export const isOneServer = (process.env['TEST_REDIS_TOPOLOGY'] ?? '') === '';
 
 /** Rejects with what to provide if there is no Redis. */
-export async function startRedis(options: StartOptions = {}): Promise<TestRedis> {
+export async function startRedis(options: ServerOptions = {}): Promise<TestRedis> {
   const topology = process.env['TEST_REDIS_TOPOLOGY'] ?? '';
   if (topology === 'cluster') return spawnCluster(options);
   if (topology === 'sentinel') return spawnSentinels(options);

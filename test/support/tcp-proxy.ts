@@ -88,8 +88,8 @@ export class TcpProxy {
   }
 
   /** The present connections for messages of Redis stand and deliver nothing. Returns how many there were. */
-  stallMessages(name = 'evalgate-state-messages'): number {
-    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes(name));
+  stallMessages(): number {
+    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes('evalgate-state-messages'));
     for (const { client, server } of stalled) for (const socket of [client, server]) socket.pause();
     return stalled.length;
   }

@@ -36,7 +36,9 @@ export interface ServerHost {
 }
 
 export interface ServerOptions {
+  /** Whether it keeps what it holds over `kill` and `restart`. */
   readonly isDurable?: boolean;
+  /** More lines of its configuration file. */
   readonly config?: readonly string[];
 }
 
