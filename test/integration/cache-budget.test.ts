@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
-import { systemTimers, type Timers } from '../../src/timers.ts';
+import { HurriedTimers } from '../support/hurried-timers.ts';
 import { withClient } from '../support/redis/client.ts';
 
 const OVER = 'the cache is over its budget in Redis: new answers are kept in memory only';
@@ -12,23 +12,7 @@ const WITHIN = 'the cache is within its budget in Redis again: new answers are s
 /** Between two samples of a gateway. */
 const SAMPLE_EVERY_MS = 2000;
 
-/** The waits for the next sample: a test ends them at once. */
-const waits = new Set<() => void>();
-const timers: Timers = {
-  after: (delayMs, run) => {
-    const end = (): void => {
-      cancel();
-      run();
-    };
-    const stop = systemTimers.after(delayMs, end);
-    const cancel = (): void => {
-      stop();
-      waits.delete(end);
-    };
-    if (delayMs === SAMPLE_EVERY_MS) waits.add(end);
-    return cancel;
-  },
-};
+const timers = new HurriedTimers();
 let world: CacheWorld;
 /** The common prefix of the names of entries, for anything that should look like one. */
 let prefix: string;
@@ -48,9 +32,7 @@ async function budgetIs(state: 'over' | 'within'): Promise<void> {
   const name = 'evalgate_redis_cache_over_budget';
   for (const gateway of world.gateways) {
     await world.eventually(async () => {
-      // Each begins the next one.
-      const ending = [...waits];
-      for (const end of ending) end();
+      timers.elapse(SAMPLE_EVERY_MS);
       expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') });
     });
   }
