@@ -256,7 +256,7 @@ describe('explain', () => {
       /^Maintenance +nothing is sent to the store until 2026-01-15T12:30:00\.000Z, set by anonymous$/m,
     );
     await cache('maintenance', 'off');
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const reading = gateway.get('/v2/calls/ev_none', { key });
     await gateway.store.waitForCalls(1, 'evaluation');
     expect((await cache('explain', '/v2/calls/ev_none')).stdout).toMatch(

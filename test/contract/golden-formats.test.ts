@@ -24,7 +24,7 @@ let key: string;
 const messages: string[] = [];
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   raw = await connectWhenUp(redis.url);
   subscriber = await connectWhenUp(redis.url);
   await subscriber.psubscribe('evalgate:channel:cache:*:flights');
@@ -135,7 +135,7 @@ test('several workspaces are named by the SHA-256 of their sorted list, in base6
 test('a lease, and a failure that is remembered for a second', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
   const recover = gateway.store.fail(503, { 'retry-after': '9' });
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const before = gateway.store.calls();
   const reading = gateway.get(CALL, { key });
   await gateway.store.waitForCalls(before + 1);

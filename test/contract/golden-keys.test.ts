@@ -24,7 +24,7 @@ let gateway: TestGateway;
 /** Each message as its channel and its text. */
 let messages: (readonly [channel: string, message: string])[] = [];
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 beforeEach(async () => {
   await redis.flush();

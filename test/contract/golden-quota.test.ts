@@ -29,7 +29,7 @@ let redis: TestRedis;
 let raw: Redis;
 let fleet: GatewayFleet;
 beforeAll(async () => {
-  redis = await startRedis({ controls: true, isDurable: true });
+  redis = await startRedis({ isDurable: true });
   raw = await connectWhenUp(redis.url, 5000);
   fleet = await startFleet(redis.url, { size: 1 });
 });

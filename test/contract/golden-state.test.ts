@@ -21,7 +21,7 @@ let gateway: TestGateway;
 const messages: string[] = [];
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   raw = await connectWhenUp(redis.url);
   subscriber = await connectWhenUp(redis.url);
   await subscriber.psubscribe('evalgate:channel:cache:*:state');

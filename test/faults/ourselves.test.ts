@@ -52,7 +52,7 @@ describe('S2: more requests at a time than it works on', () => {
   test('are refused before their key is looked up, in the form of their surface', async () => {
     const gateway = await gatewayWith('server: { maxInFlight: 1 }', { KEYS_SOURCE: 'upstream' });
     const key = await gateway.issueKey();
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const first = gateway.get(CALL, { key });
     await gateway.store.waitForCalls(1);
     const [v1, v2, list] = await Promise.all([
@@ -79,7 +79,7 @@ describe('S2: more requests at a time than it works on', () => {
   test('do not include those whose clients have gone, also behind another on their connection', async () => {
     const gateway = await gatewayWith('server: { maxInFlight: 3 }');
     const key = await gateway.issueKey();
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const socket = await dial(gateway.publicUrl, request(CALL, key).repeat(3));
     await gateway.store.waitForCalls(1);
     expect((await gateway.get(CALL, { key })).status).toBe(500);
@@ -107,7 +107,7 @@ describe('work for clients that have gone', () => {
   test('is not begun: no read for a request that was left while its key was looked up', async () => {
     const gateway = await gatewayWith('', { KEYS_SOURCE: 'upstream' });
     gateway.store.override(/api-keys/, (asked, answer) => sendJson(asked, answer, anApiKeyRecord()));
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const socket = await dial(gateway.publicUrl, request(CALL, 'key-of-the-store'));
     await gateway.store.waitForCalls(1, 'apiKey');
     socket.destroy();
@@ -121,7 +121,7 @@ describe('work for clients that have gone', () => {
   test('goes on if another waits for it', async () => {
     const gateway = await gatewayWith('');
     const key = await gateway.issueKey();
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const socket = await dial(gateway.publicUrl, request(CALL, key));
     await gateway.store.waitForCalls(1);
     const other = gateway.get(CALL, { key });

@@ -22,7 +22,7 @@ let raw: Redis;
 let a: TestGateway;
 let b: TestGateway;
 beforeEach(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   raw = await connectWhenUp(redis.url, 5000);
   a = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS } });
   b = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS }, store: a.store });

@@ -16,7 +16,6 @@ let world: CacheWorld;
 let reader: Reader;
 beforeEach(async () => {
   world = await CacheWorld.start('redis', {
-    controls: true,
     redisUrlHere: async (url) => {
       if (!isOneServer) return url;
       proxy = await TcpProxy.start(url);

@@ -300,7 +300,7 @@ describe('the purge log in Redis', () => {
 });
 
 test('C6: a cache Redis that is gone stops no purge; the answer counts memory and says that this is not all', async () => {
-  const cache = await startRedis({ controls: true });
+  const cache = await startRedis();
   const world = await CacheWorld.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
   onTestFinished(async () => {
     await world.close();

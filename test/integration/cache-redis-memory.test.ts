@@ -22,7 +22,7 @@ let world: CacheWorld;
 let prefix: string;
 
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  world = await CacheWorld.start('redis', { controls: true, settings, env, timers });
+  world = await CacheWorld.start('redis', { settings, env, timers });
   await (await world.reader(GET_CALL)).ask();
   const [name = ''] = await world.names('evalgate:{cache-*}');
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
@@ -160,7 +160,7 @@ describe('with keys and limits in the same Redis', () => {
 describe('out of memory', () => {
   let reader: Reader;
   beforeAll(async () => {
-    world = await CacheWorld.start('redis', { controls: true });
+    world = await CacheWorld.start('redis');
     return () => world.close();
   });
   beforeEach(async () => {

@@ -15,7 +15,7 @@ const set = (redis: TestRedis, name: string, value: string): Promise<unknown> =>
   withClient(redis.url, (client) => client.config('SET', name, value));
 
 beforeAll(async () => {
-  [state, cache] = await Promise.all([startRedis({ controls: true }), startRedis({ controls: true })]);
+  [state, cache] = await Promise.all([startRedis(), startRedis()]);
 });
 beforeEach(async () => {
   for (const redis of [state, cache]) {

@@ -19,7 +19,7 @@ let redis: TestRedis;
 let directory: string;
 let gateway: TestGateway | null = null;
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   directory = await mkdtemp(join(tmpdir(), 'evalgate-'));
 });
 beforeEach(() => redis.flush());

@@ -13,7 +13,7 @@ let gateway: Gateway;
 let log: string;
 const clock = new ManualClock();
 beforeEach(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterEach(async () => {
   await gateway.stop(0);

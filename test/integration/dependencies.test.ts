@@ -17,7 +17,7 @@ let redis: TestRedis;
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterEach(async () => {
   await gateway.close();

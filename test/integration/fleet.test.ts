@@ -23,7 +23,7 @@ let a: TestGateway;
 let b: TestGateway;
 
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterAll(() => redis.close());
 beforeEach(async () => {
@@ -66,7 +66,7 @@ function until(check: () => Promise<void>): Promise<void> {
 test('a reader waits for the call of another process, which is counted as a wait', async () => {
   await startTwo();
   const key = await a.issueKey();
-  const gate = a.store.gate();
+  const gate = a.store.hold();
   const first = a.get(REPORTS, { key });
   await a.store.waitForCalls(1, 'list');
   const second = b.get(REPORTS, { key });
@@ -139,7 +139,7 @@ describe('/api/fleet', () => {
     expect(await samplesOf(a, 'evalgate_fleet_processes')).toEqual({ evalgate_fleet_processes: 2 });
 
     const key = await a.issueKey();
-    const gate = a.store.gate();
+    const gate = a.store.hold();
     const inFlight = b.get(`${REPORTS}?page=3`, { key });
     await a.store.waitForCalls(1);
     const closed = b.close();

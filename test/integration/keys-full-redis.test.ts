@@ -20,7 +20,7 @@ let fleet: GatewayFleet;
 let a: TestGateway;
 let b: TestGateway;
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 beforeEach(async () => {
   fleet = await startFleet(redis.url);

@@ -13,7 +13,7 @@ const CANNOT_CHECK = '{"error":{"message":"API keys cannot be checked at the mom
 let redis: TestRedis;
 let fleet: GatewayFleet | null = null;
 beforeEach(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterEach(async () => {
   await fleet?.close();

@@ -13,7 +13,7 @@ const LIMITS = { perMinute: 20, perHour: 1000 };
 let redis: TestRedis;
 let fleet: GatewayFleet | null = null;
 beforeEach(async () => {
-  redis = await startRedis({ controls: true, isDurable: true });
+  redis = await startRedis({ isDurable: true });
 });
 afterEach(async () => {
   await fleet?.close();
@@ -142,7 +142,7 @@ test('R5, R6: after a restart of Redis all gateways together are exact again, wi
 
 test('R5: what was admitted alone counts also in a Redis that comes back with nothing in it', async () => {
   await redis.close();
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   const { gateways, key } = await start(1);
   await ask(key, 1);
   await redis.kill();

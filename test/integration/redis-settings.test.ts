@@ -13,7 +13,7 @@ let redis: TestRedis;
 let client: Redis;
 let gateway: TestGateway | null = null;
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
   client = await connectWhenUp(redis.url, 5000);
 });
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../support
 
 let redis: TestRedis;
 beforeAll(async () => {
-  redis = await startRedis({ controls: true });
+  redis = await startRedis();
 });
 afterAll(() => redis.close());
 beforeEach(() => redis.flush());

@@ -141,7 +141,7 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
 });
 
 test('reads while Redis does not answer are not lost, and no key is followed by two processes for it', async () => {
-  world = await CacheWorld.start('redis', { controls: true });
+  world = await CacheWorld.start('redis');
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   const readAll = async (gateway: TestGateway) => {

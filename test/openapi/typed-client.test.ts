@@ -1,9 +1,15 @@
 /** A client that a public generator makes from the document of a running gateway, and a program that uses it. */
-import { readdir, readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { execFile } from 'node:child_process';
+import { copyFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { readWithTypedClient } from '../support/openapi-client.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights, WORKSPACE_A } from '../support/records.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PROGRAM = join(import.meta.dirname, 'client');
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -18,11 +24,45 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 
+/** A folder with the document, the program and what both need to be compiled. */
+async function prepare(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'evalgate-client-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const { text } = await gateway.get('/openapi.json', { isUndocumented: true });
+  await writeFile(join(folder, 'openapi.json'), text);
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+  const tsconfig = {
+    extends: join(ROOT, 'tsconfig.json'),
+    // The generator's runtime names the types of fetch as a browser has them.
+    compilerOptions: { lib: ['es2024', 'dom'], skipLibCheck: true },
+    include: ['*.ts'],
+    exclude: [],
+  };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig));
+  for (const file of await readdir(PROGRAM)) await copyFile(join(PROGRAM, file), join(folder, file));
+  return folder;
+}
+
+/** Rejects with the output of a program that fails. */
+async function node(cwd: string, ...args: readonly string[]): Promise<string> {
+  try {
+    return (await promisify(execFile)(process.execPath, args, { cwd })).stdout;
+  } catch (error) {
+    const output = ['stdout', 'stderr'].map((stream) => String(Reflect.get(Object(error), stream)));
+    throw new Error(output.join('\n'), { cause: error });
+  }
+}
+
 test('reads all ten endpoints, typed without casts', async () => {
   const v1Key = await gateway.issueKey({ scopes: ['reports.read'] });
   const v2Key = await gateway.issueKey({ scopes: ['calls.read', 'coaching.read'] });
-  const ids = { workspaceId: WORKSPACE_A, reportId: 'ev_1', callId: 'ev_1', scorecardId: 'sc_1' };
-  expect(await readWithTypedClient({ baseUrl: gateway.publicUrl, v1Key, v2Key, ids })).toEqual({
+  const folder = await prepare();
+  await node(folder, join(ROOT, 'node_modules/.bin/oazapfts'), 'openapi.json', 'client.ts');
+  await node(folder, join(ROOT, 'node_modules/.bin/tsc'), '-p', 'tsconfig.json');
+  const ids = [WORKSPACE_A, 'ev_1', 'ev_1', 'sc_1'];
+  const readings = await node(folder, 'main.ts', gateway.publicUrl, v1Key, v2Key, ...ids);
+  expect(JSON.parse(readings)).toEqual({
     listReports: { names: ['Discovery call with Northwind'], page: 1, total: 1 },
     getReport: { email: 'riley.ortega@example.com', deals: ['Northwind renewal'], sharedSince: null, minutes: 30.57 },
     getReportScorecard: { scores: ['4', 'n/a'], tryThis: 'Ask what happens if nothing changes.' },
@@ -45,9 +85,8 @@ test('reads all ten endpoints, typed without casts', async () => {
 }, 60_000);
 
 test('the program has no casts, no assertions and nothing untyped', async () => {
-  const folder = new URL('client/', import.meta.url);
-  for (const name of await readdir(folder)) {
-    const code = (await readFile(new URL(name, folder), 'utf8')).replaceAll(/\/\*[\s\S]*?\*\//g, '');
+  for (const name of await readdir(PROGRAM)) {
+    const code = (await readFile(join(PROGRAM, name), 'utf8')).replaceAll(/\/\*[\s\S]*?\*\//g, '');
     expect(code.match(/\bas (?!api\b)|\bany\b|@ts-|[\w)\]]!(?!=)|<\w+>\w/g)).toBeNull();
   }
 });

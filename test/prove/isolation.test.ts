@@ -16,7 +16,7 @@ test('nothing crosses between tenants', async (context) => {
   const redis = await startRedis();
   onTestFinished(() => redis.close());
   const env = { REDIS_URL: redis.url, LOG_LEVEL: 'error' };
-  const world = await IsolationWorld.start({ gateways: GATEWAYS, env });
+  const world = await IsolationWorld.start(GATEWAYS, env);
   onTestFinished(() => world.close());
   const { tally } = world;
   for (let seed = 1; tally.requests < REQUESTS && tally.leaks.length === 0; seed += 1) {

@@ -18,11 +18,11 @@ const ASKED = 40;
 const ROUNDS = 10;
 
 test('Prometheus', async (context) => {
-  if (programOnPath('prometheus') === null) skipLoudly(context, 'there is no prometheus on the PATH');
+  const program = programOnPath('prometheus');
+  if (program === null) skipLoudly(context, 'there is no prometheus on the PATH');
   const gateways = await startGateways();
   const targets = gateways.map(({ adminUrl }) => new URL(adminUrl).host);
-  const prometheus = await Prometheus.start({ targets, token: TOKEN });
-  onTestFinished(() => prometheus.close());
+  const prometheus = await Prometheus.start(program, targets, TOKEN);
   const isUp = async (): Promise<boolean> => sumOf(await prometheus.query('up{job="evalgate"}')) === gateways.length;
   await prometheus.until('both gateways are scraped', isUp);
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -3,7 +3,6 @@
  * entries in Redis (PROVE_PURGE_ENTRIES makes it fewer).
  */
 import { onTestFinished, test } from 'vitest';
-import type { StartOptions } from '../support/redis.ts';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { countSubscribers, cutSubscribers, namesIn, withClient } from '../support/redis/client.ts';
@@ -20,11 +19,11 @@ interface World {
   readonly key: string;
 }
 
-async function startWorld(redis: StartOptions = {}): Promise<World> {
+async function startWorld(): Promise<World> {
   const times = { CACHE_EVALUATION_FRESH: '1h', CACHE_EVALUATION_STALE: '1h', CACHE_EVALUATION_ERROR: '1h' };
   const fleet = await Fleet.start({
     gateways: PROCESSES,
-    redis,
+    redis: {},
     env: { CONFIG_FILE: PLAIN_STORE_CONFIG, ...times },
   });
   onTestFinished(() => fleet.close());
@@ -153,7 +152,7 @@ async function fill({ fleet }: World): Promise<void> {
 
 test('a purge of a large Redis', async (context) => {
   const [rounds, allowedMs, answeredMs] = [20, 1000, 4000];
-  const world = await startWorld({ controls: true });
+  const world = await startWorld();
   await titleAt(world.fleet.first, ID, world.key);
   await fill(world);
   let [longestMs, longestAnswerMs] = [0, 0];

@@ -56,7 +56,7 @@ function isAdmitted({ tag, status }: Sample): boolean {
 async function proveOuting({ name, begin, end }: Outage, context: TestContext): Promise<void> {
   const fleet = await Fleet.start({
     gateways: GATEWAYS,
-    redis: { controls: true, isDurable: true },
+    redis: { isDurable: true },
     isRedisProxied: isOneServer,
     env: { LOG_LEVEL: 'fatal' },
   });

@@ -37,8 +37,8 @@ test.for([
 ] as const)('tests at the door over %s', { timeout: TIMEOUT_MS }, async ([name, find], context) => {
   const env = await find();
   if (env === null) skipLoudly(context, 'there is no valkey-server on the PATH');
-  const { output } = await runVitest(['--project', 'processes', ...OVER_A_TOPOLOGY], env);
-  const [, passed = '0', failed = 'all'] = /^(\d+) passed, (\d+) failed$/m.exec(output) ?? [];
+  const { stdout } = await runVitest(['--project', 'processes', ...OVER_A_TOPOLOGY], env);
+  const [, passed = '0', failed = 'all'] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? [];
   prove(context, {
     name: `tests at the door, ${name}`,
     bar: 'cache, quota and keys: all pass',

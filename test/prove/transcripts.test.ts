@@ -44,12 +44,12 @@ function most<K extends string>(rows: readonly Readonly<Record<K, number>>[], co
 
 test('costs', async (context) => {
   // In a process of its own, as a gateway runs it.
-  const { output, errors } = await runProcess(process.execPath, [BENCH, '--json']);
-  if (output === '') throw new Error(`The benchmark printed nothing: ${errors}`);
+  const { stdout, stderr } = await runProcess(process.execPath, [BENCH, '--json']);
+  if (stdout === '') throw new Error(`The benchmark printed nothing: ${stderr}`);
   const {
     costs: { parsing, paging, hostile },
     missed,
-  } = benchSchema.parse(JSON.parse(output));
+  } = benchSchema.parse(JSON.parse(stdout));
   const size = `${BODY_UNITS / 1e6} MB`;
   const steepest = parsing.find(({ ratio }) => ratio === most(parsing, 'ratio'))?.format ?? '';
   const hostileCpuMs = Math.max(most(hostile, 'parseCpuMs'), most(hostile, 'tinyPagesCpuMs'));

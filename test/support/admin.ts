@@ -6,7 +6,6 @@ import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { Reply, TestGateway } from './gateway.ts';
 
-/** When the clock of a test begins. */
 export const START = '2026-01-15T12:00:00.000Z';
 /** Environment of a gateway with two tokens: `admin` sends that of alice. */
 export const TOKENS = { ADMIN_TOKEN: 'alice=correct-horse,bob=battery-staple' };
@@ -19,7 +18,6 @@ export function messageOf(reply: Reply): string {
   return errorSchema.parse(reply.json).error.message;
 }
 
-/** The message for a body with these faults. */
 export function faults(...lines: readonly string[]): string {
   const count = lines.length === 1 ? '1 fault' : `${lines.length} faults`;
   return [`The body has ${count}; nothing was changed.`, ...lines.map((line) => `- ${line}`)].join('\n');
@@ -30,7 +28,6 @@ const auditSchema = z.strictObject({
   entries: z.array(z.record(z.string(), z.unknown())),
 });
 
-/** The entries of /api/audit, newest first. */
 export async function auditOf(gateway: TestGateway): Promise<readonly Readonly<Record<string, unknown>>[]> {
   return auditSchema.parse((await gateway.admin('GET', '/api/audit')).json).entries;
 }
@@ -75,7 +72,6 @@ export async function samplesOf(gateway: TestGateway, ...prefixes: readonly stri
 
 const statsSchema = z.looseObject({ classes: z.array(z.looseObject({ class: z.string() })) });
 
-/** The row of a class in /api/cache. */
 export async function statsOf(gateway: TestGateway, cacheClass: string) {
   const { classes } = statsSchema.parse((await gateway.admin('GET', '/api/cache')).json);
   return classes.find((row) => row.class === cacheClass);

@@ -30,7 +30,6 @@ interface Times {
   readonly errorMs: number;
 }
 
-/** C1. */
 const DEFAULT_TIMES: Readonly<Record<'evaluation' | 'list', Times>> = {
   evaluation: { freshMs: 300_000, staleMs: 3_600_000, errorMs: 86_400_000 },
   list: { freshMs: 30_000, staleMs: 300_000, errorMs: 3_600_000 },
@@ -60,14 +59,12 @@ interface Sent {
 }
 
 export class CacheModel {
-  /** The wrong answers. */
   readonly faults: string[] = [];
   readonly #world: CacheWorld;
   readonly #workspaceIds = [randomUUID(), randomUUID()] as const;
   readonly #ids = [`ev_${randomUUID()}`, `ev_${randomUUID()}`] as const;
   readonly #states: readonly [State[], State[]] = [[], []];
   readonly #byTitle = new Map<string, State>();
-  /** The latest. */
   readonly #titles = ['', ''];
   readonly #purges: Purge[] = [];
   readonly #pending = new Set<Promise<void>>();

@@ -8,14 +8,11 @@
  *     ... await world.close();
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { z } from 'zod';
 import { type EndpointRow, GET_RUBRIC } from '../http/common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
-import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
+import { type Reply, startTestGateway, TEST_CONFIG, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { systemTimers, type Timers } from '../../src/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 import { connectToAny, namesIn, type TestClient } from './redis/client.ts';
@@ -53,7 +50,6 @@ export interface Seen {
   readonly text: string;
 }
 
-/** Somebody who reads one record. */
 export interface Reader {
   readonly subject: Subject;
   readonly path: string;
@@ -68,67 +64,53 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings beside those that all test gateways have, as YAML. */
   readonly settings?: string;
-  /** Whether the test freezes or ends its Redis. */
-  readonly controls?: boolean;
   /** Where the first gateway finds Redis, if not at its address. */
   readonly redisUrlHere?: (url: string) => Promise<string>;
-  /** Real ones unless given. */
   readonly timers?: Timers;
+}
+
+interface Shared extends TestGatewayOptions {
+  readonly store: StoreServer;
+  readonly clock: ManualClock;
 }
 
 export class CacheWorld {
   readonly kind: BackendKind;
   readonly store: StoreServer;
-  readonly clock = new ManualClock();
+  readonly clock: ManualClock;
   readonly redis: TestRedis | null;
   readonly gateways: TestGateway[] = [];
-  readonly #env: Readonly<Record<string, string>>;
-  readonly #folder: string;
-  readonly #timers: Timers;
+  readonly #shared: Shared;
   readonly #knownLines = new Set<string>();
   #raw: TestClient | null = null;
   #witness: Reader | null = null;
 
-  private constructor(parts: {
-    kind: BackendKind;
-    store: StoreServer;
-    redis: TestRedis | null;
-    env: Readonly<Record<string, string>>;
-    folder: string;
-    timers: Timers;
-  }) {
-    this.kind = parts.kind;
-    this.store = parts.store;
-    this.redis = parts.redis;
-    this.#env = parts.env;
-    this.#folder = parts.folder;
-    this.#timers = parts.timers;
+  private constructor(kind: BackendKind, redis: TestRedis | null, shared: Shared) {
+    this.kind = kind;
+    this.redis = redis;
+    this.store = shared.store;
+    this.clock = shared.clock;
+    this.#shared = shared;
   }
 
   static async start(kind: BackendKind, options: WorldOptions = {}): Promise<CacheWorld> {
-    const {
-      env = {},
-      settings = '',
-      controls = false,
-      redisUrlHere = async (url) => url,
-      timers = systemTimers,
-    } = options;
+    const { env = {}, settings = '', redisUrlHere, timers = systemTimers } = options;
     const store = await createStoreServer();
-    const redis = kind === 'redis' ? await startRedis({ controls }) : null;
-    const folder = mkdtempSync(join(tmpdir(), 'evalgate-cache-'));
-    const file = join(folder, 'gateway.yaml');
-    writeFileSync(file, `${readFileSync(join(import.meta.dirname, 'gateway.yaml'), 'utf8')}${settings}\n`);
-    const shared = { CONFIG_FILE: file, ...(redis === null ? {} : { REDIS_URL: redis.url }), ...env };
-    const world = new CacheWorld({ kind, store, redis, env: shared, folder, timers });
-    await world.add(redis === null ? {} : { REDIS_URL: await redisUrlHere(redis.url) });
-    if (redis !== null) await world.add();
+    const redis = kind === 'redis' ? await startRedis() : null;
+    const config = TEST_CONFIG + settings;
+    const world = new CacheWorld(kind, redis, { env, config, timers, store, clock: new ManualClock() });
+    if (redis === null) await world.add();
+    else {
+      await world.add({ REDIS_URL: (await redisUrlHere?.(redis.url)) ?? redis.url });
+      await world.add();
+    }
     return world;
   }
 
   /** One more gateway in front of the same store. */
   async add(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
-    const { clock, store } = this;
-    const gateway = await startTestGateway({ env: { ...this.#env, ...env }, clock, timers: this.#timers, store });
+    const own = { ...(this.redis && { REDIS_URL: this.redis.url }), ...this.#shared.env, ...env };
+    const gateway = await startTestGateway({ ...this.#shared, env: own });
     this.gateways.push(gateway);
     return gateway;
   }
@@ -142,14 +124,12 @@ export class CacheWorld {
     return this.#gateway(1);
   }
 
-  /** A client of the Redis. */
   async raw(): Promise<TestClient> {
     if (this.redis === null) throw new Error('There is no Redis.');
     this.#raw ??= await connectToAny(this.redis.url, 5000);
     return this.#raw;
   }
 
-  /** The names in Redis that match. */
   async names(pattern: string): Promise<readonly string[]> {
     return namesIn(await this.raw(), pattern);
   }
@@ -209,7 +189,6 @@ export class CacheWorld {
     await this.#untilSameTimes();
   }
 
-  /** Purges, and resolves once that is in force at every gateway. */
   async purge(tags: readonly string[], options: object = {}, at: TestGateway = this.here): Promise<Reply> {
     const witness = await this.#witnessed();
     const body = { tags: [...tags, `scorecard:${witness.subject.scorecardId}`], ...options };
@@ -239,7 +218,6 @@ export class CacheWorld {
     return this.#witness;
   }
 
-  /** Waits for what comes by itself, within a time that a busy machine keeps. */
   eventually<T>(check: () => Promise<T> | T): Promise<T> {
     return vi.waitFor(check, { timeout: WITHIN_MS, interval: 5 });
   }
@@ -257,7 +235,6 @@ export class CacheWorld {
     this.#raw?.disconnect();
     await this.redis?.close();
     await this.store.close();
-    rmSync(this.#folder, { recursive: true });
   }
 
   #gateway(index: number): TestGateway {
@@ -274,13 +251,12 @@ export class CacheWorld {
   }
 }
 
-const TTL = '/api/cache/ttl';
 const ttlSchema = z.object({
   classes: z.array(z.object({ class: z.string(), freshMs: z.number(), staleMs: z.number(), errorMs: z.number() })),
 });
 
 async function timesAt(gateway: TestGateway): Promise<z.output<typeof ttlSchema>> {
-  return ttlSchema.parse((await gateway.admin('GET', TTL)).json);
+  return ttlSchema.parse((await gateway.admin('GET', '/api/cache/ttl')).json);
 }
 
 export function seenOf({ status, headers, text }: Reply): Seen {

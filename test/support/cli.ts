@@ -4,9 +4,7 @@
  *
  *     const { status, stdout, stderr } = await runCli(['keys', 'list', '--admin', gateway.adminUrl]);
  */
-import { execFile } from 'node:child_process';
 import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { main } from '../../src/cli/main.ts';
 
@@ -24,7 +22,6 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** A command that runs until it is stopped. */
 export interface RunningCli {
   /** Standard output and standard error so far. */
   readonly output: { stdout: string; stderr: string };
@@ -34,7 +31,6 @@ export interface RunningCli {
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Runs a command to its end. */
 export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   return startCli(args, options).ended;
 }
@@ -68,18 +64,11 @@ function startCli(args: readonly string[], { env = {}, stdin = '', typed }: CliO
   const input = new PassThrough();
   input.end(typed ?? stdin);
   const isTTY = typed !== undefined;
+  const stdout = sink((text) => (output.stdout += text));
+  const stderr = sink((text) => (output.stderr += text));
   const restore = [
-    replace(
-      'stdout',
-      sink((text) => (output.stdout += text)),
-    ),
-    replace(
-      'stderr',
-      Object.assign(
-        sink((text) => (output.stderr += text)),
-        { isTTY },
-      ),
-    ),
+    replace('stdout', stdout),
+    replace('stderr', Object.assign(stderr, { isTTY })),
     replace('stdin', Object.assign(input, { isTTY })),
     replace('env', { ...env }),
   ];
@@ -118,37 +107,6 @@ function replace(name: 'stdout' | 'stderr' | 'stdin' | 'env', value: unknown): (
   if (original === undefined) throw new Error(`process has no ${name}`);
   Object.defineProperty(process, name, { value, configurable: true, writable: true, enumerable: true });
   return () => void Object.defineProperty(process, name, original);
-}
-
-export const LAUNCHER = fileURLToPath(new URL('../../src/cli/evalgate.js', import.meta.url));
-
-export interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface RunOptions {
-  /** All that the command finds in its environment, besides the PATH. */
-  readonly env?: Readonly<Record<string, string>>;
-  readonly input?: string;
-  /** Flags of Node.js itself. */
-  readonly nodeFlags?: readonly string[];
-  readonly node?: string;
-}
-
-/** Runs `evalgate` as a process of its own, to its end. */
-export function evalgate(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const { env = {}, input = '', nodeFlags = [], node = process.execPath } = options;
-  return new Promise((resolve) => {
-    const child = execFile(
-      node,
-      [...nodeFlags, LAUNCHER, ...args],
-      { env: { PATH: process.env['PATH'], ...env }, timeout: 15_000 },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
-    );
-    child.stdin?.end(input);
-  });
 }
 
 /** The cells of a table that a command printed, by lines. */

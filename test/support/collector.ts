@@ -39,11 +39,9 @@ export interface ReceivedSpan extends z.output<typeof spanSchema> {
   readonly resource: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** One request of an exporter. */
 export interface Post {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** As it was sent. */
   readonly body: Buffer;
 }
 
@@ -64,10 +62,9 @@ export class Collector {
   }
 
   static async start(): Promise<Collector> {
-    const handlers: ((request: IncomingMessage, response: ServerResponse) => Promise<void>)[] = [];
-    const server = createServer((request, response) => void handlers[0]?.(request, response));
+    const server = createServer();
     const collector = new Collector(await listenOnLoopback(server));
-    handlers.push((request, response) => collector.#take(request, response));
+    server.on('request', (request, response) => void collector.#take(request, response));
     return collector;
   }
 
@@ -96,21 +93,21 @@ export class Collector {
   /** The trees of that many traces, in order of their beginnings, once all of them have arrived with that many spans. */
   async trees(count: number, spans: number): Promise<readonly string[]> {
     await this.until(() => this.spans.length >= spans);
-    const roots = this.spans.filter(({ parentSpanId }) => !this.#has(parentSpanId)).toSorted(byStart);
-    if (roots.length !== count || this.spans.length !== spans) {
-      throw new Error(`there are ${roots.length} traces of ${this.spans.length} spans:\n${this.#drawn(roots)}`);
+    const ids = new Set<string | undefined>(this.spans.map(({ spanId }) => spanId));
+    const roots = this.spans.filter(({ parentSpanId }) => !ids.has(parentSpanId)).toSorted(byStart);
+    const trees = roots.map((root) => this.#draw(root, ''));
+    if (trees.length !== count || this.spans.length !== spans) {
+      throw new Error(`there are ${trees.length} traces of ${this.spans.length} spans:\n${trees.join('\n')}`);
     }
-    return roots.map((root) => this.#draw(root, ''));
+    return trees;
   }
 
-  /** The one span of that name. */
   span(name: string): ReceivedSpan {
     const [span, other] = this.spans.filter((one) => one.name === name);
     if (span === undefined || other !== undefined) throw new Error(`not one span ${name}`);
     return span;
   }
 
-  /** Forgets the arrived spans. */
   clear(): void {
     this.spans.length = 0;
     this.posts.length = 0;
@@ -118,14 +115,6 @@ export class Collector {
 
   async close(): Promise<void> {
     await this.#running.close();
-  }
-
-  #has(spanId: string | undefined): boolean {
-    return spanId !== undefined && this.spans.some((span) => span.spanId === spanId);
-  }
-
-  #drawn(roots: readonly ReceivedSpan[]): string {
-    return roots.map((root) => this.#draw(root, '')).join('\n');
   }
 
   /** A line a span: its kind, its name, and those below it. */

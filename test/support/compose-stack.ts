@@ -4,23 +4,20 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { vi } from 'vitest';
 import { z } from 'zod';
 import { programOnPath } from './process.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const FOUND_WITHIN_MS = 10_000;
-const UP_WITHIN_MS = 180_000;
-const LOOK_EVERY_MS = 100;
+const UP_WITHIN = { timeout: 180_000, interval: 100 };
 /** The same each time, so that what a run that was broken off has left is taken away by the next. */
 const PROJECT = 'evalgate-prove';
 /** Beside the one of a stack that may be running from the same file. */
 const FRONT_NETWORK = '10.213.75';
 /** More than the balancer takes to see that a gateway is ready. */
 const NOTICED_WITHIN_MS = 2000;
-
-const imageSchema = z.tuple([z.object({ Size: z.number() })]);
-const stateSchema = z.object({ ExitCode: z.int(), Running: z.boolean(), OOMKilled: z.boolean() });
 
 export type GatewayName = 'gateway-1' | 'gateway-2';
 
@@ -64,13 +61,12 @@ export class ComposeStack {
     };
   }
 
-  /** Unless an image was given. */
   async build(): Promise<void> {
     if (this.#isBuilt) await this.#compose('build', '--quiet', 'gateway-1');
   }
 
   async imageBytes(): Promise<number> {
-    return imageSchema.parse(JSON.parse(await this.#docker('image', 'inspect', this.#image)))[0].Size;
+    return Number(await this.#docker('image', 'inspect', '--format', '{{.Size}}', this.#image));
   }
 
   /** From nothing: without what an earlier one has left. */
@@ -85,7 +81,6 @@ export class ComposeStack {
     if (this.#isBuilt) await this.#docker('image', 'rm', '--force', this.#image);
   }
 
-  /** Where consumers reach the balancer. */
   async url(): Promise<string> {
     return `http://${(await this.#compose('port', 'balancer', '8080')).trim()}`;
   }
@@ -102,14 +97,13 @@ export class ComposeStack {
   /** The first workspace that the sample store names in its log. */
   async workspaceId(): Promise<string> {
     const uuid = /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/;
-    for (const endMs = performance.now() + UP_WITHIN_MS; performance.now() < endMs; await sleep(LOOK_EVERY_MS)) {
-      const found = uuid.exec(await this.#compose('logs', '--no-log-prefix', 'sample-store'))?.[0];
-      if (found !== undefined) return found;
-    }
-    throw new Error('The sample store names no workspace.');
+    return vi.waitFor(async () => {
+      const found = uuid.exec(await this.#compose('logs', '--no-log-prefix', 'sample-store'));
+      if (found === null) throw new Error('The sample store names no workspace.');
+      return found[0];
+    }, UP_WITHIN);
   }
 
-  /** By SIGKILL, without a word. */
   async kill(name: GatewayName): Promise<void> {
     await this.#docker('kill', await this.#containerOf(name));
   }
@@ -118,10 +112,7 @@ export class ComposeStack {
   async stop(name: GatewayName): Promise<number> {
     const container = await this.#containerOf(name);
     await this.#compose('stop', name);
-    const state = stateSchema.parse(
-      JSON.parse(await this.#docker('inspect', '--format', '{{json .State}}', container)),
-    );
-    return state.ExitCode;
+    return Number(await this.#docker('inspect', '--format', '{{.State.ExitCode}}', container));
   }
 
   async freeze(name: GatewayName): Promise<void> {
@@ -140,16 +131,11 @@ export class ComposeStack {
   async untilReady(name: GatewayName): Promise<void> {
     // Where any port is taken, it is another one after each start.
     const address = (await this.#compose('port', name, '8081')).trim();
-    for (const endMs = performance.now() + UP_WITHIN_MS; performance.now() < endMs; await sleep(LOOK_EVERY_MS)) {
-      const isReady = await fetch(`http://${address}/readyz`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      if (!isReady) continue;
-      await sleep(NOTICED_WITHIN_MS);
-      return;
-    }
-    throw new Error(`${name} is not ready after ${UP_WITHIN_MS} ms.`);
+    await vi.waitFor(async () => {
+      const { ok, status } = await fetch(`http://${address}/readyz`);
+      if (!ok) throw new Error(`${name} is not ready: ${status}`);
+    }, UP_WITHIN);
+    await sleep(NOTICED_WITHIN_MS);
   }
 
   async #containerOf(name: GatewayName): Promise<string> {

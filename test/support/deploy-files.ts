@@ -42,10 +42,8 @@ const rulesSchema = z.strictObject({
   groups: z.array(z.strictObject({ name: z.string(), rules: z.array(ruleSchema) })),
 });
 
-export type Rule = z.infer<typeof ruleSchema>;
-
 /** The rules of deploy/prometheus/alerts.yaml. */
-export function readRules(): readonly Rule[] {
+export function readRules() {
   const [document] = parseYaml(readText('deploy/prometheus/alerts.yaml'));
   return rulesSchema.parse(document).groups.flatMap(({ rules }) => rules);
 }
@@ -63,13 +61,10 @@ const dashboardSchema = z.looseObject({
   annotations: z.looseObject({ list: z.array(z.looseObject({ expr: z.string().optional() })) }),
 });
 
-export type Dashboard = z.infer<typeof dashboardSchema>;
-
-export function readDashboard(): Dashboard {
+export function readDashboard() {
   return dashboardSchema.parse(JSON.parse(readText('deploy/grafana/evalgate.json')));
 }
 
-/** The queries of a Markdown page. */
 export function queriesOf(page: string): readonly string[] {
   return [...readText(page).matchAll(/```promql\n([^]*?)```/g)]
     .flatMap(([, block = '']) => block.replaceAll(/\n\s+(?=\S)/g, ' ').split('\n'))

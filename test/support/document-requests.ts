@@ -1,8 +1,10 @@
 /** Requests made from an OpenAPI document's parameters: valid, at the edges of what is allowed, and beyond. */
 import * as fc from 'fast-check';
 import { z } from 'zod';
+import { DocumentSchemas, type Place } from './openapi-schemas.ts';
 
-const schemaShape = z.object({
+const parameterSchema = z.object({ name: z.string(), in: z.enum(['path', 'query', 'header']) });
+const valueSchema = z.object({
   type: z.union([z.string(), z.array(z.string())]).optional(),
   format: z.string().optional(),
   pattern: z.string().optional(),
@@ -12,37 +14,17 @@ const schemaShape = z.object({
   maxLength: z.int().optional(),
   enum: z.array(z.string()).optional(),
 });
-const referenceSchema = z.object({ $ref: z.string() });
-const parameterSchema = z.object({
-  name: z.string(),
-  in: z.enum(['path', 'query', 'header']),
-  schema: z.union([schemaShape, referenceSchema]),
-});
-const documentSchema = z.object({
-  paths: z.record(
-    z.string(),
-    z.object({
-      parameters: z.array(z.unknown()).optional(),
-      get: z.object({ operationId: z.string(), parameters: z.array(z.unknown()).optional() }).optional(),
-    }),
-  ),
-});
 
-type ParameterSchema = z.output<typeof schemaShape>;
-interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly schema: ParameterSchema;
-}
+type ValueSchema = z.output<typeof valueSchema>;
+type Parameter = z.output<typeof parameterSchema> & { readonly schema: ValueSchema };
 
 export interface DocumentedRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface DocumentedRoute {
+interface DocumentedRoute {
   readonly operationId: string;
-  /** Random requests to it. */
   readonly requests: fc.Arbitrary<DocumentedRequest>;
 }
 
@@ -51,29 +33,22 @@ export type Known = Readonly<Record<string, readonly string[]>>;
 
 /** Every GET of the document that has an operationId. Throws if its parameters are of a form that is not known here. */
 export function routesOf(document: object, known: Known): readonly DocumentedRoute[] {
-  return Object.entries(documentSchema.parse(document).paths).flatMap(([template, item]) => {
-    if (item.get === undefined) return [];
-    const parameters = [...(item.parameters ?? []), ...(item.get.parameters ?? [])].map((one) =>
-      parameterOf(document, one),
-    );
-    return [{ operationId: item.get.operationId, requests: requestsTo(template, parameters, known) }];
+  const schemas = new DocumentSchemas(document);
+  return schemas.keysAt(['paths']).flatMap((template) => {
+    const item = ['paths', template];
+    const operationId = schemas.at([...item, 'get', 'operationId']).value;
+    if (typeof operationId !== 'string') return [];
+    const parameters = [
+      [...item, 'parameters'],
+      [...item, 'get', 'parameters'],
+    ].flatMap((list) => schemas.keysAt(list).map((index) => parameterAt(schemas, [...list, index])));
+    return [{ operationId, requests: requestsTo(template, parameters, known) }];
   });
 }
 
-function parameterOf(document: object, given: unknown): Parameter {
-  const { schema, ...rest } = parameterSchema.parse(resolved(document, given));
-  return { ...rest, schema: schemaShape.parse(resolved(document, schema)) };
-}
-
-/** The target of a `$ref` within the document, or the value itself. */
-function resolved(document: object, value: unknown): unknown {
-  const reference = referenceSchema.safeParse(value);
-  if (!reference.success) return value;
-  let place: unknown = document;
-  for (const step of reference.data.$ref.split('/').slice(1)) {
-    place = typeof place === 'object' && place !== null ? Reflect.get(place, step) : undefined;
-  }
-  return resolved(document, place);
+function parameterAt(schemas: DocumentSchemas, reference: Place): Parameter {
+  const { value, place } = schemas.at(reference);
+  return { ...parameterSchema.parse(value), schema: valueSchema.parse(schemas.at([...place, 'schema']).value) };
 }
 
 function requestsTo(template: string, parameters: readonly Parameter[], known: Known): fc.Arbitrary<DocumentedRequest> {
@@ -124,7 +99,7 @@ function pairOf([name, value]: readonly [string, string]): string {
   return `${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
 }
 
-function valueOf(schema: ParameterSchema): fc.Arbitrary<string> {
+function valueOf(schema: ValueSchema): fc.Arbitrary<string> {
   const anything = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 120 }),
     fc.string({ unit: 'binary-ascii', maxLength: 40 }),
@@ -134,7 +109,7 @@ function valueOf(schema: ParameterSchema): fc.Arbitrary<string> {
 }
 
 /** Valid values and those right beside the bounds. */
-function allowedBy(schema: ParameterSchema): fc.Arbitrary<string> {
+function allowedBy(schema: ValueSchema): fc.Arbitrary<string> {
   const { type, format, minimum = 0, maximum = 999_999_999, minLength = 0, maxLength = 100 } = schema;
   if (schema.enum !== undefined && schema.enum.length > 0) return fc.constantFrom(...schema.enum);
   if (type === 'integer') {

@@ -4,7 +4,8 @@ import { TcpProxy } from './tcp-proxy.ts';
 import { Load, type LoadOptions, type Target } from './load.ts';
 import { GatewayProcess } from './process.ts';
 import { anEvaluation } from './records.ts';
-import { type StartOptions, startRedis, type TestRedis } from './redis.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+import type { ServerOptions } from './redis/server.ts';
 import { createStoreServer, sendJson, type StoreServer } from './store-server.ts';
 
 /** Each call is tried once, and the store is never left alone. */
@@ -14,8 +15,7 @@ export interface FleetOptions {
   readonly gateways?: number;
   readonly env?: Readonly<Record<string, string>>;
   /** Without it each gateway stands alone. */
-  readonly redis?: StartOptions;
-  /** Whether there is a proxy before Redis. */
+  readonly redis?: ServerOptions;
   readonly isRedisProxied?: boolean;
   readonly clockOffsetsMs?: readonly number[];
   readonly isProbed?: boolean;
@@ -23,7 +23,6 @@ export interface FleetOptions {
 
 export class Fleet {
   readonly store: ScriptedStore;
-  /** Between the gateways and the store. */
   readonly storeProxy: TcpProxy;
   readonly gateways: GatewayProcess[] = [];
   readonly #stack = new AsyncDisposableStack();
@@ -86,7 +85,6 @@ export class Fleet {
     return gateway;
   }
 
-  /** One more. */
   async add(env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
     const gateway = await this.#launch(env, 0);
     this.gateways.push(gateway);
@@ -174,7 +172,6 @@ export class ScriptedStore {
     this.#failWith = failWith;
   }
 
-  /** Holds all answers from now on. */
   hold(): Held {
     const held: (() => void)[] = [];
     this.#held = held;
@@ -190,7 +187,6 @@ export class ScriptedStore {
     };
   }
 
-  /** How often it was asked for that evaluation. */
   calls(id: string): number {
     return this.server.requests.filter((request) => request.id === id).length;
   }

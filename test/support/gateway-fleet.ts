@@ -1,36 +1,26 @@
 /** Several whole gateways in front of one store, and over one Redis. */
 import { vi } from 'vitest';
 import { z } from 'zod';
+import { readinessOf } from './admin.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { type ManualClock, RunningClock } from './manual-clock.ts';
-import { createStoreServer, type StoreServer } from './store-server.ts';
+import { createStoreServer } from './store-server.ts';
 
 /** How long a test waits for what another process or Redis has to do. */
 export const WITHIN = { timeout: 15_000, interval: 10 };
 /** The same if another server has to take over. */
 export const FAILOVER = { timeout: 30_000, interval: 25 };
 
-export interface GatewayFleet {
-  readonly gateways: readonly TestGateway[];
-  readonly store: StoreServer;
-  readonly clock: ManualClock;
-  /** Starts one more. */
-  readonly join: (options?: Omit<TestGatewayOptions, 'store'>) => Promise<TestGateway>;
-  close(): Promise<void>;
-}
+export type GatewayFleet = Awaited<ReturnType<typeof startFleet>>;
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly size?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
 }
 
 const fleetSchema = z.object({ members: z.array(z.object({ status: z.string() })) });
-const readinessSchema = z.object({
-  dependencies: z.array(z.object({ name: z.string(), status: z.string(), detail: z.string() })),
-});
 
-/** The gateway at that place. */
 export function nth(gateways: readonly TestGateway[], place: number): TestGateway {
   const gateway = gateways[place];
   if (gateway === undefined) throw new RangeError(`There is no gateway ${place} of ${gateways.length}.`);
@@ -39,8 +29,7 @@ export function nth(gateways: readonly TestGateway[], place: number): TestGatewa
 
 /** A dependency on a gateway's `/readyz`: its status and details. */
 export async function dependency(gateway: TestGateway, name: string): Promise<string> {
-  const { dependencies } = readinessSchema.parse((await gateway.admin('GET', '/readyz')).json);
-  const found = dependencies.find((one) => one.name === name);
+  const found = (await readinessOf(gateway)).of(name);
   return found === undefined ? 'none' : `${found.status}: ${found.detail}`;
 }
 
@@ -71,17 +60,13 @@ async function knows(gateway: TestGateway, count: number): Promise<void> {
 }
 
 /** Resolves once each of them knows all others, and that Redis is well. The clock runs unless one is given. */
-export async function startFleet(redisUrl: string, options: FleetOptions = {}): Promise<GatewayFleet> {
+export async function startFleet(redisUrl: string, options: FleetOptions = {}) {
   const { size = 2, env = {}, clock = new RunningClock() } = options;
   const store = await createStoreServer();
   const gateways: TestGateway[] = [];
-  const join: GatewayFleet['join'] = async (more = {}) => {
-    const gateway = await startTestGateway({
-      clock,
-      ...more,
-      store,
-      env: { REDIS_URL: redisUrl, ...env, ...more.env },
-    });
+  const join = async (more: Omit<TestGatewayOptions, 'store'> = {}): Promise<TestGateway> => {
+    const own = { REDIS_URL: redisUrl, ...env, ...more.env };
+    const gateway = await startTestGateway({ clock, ...more, store, env: own });
     gateways.push(gateway);
     return gateway;
   };
@@ -91,11 +76,11 @@ export async function startFleet(redisUrl: string, options: FleetOptions = {}): 
     await knows(gateway, size);
   }
   return {
-    gateways,
+    gateways: gateways as readonly TestGateway[],
     store,
     clock,
     join,
-    close: async () => {
+    close: async (): Promise<void> => {
       await Promise.all(gateways.map((gateway) => gateway.close()));
       await store.close();
     },

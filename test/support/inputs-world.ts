@@ -2,17 +2,9 @@
 import { Agent } from 'node:http';
 import { ENDPOINTS } from '../http/common/endpoints.ts';
 import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
-import {
-  anEvaluation,
-  aScorecard,
-  aScoredCard,
-  aTranscript,
-  dealInsights,
-  WORKSPACE_A,
-  WORKSPACE_B,
-} from './records.ts';
+import { putMarkedEvaluation, putMarkedScorecard, shownBy } from './marked-records.ts';
+import { WORKSPACE_A, WORKSPACE_B } from './records.ts';
 import { isOfTemplate } from './store-templates.ts';
-import { shownBy } from './shown.ts';
 
 const UNLIMITED = 1_000_000_000;
 /** By how much each request moves the time on, so that copies grow old. */
@@ -53,9 +45,7 @@ export interface Input {
 
 export class InputsWorld {
   readonly gateway: TestGateway;
-  /** The first few. */
   readonly faults: string[] = [];
-  /** How many requests were answered with each status. */
   readonly statuses = new Map<number, number>();
   readonly #keys: readonly string[];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
@@ -72,7 +62,13 @@ export class InputsWorld {
     for (const { workspaceId } of TENANTS) {
       keys.push(await gateway.issueKey({ workspaceIds: [workspaceId], perMinute: UNLIMITED, perHour: UNLIMITED }));
     }
-    for (const one of TENANTS) putRecords(gateway, one);
+    for (const { workspaceId, marker, ids, scorecardIds } of TENANTS) {
+      for (const [index, id] of ids.entries()) {
+        const scorecardId = scorecardIds[index] ?? '';
+        putMarkedEvaluation(gateway.store, { id, workspaceId, marker, scorecardId });
+        putMarkedScorecard(gateway.store, { id: scorecardId, workspaceId, marker });
+      }
+    }
     return new InputsWorld(gateway, keys);
   }
 
@@ -88,7 +84,6 @@ export class InputsWorld {
     this.#checkStore();
   }
 
-  /** Bytes that no client would send. */
   async sendRaw(bytes: string): Promise<void> {
     const { status, body } = await this.gateway.raw(Buffer.from(bytes, 'latin1'));
     this.#count(status);
@@ -147,23 +142,6 @@ export class InputsWorld {
 
   #fault(text: string): void {
     if (this.faults.length < MOST_FAULTS) this.faults.push(text);
-  }
-}
-
-function putRecords(gateway: TestGateway, { workspaceId, marker, ids, scorecardIds }: Tenant): void {
-  for (const [index, id] of ids.entries()) {
-    const part = { evaluationId: id, workspaceId };
-    const scorecardId = scorecardIds[index] ?? '';
-    const card = aScoredCard(part);
-    gateway.store.put({
-      evaluations: [
-        anEvaluation({ _id: id, workspaceId, title: marker, scorecardRef: { id: scorecardId, name: marker } }),
-      ],
-      transcripts: [aTranscript({ ...part, body: `Riley: ${marker}\nSam: ${'words '.repeat(200)}` })],
-      scoredCards: [{ ...card, scorecard: { name: marker, sections: [] } }],
-      dealInsights: [dealInsights({ ...part, permalink: marker, insights: { marker } })],
-      scorecards: [aScorecard({ _id: scorecardId, workspaceId, name: marker, rubric: { marker } })],
-    });
   }
 }
 

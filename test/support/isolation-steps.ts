@@ -32,7 +32,6 @@ export function markerOf(workspaceId: string): string {
 
 export interface Read {
   readonly kind: 'read';
-  /** Whose key it is: an index of RIGHTS. */
   readonly tenant: number;
   /** Which of the gateways is asked, round and round. */
   readonly gateway: number;

@@ -12,8 +12,7 @@ import {
   type Step,
   WORKSPACES,
 } from './isolation-steps.ts';
-import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights } from './records.ts';
-import { shownBy } from './shown.ts';
+import { putMarkedEvaluation, putMarkedScorecard, shownBy } from './marked-records.ts';
 
 /** Past every error time: nothing that is cached is of use any more. */
 const PAST_ALL_MS = 8 * 86_400_000;
@@ -21,70 +20,49 @@ const UNLIMITED = 1_000_000_000;
 /** By how much each request moves the time on. */
 const REQUEST_MS = 25;
 
-export interface IsolationOptions {
-  /** Number of gateways: one fleet if `env` has a Redis for them, otherwise each on its own. */
-  readonly gateways?: number;
-  readonly env?: Readonly<Record<string, string>>;
-  /** So many requests are under way at a time, at most. */
-  readonly atOnce?: number;
-}
-
-export interface IsolationTally {
-  requests: number;
-  /** Answered with 200 or 304. */
-  served: number;
-  /** Those of them that came from a cache, fresh or stale. */
-  fromCache: number;
-  refused: number;
-  failed: number;
-  changes: number;
-  /** Data shown to the wrong reader: the first few. */
-  readonly leaks: string[];
-}
-
+/** So many requests are under way at a time, at most. */
+const AT_ONCE = 16;
 const MOST_LEAKS = 5;
 
 export class IsolationWorld {
-  readonly tally: IsolationTally = {
+  readonly tally = {
     requests: 0,
+    /** Answered with 200 or 304. */
     served: 0,
+    /** Those of them that came from a cache, fresh or stale. */
     fromCache: 0,
     refused: 0,
     failed: 0,
     changes: 0,
-    leaks: [],
+    /** Data shown to the wrong reader: the first few. */
+    leaks: [] as string[],
   };
   readonly #gateways: readonly TestGateway[];
   readonly #first: TestGateway;
   readonly #keys: readonly string[];
-  readonly #atOnce: number;
-  readonly #agent: Agent;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   readonly #underWay = new Set<Promise<void>>();
   #recover: () => void = () => undefined;
   /** How many more requests the store fails for. */
   #failing = 0;
 
-  private constructor(gateways: readonly TestGateway[], keys: readonly string[], atOnce: number) {
-    const [first] = gateways;
-    if (first === undefined) throw new RangeError('There is no gateway.');
-    this.#gateways = gateways;
+  private constructor(first: TestGateway, others: readonly TestGateway[], keys: readonly string[]) {
+    this.#gateways = [first, ...others];
     this.#first = first;
     this.#keys = keys;
-    this.#atOnce = atOnce;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: atOnce });
   }
 
-  static async start({ gateways: size = 1, env = {}, atOnce = 16 }: IsolationOptions = {}): Promise<IsolationWorld> {
+  /** So many gateways: one fleet if `env` has a Redis for them, otherwise each on its own. */
+  static async start(size = 1, env: Readonly<Record<string, string>> = {}): Promise<IsolationWorld> {
     const first = await startTestGateway({ env });
-    const gateways = [first];
     const { store, clock } = first;
-    const shared = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token };
-    while (gateways.length < size) gateways.push(await startTestGateway({ env: { ...env, ...shared }, clock }));
+    const others: TestGateway[] = [];
+    while (others.length + 1 < size) others.push(await startTestGateway({ env, store, clock }));
     const keys: string[] = [];
     for (const rights of RIGHTS) {
       keys.push(await first.issueKey({ ...rights, perMinute: UNLIMITED, perHour: UNLIMITED }));
     }
-    return new IsolationWorld(gateways, keys, atOnce);
+    return new IsolationWorld(first, others, keys);
   }
 
   /** Steps in their order, on records as they were at first. Requests go on while the world around them changes. */
@@ -117,7 +95,7 @@ export class IsolationWorld {
     this.#underWay.add(ended);
     // A step that fails ends the whole run, where it is waited for.
     ended.catch(() => undefined);
-    while (this.#underWay.size >= this.#atOnce) await Promise.race(this.#underWay);
+    while (this.#underWay.size >= AT_ONCE) await Promise.race(this.#underWay);
   }
 
   #gateway(index: number): TestGateway {
@@ -167,34 +145,13 @@ export class IsolationWorld {
     else this.tally.failed += 1;
   }
 
-  /** Puts the record, and all its parts, into that workspace: it may have been in another before. */
+  /** It may have been in another workspace before. */
   #putEvaluation(id: string, workspaceId: string): void {
-    const text = markerOf(workspaceId);
-    const part = { evaluationId: id, workspaceId };
-    const card = aScoredCard(part);
-    this.#first.store.put({
-      evaluations: [
-        anEvaluation({
-          _id: id,
-          workspaceId,
-          title: text,
-          ownerUserId: text,
-          source: text,
-          scorecardRef: { id: 'sc_0', name: text },
-          evaluatee: { userId: text, displayName: text, givenName: text, email: `${text}@example.com`, avatar: text },
-          people: [{ name: text, email: null, spoke: true, attended: true }],
-          crmLinks: [{ objectType: 'deal', externalId: text, label: text, href: text }],
-        }),
-      ],
-      transcripts: [aTranscript({ ...part, body: `Riley: ${text}\nSam: ${text}` })],
-      scoredCards: [{ ...card, scorecard: { name: text, sections: [] } }],
-      dealInsights: [dealInsights({ ...part, permalink: text, insights: { text } })],
-    });
+    putMarkedEvaluation(this.#first.store, { id, workspaceId, scorecardId: 'sc_0', marker: markerOf(workspaceId) });
   }
 
   #putScorecard(id: string, workspaceId: string): void {
-    const text = markerOf(workspaceId);
-    this.#first.store.put({ scorecards: [aScorecard({ _id: id, workspaceId, name: text, rubric: { text } })] });
+    putMarkedScorecard(this.#first.store, { id, workspaceId, marker: markerOf(workspaceId) });
   }
 }
 

@@ -29,49 +29,37 @@ export interface Target {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const sampleSchema = z.object({
-  tag: z.string(),
-  url: z.string(),
+export interface Sample {
+  readonly tag: string;
+  readonly url: string;
   /** When it was due, Unix milliseconds. */
-  atMs: z.number(),
+  readonly atMs: number;
   /** From then on. */
-  tookMs: z.number(),
+  readonly tookMs: number;
   /** How much of that was the generator's own lateness. */
-  lateMs: z.number(),
+  readonly lateMs: number;
   /** 0 if no whole answer came. */
-  status: z.int(),
-  cacheStatus: z.string(),
-  ageSeconds: z.number().nullable(),
+  readonly status: number;
+  readonly cacheStatus: string;
+  readonly ageSeconds: number | null;
   /** The first `id` and `name` in the body. */
-  id: z.string().nullable(),
-  title: z.string().nullable(),
-});
-export type Sample = Readonly<z.output<typeof sampleSchema>>;
+  readonly id: string | null;
+  readonly title: string | null;
+}
 
 /** How long a slow connection stood, and what it was answered at the end. */
-const closedSchema = z.object({ afterMs: z.number(), status: z.int() });
-export type Closed = z.output<typeof closedSchema>;
-
-const targetSchema = z.object({
-  url: z.string(),
-  key: z.string(),
-  tag: z.string().default(''),
-  headers: z.record(z.string(), z.string()).default({}),
-});
-const commandSchema = z.discriminatedUnion('name', [
-  z.object({ name: z.literal('begin'), load: z.int(), targets: z.array(targetSchema), perSecond: z.number() }),
-  z.object({ name: z.literal('end'), load: z.int() }),
-  z.object({ name: z.literal('burst'), targets: z.array(targetSchema), times: z.int() }),
-  z.object({ name: z.literal('slowloris'), url: z.string(), sockets: z.int() }),
-]);
-type Command = z.input<typeof commandSchema>;
-const callSchema = z.object({ call: z.int(), command: commandSchema });
-const replySchema = z.object({ call: z.int(), result: z.unknown() });
-
-export interface Pace {
-  readonly perSecond: number;
-  readonly forMs: number;
+export interface Closed {
+  readonly afterMs: number;
+  readonly status: number;
 }
+
+type Command =
+  | { readonly name: 'begin'; readonly load: number; readonly targets: readonly Target[]; readonly perSecond: number }
+  | { readonly name: 'end'; readonly load: number }
+  | { readonly name: 'burst'; readonly targets: readonly Target[]; readonly times: number }
+  | { readonly name: 'slowloris'; readonly url: string; readonly sockets: number };
+const callSchema = z.object({ call: z.int(), command: z.custom<Command>() });
+const replySchema = z.object({ call: z.int(), result: z.unknown() });
 
 export interface LoadOptions {
   /** A command to start the process with, such as `taskset -c 1`. */
@@ -108,29 +96,32 @@ export class Load {
   /** Requests to the targets in turn from now on, so many a second in all. Several loads may go on at a time. */
   async begin(targets: readonly Target[], perSecond: number): Promise<number> {
     const load = (this.#begun += 1);
-    await this.#call({ name: 'begin', load, targets: [...targets], perSecond });
+    await this.#call({ name: 'begin', load, targets, perSecond });
     return load;
   }
 
   /** Sends no more. Resolves with how each request went, in the order in which they were due, once all have ended. */
-  async end(load = this.#begun): Promise<readonly Sample[]> {
-    return z.array(sampleSchema).parse(await this.#call({ name: 'end', load }));
+  end(load = this.#begun): Promise<readonly Sample[]> {
+    return this.#call({ name: 'end', load });
   }
 
-  async run(targets: readonly Target[], { perSecond, forMs }: Pace): Promise<readonly Sample[]> {
+  async run(
+    targets: readonly Target[],
+    { perSecond, forMs }: { readonly perSecond: number; readonly forMs: number },
+  ): Promise<readonly Sample[]> {
     const load = await this.begin(targets, perSecond);
     await sleep(forMs);
     return this.end(load);
   }
 
   /** So many requests to each target, all at once. */
-  async burst(targets: readonly Target[], times: number): Promise<readonly Sample[]> {
-    return z.array(sampleSchema).parse(await this.#call({ name: 'burst', targets: [...targets], times }));
+  burst(targets: readonly Target[], times: number): Promise<readonly Sample[]> {
+    return this.#call({ name: 'burst', targets, times });
   }
 
   /** Opens connections that send a request a byte at a time and never end it; resolves once all were closed on them. */
-  async slowloris(url: string, sockets: number): Promise<readonly Closed[]> {
-    return z.array(closedSchema).parse(await this.#call({ name: 'slowloris', url, sockets }));
+  slowloris(url: string, sockets: number): Promise<readonly Closed[]> {
+    return this.#call({ name: 'slowloris', url, sockets });
   }
 
   async close(): Promise<void> {
@@ -140,12 +131,12 @@ export class Load {
     await exit;
   }
 
-  #call(command: Command): Promise<unknown> {
+  async #call<T>(command: Command): Promise<T> {
     const call = (this.#calls += 1);
     const waiting = Promise.withResolvers<unknown>();
     this.#waiting.set(call, waiting);
     this.#child.send({ call, command });
-    return waiting.promise;
+    return z.custom<T>().parse(await waiting.promise);
   }
 }
 
@@ -155,17 +146,16 @@ export interface BenchRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const closedLoopOptions = z.object({
-  url: z.string(),
-  requests: z.array(z.object({ path: z.string(), headers: z.record(z.string(), z.string()) })),
-  connections: z.int(),
-  seconds: z.number(),
+interface ClosedLoop {
+  readonly url: string;
+  readonly requests: readonly BenchRequest[];
+  readonly connections: number;
+  readonly seconds: number;
   /** Requests a second in all; without it each connection sends its next at once. */
-  rate: z.number().optional(),
+  readonly rate?: number;
   /** The first value of `{n}` in a path. */
-  firstNumber: z.int().default(0),
-});
-type ClosedLoop = Readonly<z.output<typeof closedLoopOptions>>;
+  readonly firstNumber?: number;
+}
 
 export const closedLoopSchema = z.object({
   requests: z.number(),
@@ -177,20 +167,13 @@ export const closedLoopSchema = z.object({
 });
 
 /** autocannon in a process of its own. Which statuses came is for the caller to look at. */
-export async function closedLoop(
-  options: Omit<ClosedLoop, 'requests' | 'firstNumber'> & {
-    readonly requests: readonly BenchRequest[];
-    readonly firstNumber?: number;
-  },
-  through: readonly string[] = [],
-): Promise<z.output<typeof closedLoopSchema>> {
+export async function closedLoop(options: ClosedLoop, through: readonly string[] = []) {
   const [file, ...args] = [...through, process.execPath, import.meta.filename, 'closed', JSON.stringify(options)];
-  return closedLoopSchema.parse(await firstJson(spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })));
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  return closedLoopSchema.parse(await firstJson(child));
 }
 
 // From here on: the generator's own process.
-
-type Asked = z.output<typeof targetSchema>;
 
 interface Running {
   readonly samples: Promise<Sample>[];
@@ -202,7 +185,7 @@ const loads = new Map<number, Running>();
 const runId = Date.now() % 1_000_000_000;
 let numbers = 0;
 
-function sample({ url, key, tag, headers }: Asked, dueMs: number): Promise<Sample> {
+function sample({ url, key, tag = '', headers }: Target, dueMs: number): Promise<Sample> {
   const lateMs = performance.now() - dueMs;
   const address = url.replace('{n}', () => `${runId}${(numbers += 1)}`);
   const none = { status: 0, cacheStatus: '', ageSeconds: null, id: null, title: null };
@@ -234,7 +217,7 @@ function answered({ statusCode = 0, headers }: IncomingMessage, body: string) {
   };
 }
 
-async function send(running: Running, targets: readonly Asked[], perSecond: number): Promise<void> {
+async function send(running: Running, targets: readonly Target[], perSecond: number): Promise<void> {
   const beganMs = performance.now();
   const isSpinning = process.argv[2] === 'spin';
   while (!running.isOver) {
@@ -276,33 +259,27 @@ function slowSocket({ hostname, port }: URL, byteEveryMs: number): Promise<Close
   });
 }
 
-function answer(command: z.output<typeof commandSchema>): Promise<unknown> | null {
-  switch (command.name) {
-    case 'slowloris':
-      return slowloris(command.url, command.sockets);
-    case 'begin': {
-      const running = { samples: [], isOver: false };
-      loads.set(command.load, running);
-      void send(running, command.targets, command.perSecond);
-      return null;
-    }
-    case 'end': {
-      const running = loads.get(command.load);
-      loads.delete(command.load);
-      if (running !== undefined) running.isOver = true;
-      return Promise.all(running?.samples ?? []);
-    }
-    case 'burst': {
-      const { targets, times } = command;
-      const dueMs = performance.now();
-      return Promise.all(targets.flatMap((target) => Array.from({ length: times }, () => sample(target, dueMs))));
-    }
-    default:
-      return null;
+function answer(command: Command): Promise<unknown> | null {
+  if (command.name === 'slowloris') return slowloris(command.url, command.sockets);
+  if (command.name === 'burst') {
+    const { targets, times } = command;
+    const dueMs = performance.now();
+    return Promise.all(targets.flatMap((target) => Array.from({ length: times }, () => sample(target, dueMs))));
   }
+  if (command.name === 'begin') {
+    const running = { samples: [], isOver: false };
+    loads.set(command.load, running);
+    void send(running, command.targets, command.perSecond);
+    return null;
+  }
+  const running = loads.get(command.load);
+  loads.delete(command.load);
+  if (running !== undefined) running.isOver = true;
+  return Promise.all(running?.samples ?? []);
 }
 
-async function runClosedLoop({ requests, firstNumber, rate, seconds, ...more }: ClosedLoop): Promise<object> {
+async function runClosedLoop(options: ClosedLoop): Promise<object> {
+  const { requests, firstNumber = 0, rate, seconds, ...more } = options;
   const { default: autocannon } = await import('autocannon');
   let next = firstNumber;
   const { latency, ...result } = await autocannon({
@@ -333,7 +310,7 @@ async function runClosedLoop({ requests, firstNumber, rate, seconds, ...more }: 
 
 async function main(): Promise<void> {
   if (process.argv[2] === 'closed') {
-    const options = closedLoopOptions.parse(JSON.parse(process.argv[3] ?? ''));
+    const options = z.custom<ClosedLoop>().parse(JSON.parse(process.argv[3] ?? ''));
     process.stdout.write(JSON.stringify(await runClosedLoop(options)));
     return;
   }

@@ -5,17 +5,13 @@ export interface RunningServer {
   /** `http://127.0.0.1:<port>`, without a trailing slash. */
   readonly url: string;
   readonly port: number;
-  /** Connections opened so far. */
-  readonly connections: () => number;
   /** Destroys all connections and frees the port. */
   close(): Promise<void>;
 }
 
 export async function listenOnLoopback(server: Server): Promise<RunningServer> {
   const open = new Set<Socket>();
-  let connections = 0;
   server.on('connection', (socket: Socket) => {
-    connections += 1;
     open.add(socket);
     socket.once('close', () => open.delete(socket));
     // A client that goes away is nothing to a test server.
@@ -30,7 +26,6 @@ export async function listenOnLoopback(server: Server): Promise<RunningServer> {
   return {
     url: `http://127.0.0.1:${address.port}`,
     port: address.port,
-    connections: () => connections,
     close: async () => {
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());

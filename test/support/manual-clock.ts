@@ -9,7 +9,7 @@ export class ManualClock implements Clock {
   }
 
   nowMs(): number {
-    return Math.floor(this.#micros / 1000);
+    return Math.floor(this.nowMicros() / 1000);
   }
 
   nowMicros(): number {
@@ -31,10 +31,6 @@ export class RunningClock extends ManualClock {
 
   constructor() {
     super(Date.now());
-  }
-
-  override nowMs(): number {
-    return Math.floor(this.nowMicros() / 1000);
   }
 
   override nowMicros(): number {

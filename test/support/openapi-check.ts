@@ -6,10 +6,9 @@ import { DocumentSchemas, memberOf, type Place } from './openapi-schemas.ts';
 
 export interface Exchange {
   readonly method: string;
-  /** Path with or without a query string. */
   readonly path: string;
   readonly status: number;
-  readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The decoded text of the body; empty if there is none. */
   readonly body: string;
 }
@@ -17,7 +16,6 @@ export interface Exchange {
 export interface ResponseChecker {
   /** Everything in which a response departs from the document. */
   faults(exchange: Exchange): readonly string[];
-  /** Throws an Error that lists every fault. */
   check(exchange: Exchange): void;
 }
 
@@ -138,7 +136,6 @@ function documentedHeaders(schemas: DocumentSchemas): string[] {
 }
 
 function pairsOf(headers: Exchange['headers']): [string, string][] {
-  if (headers instanceof Headers) return [...headers.entries()];
   return Object.entries(headers).flatMap(([name, value]): [string, string][] => {
     if (value === undefined) return [];
     return typeof value === 'string' ? [[name, value]] : value.map((single): [string, string] => [name, single]);

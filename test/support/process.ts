@@ -7,7 +7,7 @@
  *     await gateway.get('/v2/calls/ev_1', key);
  *     await gateway.stop();
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -35,7 +35,6 @@ export type Exit = readonly [code: number | null, signal: NodeJS.Signals | null]
 
 export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** How far its clock is off. */
   readonly clockOffsetMs?: number;
   /** Whether it reports how long its event loop is held. Not with WORKERS. */
   readonly isProbed?: boolean;
@@ -55,7 +54,6 @@ export class GatewayProcess {
   readonly pid: number;
   /** As it announced it; null in front of a real store. */
   readonly demo: unknown;
-  /** How it ended. */
   readonly exited: Promise<Exit>;
   readonly #child: ChildProcess;
   readonly #log: Log;
@@ -105,7 +103,6 @@ export class GatewayProcess {
     }
   }
 
-  /** The last lines of its log. */
   get log(): readonly string[] {
     return this.#log.tail;
   }
@@ -152,12 +149,10 @@ export class GatewayProcess {
     await this.exited;
   }
 
-  /** A read of the public API. */
   get(path: string, key: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     return fetch(this.publicUrl + path, { headers: { authorization: `Bearer ${key}`, ...headers } });
   }
 
-  /** The status of a read. */
   async status(path: string, key: string): Promise<number> {
     const response = await this.get(path, key);
     await response.arrayBuffer();
@@ -225,7 +220,6 @@ export class GatewayProcess {
     return this.#hold;
   }
 
-  /** From now on peaks count anew. */
   forgetPeaks(): void {
     writeFileSync(`/proc/${this.pid}/clear_refs`, '5');
     this.signal('SIGUSR2');
@@ -233,7 +227,6 @@ export class GatewayProcess {
   }
 }
 
-/** Its standard error, line by line. */
 class Log {
   readonly tail: string[] = [];
   readonly workerPids: number[] = [];
@@ -270,19 +263,16 @@ class Log {
   }
 }
 
-/** Runs a command to its end. */
-export async function runProcess(
+export function runProcess(
   file: string,
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = process.env,
-): Promise<{ readonly exit: Exit; readonly output: string; readonly errors: string }> {
-  const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let [output, errors] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
-  const exit = Promise.withResolvers<Exit>();
-  child.once('error', exit.reject).once('close', (code, signal) => exit.resolve([code, signal]));
-  return { exit: await exit.promise, output, errors };
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(file, args, { env, maxBuffer: Infinity }, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode, stdout, stderr }),
+    );
+  });
 }
 
 /** The first JSON document that a process prints. Never resolves if it prints none. */

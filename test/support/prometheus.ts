@@ -4,15 +4,13 @@ import { once } from 'node:events';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
+import { onTestFinished, vi } from 'vitest';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { programOnPath } from './process.ts';
 import { freePort } from './redis/server.ts';
 
 const DEPLOYED = join(import.meta.dirname, '../../deploy/prometheus');
-const START_WITHIN_MS = 20_000;
-const LOOK_EVERY_MS = 100;
+const WITHIN = { timeout: 20_000, interval: 100 };
 
 const resultsSchema = z.object({
   status: z.literal('success'),
@@ -40,49 +38,27 @@ const rulesSchema = z.object({
 
 export type LoadedRule = z.infer<typeof rulesSchema>['data']['groups'][number]['rules'][number];
 
-export interface PrometheusOptions {
-  /** `host:port` of admin listeners. */
-  readonly targets: readonly string[];
-  readonly token: string;
-}
-
 export class Prometheus {
   readonly #url: string;
   readonly #child: ChildProcess;
-  readonly #folder: string;
 
-  private constructor(url: string, child: ChildProcess, folder: string) {
+  private constructor(url: string, child: ChildProcess) {
     this.#url = url;
     this.#child = child;
-    this.#folder = folder;
   }
 
-  /** Scrapes and looks at rules every second. Throws if there is no Prometheus on the PATH. */
-  static async start(options: PrometheusOptions): Promise<Prometheus> {
-    const program = programOnPath('prometheus');
-    if (program === null) {
-      throw new Error('There is no prometheus on the PATH. On Debian: apt-get install prometheus.');
-    }
+  /** Until the test ends. Scrapes `targets`, `host:port` of admin listeners, and looks at rules every second. */
+  static async start(program: string, targets: readonly string[], token: string): Promise<Prometheus> {
     const folder = await mkdtemp(join(tmpdir(), 'evalgate-prometheus-'));
-    await configure(folder, options);
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await configure(folder, targets, token);
     const address = `127.0.0.1:${await freePort()}`;
-    const child = spawn(
-      program,
-      [
-        `--config.file=${join(folder, 'prometheus.yml')}`,
-        `--storage.tsdb.path=${join(folder, 'data')}`,
-        `--web.listen-address=${address}`,
-      ],
-      { stdio: 'ignore' },
-    );
-    const opened = new Prometheus(`http://${address}`, child, folder);
-    try {
-      await opened.until('it is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
-    } catch (error) {
-      await opened.close();
-      throw error;
-    }
-    return opened;
+    const args = ['--config.file=prometheus.yml', '--storage.tsdb.path=data', `--web.listen-address=${address}`];
+    const child = spawn(program, args, { cwd: folder, stdio: 'ignore' });
+    const prometheus = new Prometheus(`http://${address}`, child);
+    onTestFinished(() => prometheus.#close());
+    await prometheus.until('it is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
+    return prometheus;
   }
 
   /** The samples of a query at this moment. Throws if Prometheus refuses the query or warns of it. */
@@ -105,26 +81,19 @@ export class Prometheus {
 
   /** Looks again and again. Throws, with what was waited for, after 20 s. */
   async until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-    const end = performance.now() + START_WITHIN_MS;
-    while (performance.now() < end) {
-      if (await isSo().catch(() => false)) return;
-      await wait(LOOK_EVERY_MS);
-    }
-    throw new Error(`Prometheus: in ${START_WITHIN_MS / 1000} s it did not come to this: ${what}`);
+    await vi.waitFor(async () => {
+      if (!(await isSo())) throw new Error(`Prometheus does not come to this: ${what}`);
+    }, WITHIN);
   }
 
-  async close(): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) {
-      const exit = once(this.#child, 'exit');
-      this.#child.kill('SIGKILL');
-      await exit;
-    }
-    await rm(this.#folder, { recursive: true, force: true });
+  async #close(): Promise<void> {
+    const exit = once(this.#child, 'exit');
+    if (this.#child.kill('SIGKILL')) await exit;
   }
 }
 
 /** The deployed configuration, except for targets, token and intervals. */
-async function configure(folder: string, { targets, token }: PrometheusOptions): Promise<void> {
+async function configure(folder: string, targets: readonly string[], token: string): Promise<void> {
   const document = parseDocument(await readFile(join(DEPLOYED, 'prometheus.yml'), 'utf8'));
   const tokenFile = join(folder, 'token');
   const job = ['scrape_configs', 0] as const;

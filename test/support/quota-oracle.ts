@@ -47,7 +47,6 @@ export class QuotaOracle {
     return decision;
   }
 
-  /** How both windows stand at that time. */
   usage(nowMicros: number, limits: Limits): Usage {
     return {
       nowMicros,

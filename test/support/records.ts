@@ -102,7 +102,6 @@ export function dealInsights(overrides: Partial<DealInsightsRecord> = {}): DealI
   };
 }
 
-/** A scorecard with its rubric. */
 export function aScorecard(overrides: Partial<ScorecardRecord> = {}): ScorecardRecord {
   return {
     _id: SCORECARD_ID,

@@ -1,14 +1,12 @@
 /**
  * The tests' Redis: the door of `redis/`. A test file gets one of its own, in a container if Docker answers, else as a
  * process: a server on the PATH, else the distribution's packages unpacked into a folder of the project. A Cluster and
- * Sentinels run in all of these ways. `TEST_REDIS_SERVER` names a server to start instead, `TEST_REDIS_URL` a running one
- * for tests that don't control theirs. `TEST_REDIS_TOPOLOGY` makes every Redis a Cluster of three, or a primary and a
+ * Sentinels run in all of these ways. `TEST_REDIS_SERVER` names a server to start instead. `TEST_REDIS_TOPOLOGY` makes every Redis a Cluster of three, or a primary and a
  * replica with three Sentinels.
  */
 import { type ClusterOptions, startCluster, type TestCluster } from './redis/cluster.ts';
 import { type SentinelOptions, startSentinels, type TestSentinels } from './redis/sentinel.ts';
-import { launchRedis, onHost } from './redis/server.ts';
-import { borrowShared } from './redis/shared.ts';
+import { launchRedis, onHost, type ServerOptions } from './redis/server.ts';
 import { redisSource } from './redis/source.ts';
 
 export type { TestCluster } from './redis/cluster.ts';
@@ -18,9 +16,8 @@ export interface TestRedis {
   readonly url: string;
   /** The address of each server, as a Redis that stands alone. */
   readonly servers: readonly string[];
-  /** Drops all keys. */
   flush(): Promise<void>;
-  /** Freezes the server: connections stand, nothing is answered. Only with `controls`, as the next three. */
+  /** Freezes the server: connections stand, nothing is answered. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Ends the server at once; its port then refuses connections. */
@@ -29,17 +26,7 @@ export interface TestRedis {
   restart(): Promise<void>;
   /** Resolves once it serves again after `resume`; a Redis that stands alone has none and serves at once. */
   readonly settled?: () => Promise<void>;
-  /** Ends it, or gives it back empty. */
   close(): Promise<void>;
-}
-
-export interface StartOptions {
-  /** Whether the test freezes or kills its Redis: then it is never that of `TEST_REDIS_URL`. */
-  readonly controls?: boolean;
-  /** Whether it keeps what it holds over `kill` and `restart`; only with `controls`. */
-  readonly isDurable?: boolean;
-  /** More lines of the server's configuration file; only with `controls`. */
-  readonly config?: readonly string[];
 }
 
 /**
@@ -49,23 +36,18 @@ export interface StartOptions {
 export const isOneServer = (process.env['TEST_REDIS_TOPOLOGY'] ?? '') === '';
 
 /** Rejects with what to provide if there is no Redis. */
-export async function startRedis({ controls = false, ...options }: StartOptions = {}): Promise<TestRedis> {
+export async function startRedis(options: ServerOptions = {}): Promise<TestRedis> {
   const topology = process.env['TEST_REDIS_TOPOLOGY'] ?? '';
   if (topology === 'cluster') return spawnCluster(options);
   if (topology === 'sentinel') return spawnSentinels(options);
   if (topology !== '') throw new Error(`TEST_REDIS_TOPOLOGY is cluster or sentinel, not ${topology}.`);
-  const url = process.env['TEST_REDIS_URL'] ?? '';
-  const isShared = !controls && url !== '' && (process.env['TEST_REDIS_SERVER'] ?? '') === '';
-  if (isShared) return borrowShared(url);
   return onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port, options));
 }
 
-/** Always a Cluster, whatever the other tests have. */
 export async function spawnCluster(options: ClusterOptions = {}): Promise<TestCluster> {
   return startCluster(await redisSource(), options);
 }
 
-/** Always a primary that Sentinels watch, whatever the other tests have. */
 export async function spawnSentinels(options: SentinelOptions = {}): Promise<TestSentinels> {
   return startSentinels(await redisSource(), options);
 }

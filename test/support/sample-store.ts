@@ -14,28 +14,21 @@ export interface SampleOptions {
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-export interface RunningSample {
-  readonly data: SampleData;
-  readonly url: string;
-  readonly setFaults: (faults: Partial<Faults>) => void;
-  /** A GET below `/internal/v1`. Redirects are not followed. */
-  readonly read: (path: string, init?: RequestInit) => Promise<Response>;
-  readonly close: () => Promise<void>;
-}
+export type RunningSample = Awaited<ReturnType<typeof openSample>>;
 
-/** The caller closes it. */
 export async function openSample({
   data = createSampleData({ seed: 1, evaluations: 40 }),
   ...options
-}: SampleOptions = {}): Promise<RunningSample> {
+}: SampleOptions = {}) {
   const upstream = new SampleUpstream({ data, token: TOKEN, ...options });
   const { url } = await upstream.listen(0);
   return {
     data,
     url,
-    setFaults: (faults) => upstream.setFaults(faults),
-    close: () => upstream.close(),
-    read: (path, init = {}) => {
+    setFaults: (faults: Partial<Faults>): void => upstream.setFaults(faults),
+    close: (): Promise<void> => upstream.close(),
+    /** A GET below `/internal/v1`. Redirects are not followed. */
+    read: (path: string, init: RequestInit = {}): Promise<Response> => {
       const headers = { authorization: `Bearer ${TOKEN}` };
       return fetch(`${url}/internal/v1${path}`, { redirect: 'manual', headers, ...init });
     },

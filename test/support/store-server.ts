@@ -23,7 +23,6 @@ export interface SeenRequest {
   /** The id in the path; null for a list. */
   readonly id: string | null;
   readonly method: string;
-  /** With the query string. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
@@ -42,11 +41,6 @@ export interface StoreContents {
   readonly scorecards?: readonly domain.ScorecardRecord[];
   /** By the lower-case hex SHA-256 of the key. */
   readonly apiKeys?: Readonly<Record<string, domain.ApiKeyRecord>>;
-}
-
-/** Answers are held from the moment a gate is set until `release` is called. */
-export interface Gate {
-  release(): void;
 }
 
 /** An answer that is ready and was not sent yet. */
@@ -81,7 +75,6 @@ export class StoreServer {
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
   #inFlight = 0;
   #mostInFlight = 0;
-  #gate: Promise<void> | null = null;
   #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
   #arrivals: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
 
@@ -96,7 +89,6 @@ export class StoreServer {
     });
   }
 
-  /** Listens on a free loopback port. */
   async listen(): Promise<this> {
     this.#url = (await this.#upstream.listen(0)).url;
     return this;
@@ -107,17 +99,14 @@ export class StoreServer {
     return this.#url;
   }
 
-  /** TCP connections opened so far. */
   get connections(): number {
     return this.#upstream.connections;
   }
 
-  /** Those that are open now. */
   get openConnections(): number {
     return this.#upstream.openConnections;
   }
 
-  /** The most calls at a time so far. */
   get mostInFlight(): number {
     return this.#mostInFlight;
   }
@@ -149,18 +138,6 @@ export class StoreServer {
     await new Promise<void>((resolve) => {
       this.#arrivals.push({ isReached, resolve });
     });
-  }
-
-  /** Holds every answer to requests that arrive from now on, until released. */
-  gate(): Gate {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#gate = promise;
-    return {
-      release: () => {
-        if (this.#gate === promise) this.#gate = null;
-        resolve();
-      },
-    };
   }
 
   /**
@@ -229,7 +206,6 @@ export class StoreServer {
       if (arrival.isReached()) arrival.resolve();
       return !arrival.isReached();
     });
-    await this.#gate;
     const override = this.#overrides.find(({ match }) =>
       typeof match === 'string' ? match === path : match.test(path),
     );

@@ -31,9 +31,7 @@ export async function loadExample(): Promise<SyncExample> {
 export class SyncWorld {
   readonly gateway: TestGateway;
   readonly changes: Change[] = [];
-  /** Waits of the example, in milliseconds. */
   readonly waits: number[] = [];
-  /** The lines that the example logs: one per wait. */
   readonly logLines: string[] = [];
   key = '';
   /** The workspace that the example is asked for; undefined for the only one of the key. */
@@ -65,7 +63,6 @@ export class SyncWorld {
     return z.custom<EvaluationRecord>().parse(record);
   }
 
-  /** A completed evaluation of a call of that time. */
   add(createdAtMs: number): void {
     this.#made += 1;
     // Ids in no order: of calls of one millisecond the later id comes first in the list.

@@ -74,7 +74,6 @@ export class TcpProxy {
     this.#mode = 'reset';
   }
 
-  /** Resets all open connections once. */
   resetPeers(): void {
     for (const { client, server } of this.#pairs) {
       client.resetAndDestroy();
@@ -89,8 +88,8 @@ export class TcpProxy {
   }
 
   /** The present connections for messages of Redis stand and deliver nothing. Returns how many there were. */
-  stallMessages(name = 'evalgate-state-messages'): number {
-    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes(name));
+  stallMessages(): number {
+    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes('evalgate-state-messages'));
     for (const { client, server } of stalled) for (const socket of [client, server]) socket.pause();
     return stalled.length;
   }
@@ -103,7 +102,6 @@ export class TcpProxy {
     await closed;
   }
 
-  /** Listens again on the same port. */
   async listen(): Promise<void> {
     this.#server.listen(this.#running.port, '127.0.0.1');
     await once(this.#server, 'listening');

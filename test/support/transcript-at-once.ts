@@ -1,4 +1,4 @@
-/** Transcripts without pauses: tests have nothing else to do meanwhile. */
+/** Transcripts without pauses, as tests have nothing else to do meanwhile, and their columns as arrays of strings. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
 import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseSteps } from '../../src/transcript/parse.ts';
@@ -18,4 +18,17 @@ function finishSteps<T>(steps: Steps<T>): T {
     const step = steps.next();
     if (step.done === true) return step.value;
   }
+}
+
+/** The segments of a parsed transcript. */
+export function textsOf(parsed: ParsedTranscript): string[] {
+  return cut(parsed.text, parsed.textStarts, 1);
+}
+
+export function slicesOf(parsed: ParsedTranscript): string[] {
+  return cut(parsed.body, parsed.sliceStarts, 0);
+}
+
+function cut(source: string, starts: Int32Array, gap: number): string[] {
+  return [...starts.subarray(1)].map((next, i) => source.slice(starts[i], next - gap));
 }

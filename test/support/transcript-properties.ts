@@ -6,9 +6,8 @@ import { type PageRequest, type TranscriptPage, TranscriptPager } from '../../sr
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 import { anyBody, cueTurns, lineEnding } from './transcript-arbitraries.ts';
 import { countPoints, oraclePages } from './transcript-oracle.ts';
-import { slicesOf, textsOf } from './transcript-read.ts';
 import { renderTranscript } from './transcript-render.ts';
-import { pageOf, parseTranscript } from './transcript-at-once.ts';
+import { pageOf, parseTranscript, slicesOf, textsOf } from './transcript-at-once.ts';
 
 export type Limits = Pick<PageRequest, 'pageSize' | 'maxChars'>;
 

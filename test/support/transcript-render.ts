@@ -13,7 +13,6 @@ interface RenderOptions {
   readonly isVerbose: boolean;
 }
 
-/** The text of the segment of a turn. */
 export function segmentText(turn: SpokenTurn): string {
   return turn.speaker === null ? turn.text : `${turn.speaker}: ${turn.text}`;
 }

@@ -1,9 +1,7 @@
 /** A gateway whose `upstream` settings a test chooses, for the rules of the way to the store. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
+import { samplesOf } from './admin.ts';
 import { type Reply, startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { anEvaluation } from './records.ts';
 
@@ -14,14 +12,7 @@ const lineSchema = z.looseObject({
   err: z.looseObject({ message: z.string() }).optional(),
 });
 
-export interface UpstreamGateway extends TestGateway {
-  /** Reads that call with a key that no test exhausts. */
-  read(id: string): Promise<Reply>;
-  /** Why a request failed, as its line of the log says; null if it says nothing. */
-  failureOf(reply: Reply): Promise<string | null>;
-  /** The samples of a metric whose name and labels begin with that text, added up. */
-  metric(start: string): Promise<number>;
-}
+export type UpstreamGateway = Awaited<ReturnType<typeof openUpstreamGateway>>;
 
 /** Closed when the test is over. Without repetitions and without the breaker, unless `upstream` says otherwise. */
 export async function startUpstreamGateway(
@@ -37,19 +28,27 @@ export async function startUpstreamGateway(
 export async function openUpstreamGateway(
   upstream: Readonly<Record<string, unknown>> = {},
   options: TestGatewayOptions = {},
-): Promise<UpstreamGateway> {
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-upstream-'));
-  const file = join(folder, 'config.yaml');
+) {
   // JSON is YAML.
-  await writeFile(file, JSON.stringify({ upstream: { breakerPercent: null, retryPercent: 0, ...upstream } }));
-  const gateway = await startTestGateway({ ...options, env: { CONFIG_FILE: file, ...options.env } });
-  await rm(folder, { recursive: true });
+  const config = JSON.stringify({ upstream: { breakerPercent: null, retryPercent: 0, ...upstream } });
+  const gateway = await startTestGateway({ config, ...options });
   const key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
-  return Object.assign(gateway, {
-    read: (id: string) => gateway.get(`/v2/calls/${id}`, { key }),
-    failureOf: (reply: Reply) => failureOf(gateway, reply),
-    metric: (start: string) => metricOf(gateway, start),
-  });
+  return {
+    ...gateway,
+    /** Reads that call with a key that no test exhausts. */
+    read: (id: string): Promise<Reply> => gateway.get(`/v2/calls/${id}`, { key }),
+    /** Why a request failed, as its line of the log says; null if it says nothing. */
+    failureOf: async (reply: Reply): Promise<string | null> => {
+      // A line is written when the connection has taken the answer; one more exchange later it is there.
+      await gateway.admin('GET', '/livez');
+      const requestId = reply.headers['x-request-id'];
+      const line = linesOf(gateway).find((one) => one.msg === 'request' && one.requestId === requestId);
+      return line?.err?.message ?? line?.failure ?? null;
+    },
+    /** The samples of a metric whose name and labels begin with that text, added up. */
+    metric: async (start: string): Promise<number> =>
+      Object.values(await samplesOf(gateway, start)).reduce((sum, value) => sum + value, 0),
+  };
 }
 
 /** Puts so many evaluations into the gateway's store; returns their ids. */
@@ -61,18 +60,4 @@ export function putCalls(gateway: TestGateway, count: number, prefix = 'call'): 
 
 export function linesOf(gateway: TestGateway): readonly z.output<typeof lineSchema>[] {
   return gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line)));
-}
-
-async function failureOf(gateway: TestGateway, reply: Reply): Promise<string | null> {
-  // A line is written when the connection has taken the answer; one more exchange later it is there.
-  await gateway.admin('GET', '/livez');
-  const requestId = reply.headers['x-request-id'];
-  const line = linesOf(gateway).find((one) => one.msg === 'request' && one.requestId === requestId);
-  return line?.err?.message ?? line?.failure ?? null;
-}
-
-async function metricOf(gateway: TestGateway, start: string): Promise<number> {
-  const { text } = await gateway.admin('GET', '/metrics');
-  const samples = text.split('\n').filter((line) => line.startsWith(start));
-  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

@@ -11,15 +11,6 @@ import type { ReadTrace } from './read-traces.ts';
 
 export const outdatedLimitOf = (): number => 0.02;
 
-/** The counts of one TTL's simulation. */
-export interface SimulatedPoint {
-  readonly reads: number;
-  readonly calls: number;
-  readonly startedMs: number;
-  readonly sinceMs: number;
-  readonly ages: readonly number[];
-}
-
 export class Watched {
   readonly clock: ManualClock;
   readonly ttl: TtlPolicy;
@@ -33,7 +24,6 @@ export class Watched {
     this.startMs = clock.nowMs();
   }
 
-  /** Now. */
   read(key: string, cacheClass: CacheClass = 'evaluation'): void {
     this.whatIf.hooks.onRead?.(readOf(key, cacheClass));
   }
@@ -56,7 +46,8 @@ export class Watched {
     this.whatIf.hooks.onRefresh?.({ class: cacheClass, key: 'any', changed, sinceMs });
   }
 
-  point(freshMs: number, cacheClass: CacheClass = 'evaluation'): SimulatedPoint {
+  /** The counts of one TTL's simulation. */
+  point(freshMs: number, cacheClass: CacheClass = 'evaluation') {
     const counts = this.whatIf.report().classes.find((each) => each.class === cacheClass)?.counts;
     const point = counts?.points.find((each) => each.freshMs === freshMs);
     if (counts === undefined || counts === null || point === undefined)

@@ -11,8 +11,8 @@ const WORKER = join(import.meta.dirname, '../support/loaded-modules-worker.ts');
 async function loadedWith(otel: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('OTEL_'));
   const env = { ...Object.fromEntries(own), PORT: '0', ADMIN_PORT: '0', ...otel };
-  const { output } = await runProcess(process.execPath, [WORKER], env);
-  return z.array(z.string()).parse(JSON.parse(output));
+  const { stdout } = await runProcess(process.execPath, [WORKER], env);
+  return z.array(z.string()).parse(JSON.parse(stdout));
 }
 
 test('nothing of OpenTelemetry is loaded, but what the metrics library loads of its interfaces', async () => {

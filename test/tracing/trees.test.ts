@@ -207,7 +207,7 @@ describe('without Redis', () => {
 
 test('who waits for the flight of another request has the wait, with a link to the flight', async () => {
   await start({ OTEL_TRACES_SAMPLER: 'parentbased_always_on' });
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.get(REPORT, { key });
   await gateway.store.waitForCalls(1);
   const second = gateway.get(REPORT, { key });
@@ -333,7 +333,7 @@ describe('with Redis', () => {
       env: { REDIS_URL: redis.url, UPSTREAM_URL: gateway.store.url, UPSTREAM_TOKEN: gateway.store.token },
       clock,
     });
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const elsewhere = other.get(REPORT, { key });
     await gateway.store.waitForCalls(1);
     const here = gateway.get(REPORT, { key });

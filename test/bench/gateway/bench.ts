@@ -26,7 +26,7 @@ export class Bench {
   }
 
   static async open(effort: Effort): Promise<Bench> {
-    const redis = await startRedis({ controls: true, config: [`server_cpulist ${OTHER_CORE}`] });
+    const redis = await startRedis({ config: [`server_cpulist ${OTHER_CORE}`] });
     const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-bodies-'));
     return new Bench(redis, await startStore(), folder, effort);
   }

@@ -50,7 +50,7 @@ async function waitForEachOther(): Promise<void> {
     async () => {
       tried += 1;
       const path = `/v2/calls/ev_together_${tried}`;
-      const gate = shared.store.gate();
+      const gate = shared.store.hold();
       const before = shared.store.calls();
       const first = shared.get(path, { key });
       await shared.store.waitForCalls(before + 1);
@@ -71,7 +71,7 @@ async function explained(gateway: TestGateway, path: string) {
 
 async function refuseCalls(): Promise<void> {
   const key = await sibling.issueKey({ perMinute: 1000 });
-  const gate = sibling.store.gate();
+  const gate = sibling.store.hold();
   const before = sibling.store.calls();
   const held = sibling.get('/v2/calls/ev_held', { key });
   await sibling.store.waitForCalls(before + 1);

@@ -83,7 +83,7 @@ export async function startBusyGateway(env: Readonly<Record<string, string>> = {
 
 /** A client that goes away while the store is asked. */
 async function abort(gateway: TestGateway, path: string, key: string): Promise<void> {
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const before = gateway.store.calls();
   const sent = request(`${gateway.publicUrl}${path}`, { headers: { authorization: `Bearer ${key}` } });
   sent.on('error', () => undefined).end();

@@ -70,7 +70,7 @@ describe('a purge', () => {
       json: { entries: 1, tags: ['class:list'], mode: 'soft', dryRun: false },
     });
     // As long as the store holds its answer back, nobody can have waited for it.
-    const gate = store.gate();
+    const gate = store.hold();
     expect(await read(LIST)).toBe('200 evalgate; hit; ttl=0; detail=stale-while-revalidate');
     await store.waitForCalls(2, 'list');
     gate.release();

@@ -37,7 +37,7 @@ const show = async (path: string): Promise<unknown> => (await gateway.admin('GET
 /** Reads what the store takes so long to answer, by the clock. */
 async function readSlowly(path: string, afterMs: number): Promise<void> {
   const calls = gateway.store.calls();
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const waiting = read(path);
   await gateway.store.waitForCalls(calls + 1);
   gateway.clock.advance(afterMs);
@@ -136,7 +136,7 @@ describe('/api/cache', () => {
   });
 
   test('readers of one call to the store are one miss and the rest collapsed', async () => {
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const readers = [read(), read(), read()];
     await gateway.store.waitForCalls(1, 'list');
     gate.release();

@@ -147,7 +147,7 @@ describe('traffic', () => {
 describe('the moment of the scrape', () => {
   test('memory, connections, and calls in flight', async () => {
     await gateway.get(LIST, { key });
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const waiting = gateway.get(`${LIST}?page=7`, { key });
     await gateway.store.waitForCalls(gateway.store.calls() + 1);
     const now = await samplesOf(gateway, 'evalgate_');

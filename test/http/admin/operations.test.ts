@@ -69,7 +69,7 @@ describe('/readyz', () => {
 
   test('is 503 while draining, with what is in flight still to be answered; /livez stays 200', async () => {
     await start();
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const inFlight = read();
     await gateway.store.waitForCalls(1);
     const closed = gateway.close();
@@ -184,7 +184,7 @@ describe('/readyz', () => {
 
   test('as many requests as may be: further ones are refused, which is reported for ten seconds', async () => {
     await start({ CONFIG_FILE: configFile('server: {maxInFlight: 1}') });
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const first = read();
     await gateway.store.waitForCalls(1);
     expect(await read(`${LIST}?page=2`)).toBe(500);

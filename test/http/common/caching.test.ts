@@ -101,7 +101,7 @@ describe.each(CLASSES)('$name', (endpoint, freshMs, staleMs, errorMs) => {
     // The last second at which it must be stale still: staleness counts from the end of freshness.
     const age = freshSeconds + staleMs / SECOND - 1;
     gateway.clock.advance(age * SECOND);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const [first, second] = [await ask(), await ask()];
     for (const reply of [first, second]) {
       expect(reply.status).toBe(200);
@@ -229,7 +229,7 @@ describe('many at once', () => {
       const subject = putSubject(gateway.store);
       const key = await keyFor(gateway, subject);
       const before = gateway.store.calls();
-      const gate = gateway.store.gate();
+      const gate = gateway.store.hold();
       const first = gateway.get(endpoint.path(subject), { key });
       await gateway.store.waitForCalls(before + 1);
       const second = gateway.get(endpoint.path(subject), { key });
@@ -252,7 +252,7 @@ describe('many at once', () => {
     const both = [subject.workspaceId, newSubject().workspaceId];
     const [narrow, wide] = [await keyFor(gateway, subject), await keyFor(gateway, subject, { workspaceIds: both })];
     const before = gateway.store.calls();
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const first = gateway.get('/v2/calls', { key: narrow });
     await gateway.store.waitForCalls(before + 1);
     const second = gateway.get(`/v2/calls?workspaceId=${subject.workspaceId}`, { key: wide });
@@ -269,7 +269,7 @@ describe('when the store is slow', () => {
   test('C3: with a copy to serve a reader waits 1 s at most, and the fetch goes on', async () => {
     const { ask, calls, freshSeconds } = await copyOf(GET_CALL);
     gateway.clock.advance((freshSeconds + 1) * SECOND + HOUR);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const before = gateway.store.calls();
     const patient = ask();
     await gateway.store.waitForCalls(before + 1);
@@ -287,7 +287,7 @@ describe('when the store is slow', () => {
   test('C3: the first one who waits gets the copy too when the time is up', async () => {
     const { ask, freshSeconds } = await copyOf(GET_RUBRIC);
     gateway.clock.advance((freshSeconds + 1) * SECOND + HOUR);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const before = gateway.store.calls();
     const first = ask();
     await gateway.store.waitForCalls(before + 1);
@@ -299,7 +299,7 @@ describe('when the store is slow', () => {
   test('a copy that is over while the store is waited for is not served when that fails', async () => {
     const { ask, freshSeconds, calls } = await copyOf(GET_CALL);
     gateway.clock.advance(freshSeconds * SECOND + DAY - SECOND / 2);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const end = gateway.store.fail(503);
     const waiting = ask();
     await vi.waitFor(() => expect(calls()).toBe(2));

@@ -133,7 +133,7 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     const absent = await probe(newSubject());
     expect((await own()).status).toBe(500);
     const after = await probe(theirs);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     gateway.clock.advance(NOT_FOUND_MS + 1000);
     const calls = gateway.store.calls();
     const owners = own();

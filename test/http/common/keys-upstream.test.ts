@@ -209,7 +209,7 @@ describe('when the store cannot be asked', () => {
     await use(token);
     gateway.clock.advance(60_001);
     put({ status: 'REVOKED' }, token);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     // The first waits a moment, those after it do not.
     for (let i = 0; i < 5; i += 1) expect(await use(token)).toBe(200);
     expect(lookUps()).toBe(2);

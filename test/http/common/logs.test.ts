@@ -149,7 +149,7 @@ describe('one line a request', () => {
   });
 
   test('a client that goes away before its answer', async () => {
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const before = gateway.store.calls();
     const controller = new AbortController();
     const url = `${gateway.publicUrl}${GET_CALL.path(newSubject())}`;

@@ -113,7 +113,7 @@ describe('when it opens', () => {
   test('calls that wait are refused at once', async () => {
     const gateway = await start({ maxConnections: 10, reservePercent: 0, maxQueue: 20, queueTimeout: '60s' });
     gateway.store.fail(503);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const replies = Array.from({ length: 25 }, () => readNew(gateway));
     await gateway.store.waitForCalls(10);
     gate.release();
@@ -153,7 +153,7 @@ describe('while it is open', () => {
     const gateway = await startOpen();
     gateway.mend();
     gateway.clock.advance(1000);
-    const gate = gateway.store.gate();
+    const gate = gateway.store.hold();
     const probe = readNew(gateway);
     await gateway.store.waitForCalls(11);
     gateway.clock.advance(2999);

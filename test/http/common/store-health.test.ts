@@ -91,7 +91,7 @@ const named = (detail: string) => ({ status: 'ok', detail });
 /** Reads so many calls at once; each is answered after that time. */
 async function readSlowly(gateway: UpstreamGateway, count: number, tookMs: number): Promise<void> {
   const before = gateway.store.calls();
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const replies = putCalls(gateway, count, `of_${before}`).map((id) => gateway.read(id));
   await gateway.store.waitForCalls(before + count);
   gateway.clock.advance(tookMs);
@@ -112,7 +112,7 @@ test('calls that take long are named, and are no trouble by themselves', async (
 test('that calls are not sent because too many wait is named, until one gets its turn soon', async () => {
   const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 1, queueTimeout: '50ms' });
   const [a = '', b = '', c = ''] = putCalls(gateway, 3);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.read(a);
   await gateway.store.waitForCalls(1);
   expect((await gateway.read(b)).status).toBe(500);
@@ -127,7 +127,7 @@ test('that calls are not sent because too many wait is named, until one gets its
 test('a long wait for a turn is named with its length', async () => {
   const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '60s', timeout: '60s' });
   const [a = '', b = ''] = putCalls(gateway, 2);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const replies = [gateway.read(a)];
   await gateway.store.waitForCalls(1);
   replies.push(gateway.read(b));

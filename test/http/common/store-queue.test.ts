@@ -25,7 +25,7 @@ async function makeStale(gateway: UpstreamGateway, ids: readonly string[]): Prom
 test('calls wait in order; one that finds upstream.maxQueue others waiting is refused at once', async () => {
   const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 2, queueTimeout: '60s', timeout: '60s' });
   const [a = '', b = '', c = '', d = ''] = putCalls(gateway, 4);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const replies = [gateway.read(a)];
   for (const [index, id] of [b, c].entries()) {
     await gateway.store.waitForCalls(1);
@@ -46,7 +46,7 @@ test('calls wait in order; one that finds upstream.maxQueue others waiting is re
 test('a call that has waited upstream.queueTimeout is refused and never sent', async () => {
   const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '50ms' });
   const [a = '', b = '', c = ''] = putCalls(gateway, 3);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.read(a);
   await gateway.store.waitForCalls(1);
   const refused = await gateway.read(b);
@@ -63,7 +63,7 @@ test('with a queue of nothing a call that finds no connection free is refused, a
   const [a = '', b = ''] = putCalls(gateway, 2);
   await makeStale(gateway, [a, b]);
   gateway.clock.advance(2 * 3_600_000);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.read(a);
   await gateway.store.waitForCalls(1);
   const kept = await gateway.read(b);
@@ -76,7 +76,7 @@ test('C3: reads that somebody waits for go before refreshes, and take their plac
   const gateway = await startUpstreamGateway({ maxConnections: 1, maxQueue: 2, queueTimeout: '60s', timeout: '60s' });
   const [busy = '', old = '', newer = '', read = ''] = putCalls(gateway, 4);
   await makeStale(gateway, [old, newer]);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.read(busy);
   await gateway.store.waitForCalls(1);
   for (const [index, id] of [old, newer].entries()) {
@@ -151,7 +151,7 @@ describe('one busy key and another', () => {
 test('a reader who leaves while the call waits costs the store nothing', async () => {
   const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '60s', timeout: '60s' });
   const [a = '', b = '', c = ''] = putCalls(gateway, 3);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const first = gateway.read(a);
   await gateway.store.waitForCalls(1);
   const controller = new AbortController();

@@ -171,7 +171,7 @@ describe('connections', () => {
   test('there are never more than upstream.maxConnections; further calls wait', async () => {
     const reader = await startUpstreamGateway({ maxConnections: 2, queueTimeout: '60s' });
     const ids = putCalls(reader, 6);
-    const gate = reader.store.gate();
+    const gate = reader.store.hold();
     const replies = ids.map((id) => reader.read(id));
     await reader.store.waitForCalls(2);
     await vi.waitFor(async () => expect(await reader.metric('evalgate_store_calls_queued')).toBe(4));

@@ -27,7 +27,7 @@ test.each([
 ] as const)('after %s the next answer counts', async (_what, faults) => {
   const gateway = await start();
   const [id = ''] = putCalls(gateway, 1);
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const mend = gateway.store.setFaults(faults);
   const reply = gateway.read(id);
   await gateway.store.waitForCalls(1);

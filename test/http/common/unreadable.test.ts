@@ -74,7 +74,7 @@ test('HTTP/1.0 needs no Host header', async () => {
 test('a request gets its own answer, whatever follows it on the connection', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
   const key = await gateway.issueKey();
-  const gate = gateway.store.gate();
+  const gate = gateway.store.hold();
   const reply = gateway.raw(
     `GET /v2/calls/${EVALUATION_ID} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\nthis is no HTTP\r\n\r\n`,
   );

@@ -91,7 +91,7 @@ export const FAULTS: readonly Fault[] = [
     name: 'store hangs',
     ...store,
     run: ({ parts }, _, holdMs) => {
-      const gate = parts.store.gate();
+      const gate = parts.store.hold();
       return undoing(() => gate.release(), holdMs);
     },
   },

@@ -47,7 +47,7 @@ export class SoakWorld {
     );
     const configFile = join(folder, 'soak.yaml');
     await writeFile(configFile, CONFIG);
-    const redis = keep(await startRedis({ controls: true }));
+    const redis = keep(await startRedis());
     const redisProxy = keep(await TcpProxy.start(redis.url));
     const store = keep(await createStoreServer());
     fill(store);

@@ -53,7 +53,6 @@ async function untilConnected<T extends TestClient>(url: string, timeoutMs: numb
   }
 }
 
-/** Runs one thing with a client of its own. */
 export async function withClient<T>(url: string, run: (client: TestClient) => Promise<T>): Promise<T> {
   const client = await connectToAny(url, 5000);
   try {
@@ -95,7 +94,6 @@ export async function cutSubscribers(redis: Servers): Promise<number> {
   return sumOf(redis, async (client) => Number(await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
 }
 
-/** How many connections for messages all servers have. */
 export async function countSubscribers(redis: Servers): Promise<number> {
   return sumOf(
     redis,
@@ -103,7 +101,6 @@ export async function countSubscribers(redis: Servers): Promise<number> {
   );
 }
 
-/** What is counted at each server, over all servers. */
 export async function sumOf(redis: Servers, count: (client: TestClient) => Promise<number>): Promise<number> {
   return (await atEach(redis, count)).reduce((total, one) => total + one, 0);
 }

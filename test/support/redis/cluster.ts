@@ -17,9 +17,9 @@ const slotsSchema = z.array(
   z.tuple([z.int(), z.int(), z.tuple([z.string(), z.int()]).rest(z.unknown())]).rest(z.unknown()),
 );
 const SLOTS = 16_384;
+const PRIMARIES = 3;
 
 export interface ClusterOptions {
-  readonly primaries?: number;
   /** Per primary. */
   readonly replicas?: number;
   readonly isDurable?: boolean;
@@ -39,7 +39,7 @@ export interface TestCluster extends TestRedis {
 }
 
 export async function startCluster(source: RedisSource, options: ClusterOptions = {}): Promise<TestCluster> {
-  const { primaries = 3, replicas = 0, isDurable = false, nodeTimeoutMs = 2000 } = options;
+  const { replicas = 0, isDurable = false, nodeTimeoutMs = 2000 } = options;
   const config = [
     'cluster-enabled yes',
     'cluster-announce-ip 127.0.0.1',
@@ -47,10 +47,10 @@ export async function startCluster(source: RedisSource, options: ClusterOptions 
     'cluster-replica-validity-factor 0',
     ...REPLICATION,
   ];
-  return onHost(source, primaries * (1 + replicas), async (host, ports) => {
+  return onHost(source, PRIMARIES * (1 + replicas), async (host, ports) => {
     const nodes = await Promise.all(ports.map((port) => launchRedis(host, port, { isDurable, config })));
-    await join(nodes, primaries);
-    return clusterOf(host, nodes, primaries);
+    await join(nodes);
+    return clusterOf(host, nodes);
   });
 }
 
@@ -58,20 +58,20 @@ function ask(node: TestRedis | undefined, ...words: readonly (string | number)[]
   return withClient(node?.url ?? '', (client) => client.call('CLUSTER', [...words]));
 }
 
-async function join(nodes: readonly TestRedis[], primaries: number): Promise<void> {
+async function join(nodes: readonly TestRedis[]): Promise<void> {
   for (const [i, node] of nodes.entries()) {
-    const [from = 0, upTo = 0] = [i, i + 1].map((part) => Math.floor((SLOTS * part) / primaries));
+    const [from = 0, upTo = 0] = [i, i + 1].map((part) => Math.floor((SLOTS * part) / PRIMARIES));
     const slots = Array.from({ length: upTo - from }, (_, slot) => from + slot);
-    if (i < primaries) await ask(node, 'ADDSLOTS', ...slots);
+    if (i < PRIMARIES) await ask(node, 'ADDSLOTS', ...slots);
     await ask(node, 'SET-CONFIG-EPOCH', i + 1);
     if (i > 0) await ask(node, 'MEET', '127.0.0.1', portOf(nodes[0]));
   }
   await allSay(nodes, `cluster_known_nodes:${nodes.length}`);
-  for (const [i, replica] of nodes.slice(primaries).entries()) {
-    await ask(replica, 'REPLICATE', String(await ask(nodes[i % primaries], 'MYID')));
+  for (const [i, replica] of nodes.slice(PRIMARIES).entries()) {
+    await ask(replica, 'REPLICATE', String(await ask(nodes[i % PRIMARIES], 'MYID')));
   }
   await allSay(nodes, 'cluster_state:ok');
-  await untilFollowing(nodes.slice(primaries));
+  await untilFollowing(nodes.slice(PRIMARIES));
 }
 
 async function allSay(nodes: readonly TestRedis[], line: string): Promise<void> {
@@ -82,7 +82,8 @@ function portOf(node: TestRedis | undefined): string {
   return new URL(node?.url ?? '').port;
 }
 
-function clusterOf(host: ServerHost, nodes: readonly TestRedis[], primaries: number): TestCluster {
+function clusterOf(host: ServerHost, nodes: readonly TestRedis[]): TestCluster {
+  const primaries = nodes.slice(0, PRIMARIES);
   const all = together(nodes);
   const settled = (): Promise<void> => allSay(nodes, 'cluster_state:ok');
   const ownerOf = async (slot: number, askedAt = nodes[0]): Promise<TestRedis> => {
@@ -93,13 +94,10 @@ function clusterOf(host: ServerHost, nodes: readonly TestRedis[], primaries: num
     return owner;
   };
   return {
-    url: `redis+cluster://${nodes
-      .slice(0, primaries)
-      .map((node) => `127.0.0.1:${portOf(node)}`)
-      .join(',')}`,
+    url: `redis+cluster://${primaries.map((node) => `127.0.0.1:${portOf(node)}`).join(',')}`,
     servers: nodes.map(({ url }) => url),
-    primaries: nodes.slice(0, primaries),
-    replicas: nodes.slice(primaries),
+    primaries,
+    replicas: nodes.slice(PRIMARIES),
     // Replicas refuse it; their primaries empty them.
     flush: async () => void (await Promise.allSettled(nodes.map((node) => node.flush()))),
     ...all,
@@ -118,7 +116,7 @@ function clusterOf(host: ServerHost, nodes: readonly TestRedis[], primaries: num
     },
     endMove: async (slot, to) => {
       const toId = String(await ask(to, 'MYID'));
-      for (const node of new Set([to, ...nodes.slice(0, primaries)])) await ask(node, 'SETSLOT', slot, 'NODE', toId);
+      for (const node of new Set([to, ...primaries])) await ask(node, 'SETSLOT', slot, 'NODE', toId);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Every command that a Redis is sent, by MONITOR over a plain socket: a client library expects replies in its own order. */
+/** Every command that a Redis is sent, by MONITOR over a plain socket: ioredis fails if a command follows at once. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -9,7 +9,6 @@ import type { ServerControl, ServerHost, ServerSetup } from './server.ts';
 
 export interface ServerProgram {
   readonly path: string;
-  /** Added to the environment of the server. */
   readonly env: Readonly<Record<string, string>>;
 }
 

@@ -12,15 +12,10 @@ import {
 } from './server.ts';
 
 const NAME = 'main';
-
-interface Sentinel {
-  readonly url: string;
-  kill(): Promise<void>;
-}
+const SENTINELS = 3;
 
 export interface SentinelOptions {
   readonly replicas?: number;
-  readonly sentinels?: number;
   readonly isDurable?: boolean;
   /** A primary that is silent for so long is replaced. */
   readonly downAfterMs?: number;
@@ -31,13 +26,11 @@ export interface TestSentinels extends TestRedis {
   primary(): Promise<TestRedis>;
   /** Resolves once the Sentinels name another primary than that one, and it is one. */
   replaced(old: TestRedis): Promise<TestRedis>;
-  /** Kills one Sentinel, by its place in the address. */
-  killSentinel(index: number): Promise<void>;
 }
 
 export async function startSentinels(source: RedisSource, options: SentinelOptions = {}): Promise<TestSentinels> {
-  const { replicas = 1, sentinels = 3, isDurable = false, downAfterMs = 1000 } = options;
-  return onHost(source, 1 + replicas + sentinels, async (host, [primaryPort = 0, ...ports]) => {
+  const { replicas = 1, isDurable = false, downAfterMs = 1000 } = options;
+  return onHost(source, 1 + replicas + SENTINELS, async (host, [primaryPort = 0, ...ports]) => {
     const primary = await launchRedis(host, primaryPort, { isDurable, config: REPLICATION });
     const replicaConfig = [...REPLICATION, `replicaof 127.0.0.1 ${primaryPort}`];
     const others = await Promise.all(
@@ -49,37 +42,33 @@ export async function startSentinels(source: RedisSource, options: SentinelOptio
       `sentinel down-after-milliseconds ${NAME} ${downAfterMs}`,
       `sentinel failover-timeout ${NAME} 10000`,
     ];
-    const watchers = await Promise.all(
-      ports.slice(replicas).map(async (port) => {
-        const control = await host.launch({ port, config, isSentinel: true });
-        return { url: `redis://127.0.0.1:${port}`, kill: () => control.kill() };
-      }),
-    );
-    await untilAll(watchers, 'the Sentinels know all', async (watcher) => {
-      const fields = await ask(watcher, 'MASTER');
+    const sentinelPorts = ports.slice(replicas);
+    await Promise.all(sentinelPorts.map((port) => host.launch({ port, config, isSentinel: true })));
+    await untilAll(sentinelPorts, 'the Sentinels know all', async (port) => {
+      const fields = await ask(port, 'MASTER');
       const valueOf = (name: string): number => Number(fields[fields.indexOf(name) + 1]);
-      return valueOf('num-other-sentinels') === sentinels - 1 && valueOf('num-slaves') === replicas;
+      return valueOf('num-other-sentinels') === SENTINELS - 1 && valueOf('num-slaves') === replicas;
     });
-    return groupOf(host, [primary, ...others], watchers);
+    return groupOf(host, [primary, ...others], sentinelPorts);
   });
 }
 
-async function ask({ url }: Sentinel, what: 'MASTER' | 'GET-MASTER-ADDR-BY-NAME'): Promise<readonly string[]> {
-  const reply = await withClient(url, (client) => client.call('SENTINEL', what, NAME));
+async function ask(port: number, what: 'MASTER' | 'GET-MASTER-ADDR-BY-NAME'): Promise<readonly string[]> {
+  const reply = await withClient(`redis://127.0.0.1:${port}`, (client) => client.call('SENTINEL', what, NAME));
   return Array.isArray(reply) ? reply.map(String) : [];
 }
 
-function groupOf(host: ServerHost, servers: readonly TestRedis[], sentinels: readonly Sentinel[]): TestSentinels {
+function groupOf(host: ServerHost, servers: readonly TestRedis[], sentinelPorts: readonly number[]): TestSentinels {
   const primary = async (): Promise<TestRedis> => {
-    for (const sentinel of sentinels) {
-      const [, port] = await ask(sentinel, 'GET-MASTER-ADDR-BY-NAME').catch(() => []);
+    for (const sentinelPort of sentinelPorts) {
+      const [, port] = await ask(sentinelPort, 'GET-MASTER-ADDR-BY-NAME').catch(() => []);
       const named = servers.find(({ url }) => new URL(url).port === port);
       if (named !== undefined) return named;
     }
     throw new Error('No Sentinel names the primary.');
   };
   return {
-    url: `redis+sentinel://${sentinels.map(({ url }) => new URL(url).host).join(',')}/${NAME}`,
+    url: `redis+sentinel://${sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${NAME}`,
     servers: servers.map(({ url }) => url),
     primary,
     replaced: async (old) => {
@@ -90,7 +79,6 @@ function groupOf(host: ServerHost, servers: readonly TestRedis[], sentinels: rea
       });
       return now;
     },
-    killSentinel: async (index) => sentinels[index]?.kill(),
     flush: async () => (await primary()).flush(),
     ...together(servers),
     close: () => host.close(),

@@ -26,20 +26,19 @@ export interface ServerControl {
   resume(): Promise<void>;
   /** Resolves once it has ended, paused or not. */
   kill(): Promise<void>;
-  /** Ends it and removes its files. */
   remove(): Promise<void>;
 }
 
 /** Where servers run that reach one another at 127.0.0.1, as the test reaches them. */
 export interface ServerHost {
   launch(setup: ServerSetup): Promise<ServerControl>;
-  /** Removes all servers. */
   close(): Promise<void>;
 }
 
 export interface ServerOptions {
+  /** Whether it keeps what it holds over `kill` and `restart`. */
   readonly isDurable?: boolean;
-  /** More lines of the configuration file. */
+  /** More lines of its configuration file. */
   readonly config?: readonly string[];
 }
 

@@ -24,9 +24,7 @@ const HELP = [
   'No Redis was found for the tests. Provide one of these:',
   `  - a running Docker daemon with the image ${IMAGE}, or able to pull it;`,
   '  - redis-server or valkey-server on the PATH, or its path in TEST_REDIS_SERVER;',
-  '  - Debian or Ubuntu with apt-get and dpkg-deb: their packages are unpacked under .cache, nothing is installed;',
-  '  - TEST_REDIS_URL, for tests that neither freeze nor kill their Redis: the address of an empty database of a Redis',
-  '    6.2 or newer, such as redis://127.0.0.1:6379/9.',
+  '  - Debian or Ubuntu with apt-get and dpkg-deb: their packages are unpacked under .cache, nothing is installed.',
 ].join('\n');
 
 let found: Promise<RedisSource> | undefined;
@@ -43,9 +41,7 @@ export async function redisSource(): Promise<RedisSource> {
 
 async function findSource(): Promise<RedisSource> {
   const source = await firstSource();
-  const url = process.env['TEST_REDIS_URL'] ?? '';
-  const isShared = url !== '' && (process.env['TEST_REDIS_SERVER'] ?? '') === '';
-  say(isShared ? `TEST_REDIS_URL (${new URL(url).host}); if a test controls it: ${source.about}` : source.about);
+  say(source.about);
   return source;
 }
 

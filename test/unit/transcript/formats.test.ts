@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { TranscriptFormat } from '../../../src/domain/records.ts';
 import { anyBody, cueTurns, lineEnding, runs, spokenTurns } from '../../support/transcript-arbitraries.ts';
 import { salesCall } from '../../support/transcript-calls.ts';
-import { slicesOf, textsOf } from '../../support/transcript-read.ts';
 import { renderTranscript, segmentText, type SpokenTurn } from '../../support/transcript-render.ts';
-import { parseTranscript } from '../../support/transcript-at-once.ts';
+import { parseTranscript, slicesOf, textsOf } from '../../support/transcript-at-once.ts';
 
 const FORMATS: readonly TranscriptFormat[] = ['speaker_text', 'webvtt', 'srt', 'utterances_json'];
 
