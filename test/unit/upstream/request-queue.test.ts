@@ -58,6 +58,26 @@ test('a read takes the place of a refresh, whosever it is, and a refresh never t
   expect(world.waiting().map(({ keyId }) => keyId)).toEqual(['busy', 'busy']);
 });
 
+test('a full queue drops the last call of the key with most waiting ones', async () => {
+  const world = new World({ maxConnections: 1, maxQueue: 3, reservePercent: 0 });
+  await world.acquire('busy');
+  const waiting = [await world.acquire('busy'), await world.acquire('busy'), await world.acquire('busy')];
+  await world.acquire('quiet');
+  expect(waiting.map(({ permit }) => permit)).toEqual([null, null, 'queue-full']);
+});
+
+test('keys with as many calls in flight are served in turn; one that comes takes its place behind the others', async () => {
+  const world = new World({ maxConnections: 1, maxQueue: 9, reservePercent: 0 });
+  const first = await world.acquire('a');
+  for (const keyId of ['a', 'b', 'a', 'b']) await world.acquire(keyId);
+  const served: string[] = [];
+  for (let call: Asked | undefined = first; call !== undefined; [call] = world.inFlight()) {
+    served.push(call.keyId);
+    await world.release(call);
+  }
+  expect(served).toEqual(['a', 'a', 'b', 'a', 'b']);
+});
+
 const KEYS = ['a', 'b', 'c', 'd'] as const;
 
 const steps = fc.array(
