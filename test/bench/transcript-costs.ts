@@ -1,4 +1,4 @@
-/** The cost of transcripts: parsing each format, pages early and late, hostile bodies. Measured. */
+/** Measures the cost of transcripts (parsing each format, pages early and late, hostile bodies), and prints it as JSON. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -16,44 +16,37 @@ import { pageOf, parseTranscript } from '../support/transcript-at-once.ts';
 const DOZEN = 12;
 const TENTHS = 10;
 
-export interface MeasureOptions {
-  /** Size of the hostile bodies, in UTF-16 units. */
-  readonly hostileUnits: number;
-  /** How often a thing is measured; the best counts. */
-  readonly rounds: number;
-}
+/** How often a thing is measured; the best counts. */
+const ROUNDS = 30;
 
 /** One after another, in this process. */
-export async function measureCosts({ hostileUnits, rounds }: MeasureOptions): Promise<Costs> {
+async function measureCosts(): Promise<Costs> {
   const parsing: Costs['parsing'] = [];
-  for (const format of TRANSCRIPT_FORMATS) parsing.push(await parsingOf(format, rounds));
-  const paging = pagingOf(rounds);
+  for (const format of TRANSCRIPT_FORMATS) parsing.push(await parsingOf(format));
+  const paging = pagingOf();
   const hostile: Costs['hostile'] = [];
-  const cues = hostileUnits / 2;
+  const cues = BODY_UNITS / 2;
   const manyCues = {
     name: `WebVTT, ${cues.toLocaleString('en')} cues`,
     body: `WEBVTT\n\n${'0:0-->0:0\n\n'.repeat(cues)}`,
     declared: null,
     turns: cues,
   };
-  for (const body of [...hostileBodies(hostileUnits), manyCues]) hostile.push(await hostileOf(body));
+  for (const body of [...hostileBodies(BODY_UNITS), manyCues]) hostile.push(await hostileOf(body));
   return { parsing, paging, hostile };
 }
 
-async function parsingOf(format: TranscriptFormat, rounds: number): Promise<Costs['parsing'][number]> {
+async function parsingOf(format: TranscriptFormat): Promise<Costs['parsing'][number]> {
   const [small, large] = [bodyOf(format, BODY_UNITS / TENTHS), bodyOf(format, BODY_UNITS)];
   // As many texts of their own as make up the large one: a single one would stay in the processor's cache, where the large
   // one has no room, and its quickest round would be one without garbage collection.
   const tenths = Array.from({ length: TENTHS }, () => Buffer.from(small).toString());
   const first = await inSteps(parseSteps(large, format));
   const bestOf = (bodies: readonly string[]): number =>
-    Math.min(...Array.from({ length: rounds }, () => cpuMs(() => bodies.map((body) => parseTranscript(body, format)))));
+    Math.min(...Array.from({ length: ROUNDS }, () => cpuMs(() => bodies.map((body) => parseTranscript(body, format)))));
   const [ofSmall, ofLarge] = [bestOf(tenths) / TENTHS, bestOf([large])];
   return {
     format,
-    turns: first.result.turnCount,
-    smallCpuMs: rounded(ofSmall),
-    cpuMs: rounded(ofLarge),
     ratio: rounded(ofLarge / ofSmall),
     firstCpuMs: rounded(first.cpuMs),
     holdCpuMs: rounded(first.holdCpuMs),
@@ -61,7 +54,7 @@ async function parsingOf(format: TranscriptFormat, rounds: number): Promise<Cost
   };
 }
 
-function pagingOf(rounds: number): Costs['paging'] {
+function pagingOf(): Costs['paging'] {
   const parsed = parseTranscript(bodyOf('speaker_text', BODY_UNITS), 'speaker_text');
   const limits = [
     [100, 50_000],
@@ -74,9 +67,8 @@ function pagingOf(rounds: number): Costs['paging'] {
     [false, true].map((raw) => {
       const pager = new TranscriptPager(parsed);
       const request = { pageSize, maxChars, raw };
-      const indexCpuMs = cpuMs(() => pageOf(pager, { page: 1, ...request }));
       const name = `${pageSize} x ${maxChars}${raw ? ' raw' : ''}`;
-      return { name, indexCpuMs: rounded(indexCpuMs), ...pageCosts(pager, request, 5 * rounds) };
+      return { name, ...pageCosts(pager, request) };
     }),
   );
 }
@@ -85,20 +77,16 @@ function pagingOf(rounds: number): Costs['paging'] {
  * One page costs up to twice another of its kind wherever both are, by what it holds and how far it is from the nearest
  * page that is indexed; so that a dozen are taken together from either end, besides the very first and last.
  */
-function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>, samples: number) {
+function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>) {
   const { totalPages } = pageOf(pager, { page: 1, ...request });
   const early = Array.from({ length: DOZEN }, (_, i) => i + 1);
   const pages = [...early, ...early.map((page) => totalPages - DOZEN + page)];
-  const measure = (): number[] => pages.map((page) => pageMicros(pager, { page, ...request }, samples));
+  const measure = (): number[] => pages.map((page) => pageMicros(pager, { page, ...request }));
   measure();
   const micros = measure();
   const [first = 0, last = 0] = [micros[0], micros.at(-1)];
   const [earlyMicros, lateMicros] = [mean(micros.slice(0, DOZEN)), mean(micros.slice(DOZEN))];
   return {
-    pages: totalPages,
-    firstMicros: rounded(first),
-    lastMicros: rounded(last),
-    earlyMicros: rounded(earlyMicros),
     lateMicros: rounded(lateMicros),
     ratio: rounded(Math.max(lateMicros / earlyMicros, last / first)),
   };
@@ -107,7 +95,6 @@ function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>, s
 async function hostileOf({ name, body, declared }: HostileBody): Promise<Costs['hostile'][number]> {
   const before = usedMB();
   const parsed = await inSteps(parseSteps(body, declared));
-  const peak = process.memoryUsage();
   const pager = new TranscriptPager(parsed.result);
   const pages = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 50_000, raw: false }));
   const tiny = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 2, raw: false }));
@@ -115,15 +102,11 @@ async function hostileOf({ name, body, declared }: HostileBody): Promise<Costs['
   const runs = [parsed, pages, tiny];
   return {
     name,
-    turns: parsed.result.turnCount,
     parseCpuMs: rounded(parsed.cpuMs),
-    firstPageCpuMs: rounded(pages.cpuMs),
     tinyPagesCpuMs: rounded(tiny.cpuMs),
     holdCpuMs: rounded(Math.max(...runs.map((run) => run.holdCpuMs))),
     holdMs: rounded(Math.max(...runs.map((run) => run.holdMs))),
     heldMB: rounded(held),
-    toldMB: rounded(pager.weightBytes / 1e6),
-    peakMB: rounded((peak.heapUsed + peak.arrayBuffers) / 1e6 - before),
   };
 }
 
@@ -189,8 +172,8 @@ function bodyOf(format: TranscriptFormat, units: number): string {
 }
 
 /** The best time of a page: whatever else runs on the machine only makes it longer. */
-function pageMicros(pager: TranscriptPager, request: PageRequest, samples: number): number {
-  const times = Array.from({ length: samples }, () => {
+function pageMicros(pager: TranscriptPager, request: PageRequest): number {
+  const times = Array.from({ length: 5 * ROUNDS }, () => {
     const began = performance.now();
     for (let i = 0; i < 20; i += 1) pageOf(pager, request);
     return ((performance.now() - began) * 1000) / 20;
@@ -205,3 +188,5 @@ function usedMB(): number {
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return (heapUsed + arrayBuffers) / 1e6;
 }
+
+process.stdout.write(JSON.stringify(await measureCosts()));

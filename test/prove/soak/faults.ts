@@ -71,7 +71,11 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'Redis frozen',
     ...redis,
-    run: ({ parts }, _, holdMs) => freeze(parts.redis, holdMs),
+    run: async ({ parts: { redis: server } }, _, holdMs) => {
+      await server.pause();
+      await sleep(holdMs);
+      await server.resume();
+    },
   },
   {
     name: 'Redis killed',
@@ -151,18 +155,6 @@ export class FaultLog {
     );
     return calm.length / Math.max(1, times.length);
   }
-}
-
-/** Redis, as far as it is frozen here. */
-interface Freezable {
-  pause(): Promise<void> | void;
-  resume(): Promise<void> | void;
-}
-
-async function freeze(server: Freezable, holdMs: number): Promise<void> {
-  await server.pause();
-  await sleep(holdMs);
-  await server.resume();
 }
 
 async function undoing(undo: () => void, holdMs: number): Promise<void> {
