@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, request, type RequestListener } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { listenOnLoopback } from '../support/loopback.ts';
+import { freePort } from '../support/redis/server.ts';
 import { type ApiDocument, toolPath } from './world.ts';
 
 export interface PrismProxy {
@@ -72,10 +72,4 @@ function relayTo(gatewayUrl: string): RequestListener {
     sent.on('error', () => response.destroy());
     sent.end();
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = await listenOnLoopback(createTcpServer());
-  await server.close();
-  return server.port;
 }

@@ -1,10 +1,10 @@
 /** nginx and Varnish, configured to do what they can of what the gateway does. Null if they are not installed. */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { programOnPath } from '../../support/process.ts';
+import { freePort } from '../../support/redis/server.ts';
 import { launch, SERVER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 
@@ -123,14 +123,4 @@ async function answers(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
