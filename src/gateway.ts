@@ -3,16 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
-import type { Readiness } from './admin/answers.ts';
+import type { Readiness } from './telemetry/health.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
-import { gated } from './cache/maintenance.ts';
+import { gated } from './upstream/maintenance.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock } from './time/clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { createPublicApp } from './http/app.ts';
@@ -32,19 +32,19 @@ import {
   type Listener,
   type RequestHandler,
   throwIfFailed,
-} from './server.ts';
-import { openStore } from './open-store.ts';
-import type { DemoAnnouncement, SampleAccess } from './demo-store.ts';
+} from './server/server.ts';
+import { openStore } from './backend/open-store.ts';
+import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
-import { broadcast } from './telemetry/events.ts';
+import { broadcast } from './cache/events.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
 import { RequestLog } from './telemetry/request-report.ts';
-import { systemTimers, type Timers } from './timers.ts';
-import { cacheSpans } from './tracing/cache-spans.ts';
-import { traced } from './tracing/request-span.ts';
+import { systemTimers, type Timers } from './time/timers.ts';
+import { cacheSpans } from './cache/flight-spans.ts';
+import { traced } from './http/request-span.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 

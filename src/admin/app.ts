@@ -1,9 +1,9 @@
 /** The admin listener: what a request passes through, from top to bottom, and the HTTP server of its own. */
 import Koa from 'koa';
 import { isLoopback } from '../config/formats.ts';
-import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server.ts';
-import type { Readiness } from './answers.ts';
-import { PROBES, ROUTES } from './api.ts';
+import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server/server.ts';
+import type { Readiness } from '../telemetry/health.ts';
+import { PROBES, ROUTES } from '../operations/api.ts';
 import { cacheViewEndpoints } from './cache.ts';
 import { cacheControlEndpoints } from './cache-control.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';

@@ -1,14 +1,14 @@
 /** /api/cache/ttl, /purge and /maintenance: changing what the cache does. Every change goes into the audit. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Maintenance } from '../cache/maintenance.ts';
+import type { Maintenance } from '../upstream/maintenance.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlEnd, type TtlState } from '../cache/ttl-policy.ts';
-import type { Clock } from '../clock.ts';
-import { formatDuration } from '../duration.ts';
-import type { MaintenanceView, PurgeView, TtlView } from './answers.ts';
-import { iso, isoOrNull, ROUTES } from './api.ts';
-import type { AuditedChange, AuditEntry } from './audit.ts';
+import type { Clock } from '../time/clock.ts';
+import { formatDuration } from '../time/duration.ts';
+import type { MaintenanceView, PurgeView, TtlView } from '../operations/answers.ts';
+import { iso, isoOrNull, ROUTES } from '../operations/api.ts';
+import type { AuditedChange, AuditEntry } from '../operations/audit.ts';
 import {
   ALLOWED_MAINTENANCE,
   ALLOWED_TTL,
@@ -17,10 +17,11 @@ import {
   purgeBody,
   ttlBody,
   type WantedTtl,
-} from './bodies.ts';
+} from '../operations/bodies.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, makeChange } from './errors.ts';
-import { faulty, readBody } from './input.ts';
+import { AdminError, makeChange } from '../operations/errors.ts';
+import { faulty } from '../operations/input.ts';
+import { readBody } from './input.ts';
 
 const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 type TtlName = (typeof TTL_NAMES)[number];

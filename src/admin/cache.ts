@@ -1,13 +1,14 @@
 /** Shows operators the cache: counts, costliest keys, advice, the last hour; and the processes that serve. */
-import type { Tagged, Usage } from '../cache/entry.ts';
+import type { Usage } from '../cache/entry.ts';
+import type { Tagged } from '../cache/purge-log.ts';
 import type { CacheClass } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../cache/what-if/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
-import { type AnswerOf, iso, ROUTES } from './api.ts';
+import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
-import { HISTORY_STEP_MS } from './stats/stats.ts';
-import type { Whose } from './stats/steps.ts';
+import { HISTORY_STEP_MS } from '../operations/stats/stats.ts';
+import type { Whose } from '../operations/stats/steps.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { stats, members, memory, maxBytes, whatIf, clock } = options;

@@ -2,23 +2,23 @@
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ExplainParts, Resolution } from '../cache/explain.ts';
-import type { MaintenanceControl } from '../cache/maintenance.ts';
+import type { MaintenanceControl } from '../upstream/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
 import type { CacheClass, TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { Instances } from '../redis/instances.ts';
 import type { MetricsSource } from '../telemetry/metrics.ts';
-import type { Readiness } from './answers.ts';
-import type { AdminRoute, AnswerOf, ROUTES } from './api.ts';
-import type { Audit } from './audit.ts';
-import { AdminError, asAdminError } from './errors.ts';
-import type { Stats } from './stats/stats.ts';
+import type { Readiness } from '../telemetry/health.ts';
+import type { AdminRoute, AnswerOf, ROUTES } from '../operations/api.ts';
+import type { Audit } from '../operations/audit.ts';
+import { AdminError, asAdminError } from '../operations/errors.ts';
+import type { Stats } from '../operations/stats/stats.ts';
 
 /** A token, and the name of its holder in the audit. */
 export interface AdminToken {

@@ -1,10 +1,11 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
 import { explain, type Resolution } from '../cache/explain.ts';
-import { ROUTES } from './api.ts';
+import { ROUTES } from '../operations/api.ts';
 import { ttlView } from './cache-control.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
-import { AdminError } from './errors.ts';
-import { badQuery, quoted, readQuery } from './input.ts';
+import { AdminError } from '../operations/errors.ts';
+import { quoted } from '../operations/input.ts';
+import { badQuery, readQuery } from './input.ts';
 
 type Target = Extract<Resolution, { readonly kind: 'request' }>;
 

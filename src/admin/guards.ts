@@ -8,8 +8,8 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
 import type { AdminMiddleware, AdminOptions, AdminToken } from './endpoint.ts';
-import { AdminError } from './errors.ts';
-import { quoted } from './input.ts';
+import { AdminError } from '../operations/errors.ts';
+import { quoted } from '../operations/input.ts';
 
 /** Health probes, which orchestrators send without a token and to any address. */
 const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);

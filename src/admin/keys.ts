@@ -1,8 +1,8 @@
 /** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
 import { type ApiKey, byCreation, type ImportedKey } from '../keys/key.ts';
-import { type AnswerOf, ROUTES } from './api.ts';
-import type { IssuedKeyView } from './answers.ts';
+import { type AnswerOf, ROUTES } from '../operations/api.ts';
+import type { IssuedKeyView } from '../operations/answers.ts';
 import {
   IMPORT_LIMIT_BYTES,
   importBody,
@@ -11,12 +11,21 @@ import {
   looksLikeToken,
   newKeyBody,
   rotateBody,
-} from './bodies.ts';
+} from '../operations/bodies.ts';
 import { countedOf } from './cache.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError } from './errors.ts';
-import { check, faulty, readBody, readQuery } from './input.ts';
-import { createKey, editKey, existingKey, importKeys, type KeyChanger, keyView, rotateKey } from './key-changes.ts';
+import { AdminError } from '../operations/errors.ts';
+import { check, faulty } from '../operations/input.ts';
+import { readBody, readQuery } from './input.ts';
+import {
+  createKey,
+  editKey,
+  existingKey,
+  importKeys,
+  type KeyChanger,
+  keyView,
+  rotateKey,
+} from '../operations/key-changes.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { VERSION } from '../version.ts';
-import { errorSchema } from './answers.ts';
-import { type AdminRoute, PROBES, ROUTES } from './api.ts';
+import { errorSchema } from '../operations/answers.ts';
+import { type AdminRoute, PROBES, ROUTES } from '../operations/api.ts';
 
 export type AdminDocument = ReturnType<typeof createDocument>;
 

@@ -3,26 +3,26 @@
  * same shape: `redis.ts`, and `memory.ts` for a gateway of one process without Redis.
  */
 import { hostname } from 'node:os';
-import type { Audit, AuditEntry } from '../admin/audit.ts';
-import type { Stats } from '../admin/stats/stats.ts';
-import type { MaintenanceControl, MaintenanceState } from '../cache/maintenance.ts';
+import type { Audit, AuditEntry } from '../operations/audit.ts';
+import type { Stats } from '../operations/stats/stats.ts';
+import type { MaintenanceControl, MaintenanceState } from '../upstream/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
 import type { TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { KeyDirectory, KeyLookup } from '../keys/registry.ts';
 import type { RequestLimiter, RequestLimiterOptions } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
 import type { QuotaLimiter } from '../quota/limiter.ts';
-import type { Store } from '../open-store.ts';
+import type { Store } from './open-store.ts';
 import type { InstanceInfo, Instances } from '../redis/instances.ts';
 import type { Health } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RedisHealth, Siblings } from '../telemetry/redis-health.ts';
-import type { Timers } from '../timers.ts';
+import type { Timers } from '../time/timers.ts';
 import { VERSION } from '../version.ts';
 
 export interface Backend {

@@ -1,7 +1,7 @@
 /** The backend of a gateway without Redis: everything is in the memory of this process, and ends with it. */
-import { Audit } from '../admin/audit.ts';
+import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
-import { Stats } from '../admin/stats/stats.ts';
+import { Stats } from '../operations/stats/stats.ts';
 import { MemoryPurgeLog } from '../cache/purge-log.ts';
 import { MemoryTtlControl } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';

@@ -1,7 +1,7 @@
 /** The backend of processes over one Redis, or over two: one for state, one for the response cache. */
-import { Audit } from '../admin/audit.ts';
+import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
-import { Stats } from '../admin/stats/stats.ts';
+import { Stats } from '../operations/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
@@ -13,7 +13,7 @@ import { FailoverLimiter } from '../quota/failover.ts';
 import { RedisAddressError } from '../redis/address.ts';
 import { RedisLink, type RedisRole } from '../redis/connection.ts';
 import { Instances } from '../redis/instances.ts';
-import { StartError } from '../server.ts';
+import { StartError } from '../server/server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth } from '../telemetry/redis-health.ts';
 import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';

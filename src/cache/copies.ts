@@ -1,10 +1,10 @@
 /** Finds the copies of a request: in memory first, then in the shared cache. */
-import type { Clock } from '../clock.ts';
-import type { CacheListener } from '../telemetry/events.ts';
-import type { Timers } from '../timers.ts';
+import type { Clock } from '../time/clock.ts';
+import type { CacheListener } from './events.ts';
+import type { Timers } from '../time/timers.ts';
 import type { Fetch } from '../upstream/store.ts';
 import type { Learned, StoredEntry } from './entry.ts';
-import type { MaintenanceWatch } from './maintenance.ts';
+import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, newerCopy, type VisibleCopies } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';

@@ -7,8 +7,9 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';
-import { type Absent, type Found, type StoreAnswer, StoreError } from '../upstream/store.ts';
-import type { PurgeEpoch, Tag } from './purge-log.ts';
+import type { Absent, Found, StoreAnswer } from '../upstream/store.ts';
+import { StoreError } from '../upstream/store-error.ts';
+import type { PurgeEpoch, Tag, Tagged } from './purge-log.ts';
 import { type CacheRequest, recordRequest } from './request.ts';
 import type { CacheClass } from './ttl-policy.ts';
 
@@ -89,14 +90,10 @@ export interface Learned {
 }
 
 /** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
-export interface StoredEntry<T = unknown> extends Pick<Learned, 'epoch' | 'receivedAtMs'> {
+export interface StoredEntry<T = unknown> extends Tagged, Pick<Learned, 'receivedAtMs'> {
   readonly kind: ResourceKind;
   readonly entry: Entry<T>;
-  readonly tags: readonly Tag[];
 }
-
-/** The part of an entry that purges go by. */
-export type Tagged = Pick<StoredEntry, 'tags' | 'epoch'>;
 
 export interface Keyed {
   readonly key: string;

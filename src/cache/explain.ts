@@ -1,11 +1,11 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
-import type { MissReason, ReadReport } from '../telemetry/events.ts';
+import type { Clock } from '../time/clock.ts';
+import type { MissReason, ReadReport } from './events.ts';
 import { assess, visibleCopies, type FoundCopies, newerOf } from './copies.ts';
 import { classOf } from './entry.ts';
 import { type CacheRequest, hash32 } from './request.ts';
-import type { Maintenance, MaintenanceWatch } from './maintenance.ts';
+import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
   type CachedCopy,

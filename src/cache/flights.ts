@@ -6,9 +6,9 @@
  * but unless it brings a record that they may see, they are answered no sooner than by a call of their own.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
-import { FlightSpans } from '../tracing/cache-spans.ts';
-import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import type { Clock } from '../time/clock.ts';
+import { FlightSpans } from './flight-spans.ts';
+import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
 import type { ReadThroughParts } from './copies.ts';
 import { type Learned, learnedOf, negativeEntry } from './entry.ts';
 import { type FetchResult, type FetchTask, type OriginFetcher } from './origin-fetch.ts';
@@ -68,7 +68,7 @@ export class Flights {
         throw error;
       });
     const flight = this.#lastFailure(name) ?? this.#flights.join(name, fly, task.isWanted);
-    if (!flight.startedByCaller) this.#spans.joined(task, flight);
+    if (!flight.startedByCaller) this.#spans.joined({ ...task.request, ...flight, isBackground: task.isBackground });
     return flight;
   }
 
@@ -90,10 +90,10 @@ export class Flights {
     for (;;) {
       const call = this.#calls.join(
         key,
-        (isWanted) => this.#spans.fly(key, () => this.#origin.fetch({ ...task, isWanted })),
+        (isWanted) => this.#spans.run(key, () => this.#origin.fetch({ ...task, isWanted })),
         task.isWanted,
       );
-      this.#spans.joined(task, call);
+      this.#spans.joined({ ...task.request, ...call, isBackground: task.isBackground });
       if (call.startedByCaller) {
         const result = await call.result;
         if (result.notBeforeMs === undefined) return resultFor(task, result);

@@ -1,7 +1,8 @@
 /** The memory tier: bounded in bytes; the least recently used entry makes room first. */
 import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
-import type { Keyed, Measured, StoredEntry, Tagged, Usage } from './entry.ts';
+import type { Keyed, Measured, StoredEntry, Usage } from './entry.ts';
+import type { Tagged } from './purge-log.ts';
 import { hash32, isSearchKey } from './request.ts';
 import type { Inspection, KeptCopy } from './shared-cache.ts';
 import { type Reader, workspaceSetOf } from './reader.ts';

@@ -3,10 +3,10 @@
  * acquire → fetch → complete → memory, in that order. If the process that holds the lease dies, the lease lapses (2 s after
  * its last renewal), one of those that wait takes over in `#follow`, and the others follow that one.
  */
-import type { LeaseWaitEnd } from '../telemetry/events.ts';
-import { withDeadline } from '../timers.ts';
+import type { LeaseWaitEnd } from './events.ts';
+import { withDeadline } from '../time/timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
-import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store.ts';
+import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
 import { visibleCopies, type ReadThroughParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,

@@ -3,10 +3,10 @@
  * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
  * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, origin-fetch.ts).
  */
-import type { MissReason } from '../telemetry/events.ts';
+import type { MissReason } from './events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { mix32 } from './request.ts';
-import type { Maintenance } from './maintenance.ts';
+import type { Maintenance } from '../upstream/maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Tier } from './reader.ts';
 import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';

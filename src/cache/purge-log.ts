@@ -6,7 +6,6 @@
  */
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import type { RecordTag } from '../upstream/resources.ts';
-import type { Tagged } from './entry.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
@@ -32,6 +31,13 @@ export interface PurgeEpoch {
   /** Another one whenever the log had to begin anew. */
   readonly history: string;
   readonly sequence: number;
+}
+
+/** The part of a copy that purges go by. */
+export interface Tagged {
+  readonly tags: readonly Tag[];
+  /** Where the log stood before the fetch of the copy began. */
+  readonly epoch: PurgeEpoch;
 }
 
 /** `hard`: a purged copy is gone. `soft`: it is stale, and served while it is refreshed. */

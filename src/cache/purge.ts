@@ -1,5 +1,6 @@
 /** Purging by tag, for operators (C6): first the purge, which is one entry in the log, then a count of what it took. */
-import type { Measured, StoredEntry, Tagged } from './entry.ts';
+import type { Measured, StoredEntry } from './entry.ts';
+import type { Tagged } from './purge-log.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
 import type { PurgeLog, PurgeMode, Tag } from './purge-log.ts';

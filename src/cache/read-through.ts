@@ -2,13 +2,13 @@
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
  * are, stale ones while one refresh runs in the background, older ones when the store fails or takes too long.
  */
-import type { MissReason } from '../telemetry/events.ts';
-import { withDeadline } from '../timers.ts';
-import { StoreError } from '../upstream/store.ts';
+import type { MissReason } from './events.ts';
+import { withDeadline } from '../time/timers.ts';
+import { StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
 import { classOf, type StoredEntry } from './entry.ts';
 import { type FlightResult, type Flight, Flights } from './flights.ts';
-import { maintenanceError } from './maintenance.ts';
+import { maintenanceError } from '../upstream/maintenance.ts';
 import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';

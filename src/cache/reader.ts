@@ -1,7 +1,7 @@
 /** A read of the cache: who reads, what it brings, and who may see what (C4, K7). */
 import { createHash } from 'node:crypto';
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { StoreError } from '../upstream/store.ts';
+import type { StoreError } from '../upstream/store-error.ts';
 import type { Entry, StoredEntry } from './entry.ts';
 import type { CacheRequest } from './request.ts';
 

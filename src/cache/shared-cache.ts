@@ -2,8 +2,9 @@
  * The cache that several processes share. Every method may reject: each process then goes on without it, and a reader
  * notices nothing but a miss.
  */
-import { StoreError } from '../upstream/store.ts';
-import type { Keyed, Learned, Measured, StoredEntry, Tagged } from './entry.ts';
+import { StoreError } from '../upstream/store-error.ts';
+import type { Keyed, Learned, Measured, StoredEntry } from './entry.ts';
+import type { Tagged } from './purge-log.ts';
 import type { Reader } from './reader.ts';
 
 /** The shared entries of a key. Each was checked to be one. */

@@ -4,8 +4,8 @@
  * value that was set for good is in force again, else the configured one.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../clock.ts';
-import type { Timers } from '../timers.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import { RESOURCE_KINDS } from '../upstream/resources.ts';
 
 /** The classes that have TTLs of their own: each kind of resource, and negative entries. */

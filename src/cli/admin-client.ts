@@ -1,8 +1,8 @@
 /** Calls the admin listener of a running gateway. */
 import type { Command } from 'commander';
 import type { z } from 'zod';
-import { errorSchema, type ReadonlyDeep } from '../admin/answers.ts';
-import type { AdminRoute } from '../admin/api.ts';
+import { errorSchema, type ReadonlyDeep } from '../operations/answers.ts';
+import type { AdminRoute } from '../operations/api.ts';
 import { parseAdminTokens } from '../config/formats.ts';
 import { CliError, type CommandTexts, makeCommand, parseJson, parser, print, secretFrom } from './command.ts';
 

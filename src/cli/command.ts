@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { readSecret } from '../config/environment.ts';
 import { ID_PATTERN } from '../domain/records.ts';
-import { DURATION_FORM, formatDuration, parseDuration } from '../duration.ts';
+import { DURATION_FORM, formatDuration, parseDuration } from '../time/duration.ts';
 
 /** A failure whose message is all that the user needs: what was given, what is allowed, what to do. */
 export class CliError extends Error {

@@ -1,7 +1,7 @@
 /** The command line: one program, its commands, and how their errors are reported. */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
-import { StartError } from '../server.ts';
+import { StartError } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 import { CliError, makeGroup } from './command.ts';
 

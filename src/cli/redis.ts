@@ -7,7 +7,7 @@ import {
   RedisAddressError,
 } from '../redis/address.ts';
 import { askNode, RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
-import { systemTimers, withDeadline } from '../timers.ts';
+import { systemTimers, withDeadline } from '../time/timers.ts';
 import { CliError } from './command.ts';
 
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */

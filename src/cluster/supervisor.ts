@@ -5,12 +5,12 @@
 import cluster, { type Worker } from 'node:cluster';
 import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
-import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server.ts';
-import type { DemoAnnouncement, SampleStore } from '../demo-store.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server/server.ts';
+import type { DemoAnnouncement, SampleStore } from '../backend/demo-store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
@@ -69,7 +69,7 @@ export class Supervisor {
   async start(): Promise<boolean> {
     const { config } = this.#started;
     if (config.upstream.url === null) {
-      const { startSampleStore } = await import('../demo-store.ts');
+      const { startSampleStore } = await import('../backend/demo-store.ts');
       this.#sample = await startSampleStore();
     }
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();

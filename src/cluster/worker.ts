@@ -4,7 +4,7 @@ import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import type { Gateway, Workers } from '../gateway.ts';
 import { createLogger, terminalFormat } from '../log/logger.ts';
-import { StartError } from '../server.ts';
+import { StartError } from '../server/server.ts';
 import {
   filesSchema,
   type FromWorker,

@@ -1,6 +1,13 @@
 /** How the values of settings are read from what was written, and what is allowed, in words. */
 import { z } from 'zod';
-import { DURATION_FORM, formatAmount, formatDuration, parseAmount, parseDuration, type Units } from '../duration.ts';
+import {
+  DURATION_FORM,
+  formatAmount,
+  formatDuration,
+  parseAmount,
+  parseDuration,
+  type Units,
+} from '../time/duration.ts';
 
 /** Kept beside the schema of a value; zod hands it on to the schema's copies. */
 export interface ValueInfo {

@@ -3,15 +3,22 @@ import { Router, type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import type { Cache } from '../cache/reader.ts';
 import { hasScope } from '../keys/key.ts';
-import type { RequestHandler } from '../server.ts';
+import type { RequestHandler } from '../server/server.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { loadShedding } from './middleware/load-shedding.ts';
 import { rateLimit } from './middleware/rate-limit.ts';
 import { requestContext } from './middleware/request-context.ts';
 import { ALLOWED_METHODS, errorHandler, forbidden, notFound, Problem } from './problem.ts';
 import { sendResponse } from './respond.ts';
-import { findRoute, type Route } from './route.ts';
-import { apiKeyOf, type Middleware, type PublicAppOptions, type RequestState, type RouteContext } from './state.ts';
+import { findRoute } from './route.ts';
+import {
+  apiKeyOf,
+  type Middleware,
+  type PublicAppOptions,
+  type RequestState,
+  type Route,
+  type RouteContext,
+} from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 

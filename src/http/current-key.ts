@@ -4,8 +4,7 @@ import { timestampSchema, toTimestamp } from '../domain/evaluation.ts';
 import { type ApiKey, SCOPES } from '../keys/key.ts';
 import { resetSeconds } from '../quota/headers.ts';
 import type { QuotaUsage, WindowState } from '../quota/limiter.ts';
-import type { Route } from './route.ts';
-import { apiKeyOf, type Context } from './state.ts';
+import { apiKeyOf, type Context, type Route } from './state.ts';
 
 const windowSchema = z
   .strictObject({

@@ -7,7 +7,7 @@ import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
 import { notFound, Problem } from './problem.ts';
-import type { RequestView } from './route.ts';
+import type { RequestView } from './state.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
 const ID = { type: 'string', pattern: ID_PATTERN.source } as const;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { reportSchema } from '../domain/report.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
-import { StoreError } from '../upstream/store.ts';
+import { StoreError } from '../upstream/store-error.ts';
 import type { Middleware } from './state.ts';
 
 /**

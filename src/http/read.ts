@@ -4,11 +4,11 @@ import type { Reader } from '../cache/reader.ts';
 import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
-import type { ListQuery } from '../upstream/store.ts';
+import type { ListQuery } from '../upstream/resources.ts';
 import { notFound } from './problem.ts';
 import { pageLinks, Representation, respond } from './respond.ts';
-import { parseQuery, type RequestView, route, type Route } from './route.ts';
-import { apiKeyOf, type Context } from './state.ts';
+import { parseQuery, route } from './route.ts';
+import { apiKeyOf, type Context, type RequestView, type Route } from './state.ts';
 
 /** A read of the cache, of one record or one page of a list. */
 export interface ReadRequest<P> {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
-import { hashOf } from '../static-file.ts';
+import { hashOf } from '../server/static-file.ts';
 import type { Context, Headers, Middleware } from './state.ts';
 
 /** RFC 9110 content codings on offer, the preferred one first. */

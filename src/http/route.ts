@@ -3,28 +3,8 @@
  * deprecation headers and `explain` are all made from these declarations.
  */
 import { match } from 'path-to-regexp';
-import type { ZodType } from 'zod';
-import type { oas31 } from 'zod-openapi';
-import type { Cache } from '../cache/reader.ts';
-import type { CacheRequest } from '../cache/request.ts';
-import { type Deprecation, deprecationOf, type OperationId } from '../domain/operations.ts';
-import type { Scope } from '../keys/key.ts';
-import type { Headers, Middleware, RouteContext } from './state.ts';
-
-/** A read of the cache that a request asks for. */
-export interface StoreRequest {
-  readonly request: CacheRequest<unknown>;
-  /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */
-  readonly workspaceIds: readonly string[] | null;
-}
-
-/** A request for `parseRequest`: one being served, or one that an operator wants explained. */
-export interface RequestView {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  /** The workspaces of the reader, in lower case; null for an operator who has not said who reads. */
-  readonly viewer: readonly string[] | null;
-}
+import { type Deprecation, deprecationOf } from '../domain/operations.ts';
+import type { Headers, Middleware, Route } from './state.ts';
 
 /** A query string, which is given without its question mark. */
 export function parseQuery(querystring: string): URLSearchParams {
@@ -34,36 +14,6 @@ export function parseQuery(querystring: string): URLSearchParams {
 
 /** The request depends on who reads, and nobody is named. */
 export class ViewerNeeded extends Error {}
-
-export interface Route {
-  /** The OpenAPI operationId. */
-  readonly name: OperationId;
-  readonly surface: 'v1' | 'v2';
-  /** Below the surface's prefix, with `:parameters`. */
-  readonly path: string;
-  /** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
-  readonly template: string;
-  /** Null if any active key may ask. */
-  readonly scope: Scope | null;
-  /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
-  readonly quota: 'counted' | 'none';
-  /** The one text of every 403, so that its reasons cannot be told apart (K7). */
-  readonly forbidden: string;
-  /** The one text of every 404, so that a foreign record looks like none (K7). */
-  readonly notFound: string;
-  /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
-  readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
-  readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
-  readonly summary: string;
-  readonly description: string;
-  readonly parameters: readonly oas31.ParameterObject[];
-  /** The failures that the operation has, beside 405 (S1). Without 400, an address that is too long is a 404. */
-  readonly failures: readonly FailureStatus[];
-  readonly response: ZodType;
-  readonly success: string;
-}
-
-export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
 /** Declares a route. */
 export function route(declaration: Omit<Route, 'template'>): Route {

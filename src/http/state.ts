@@ -1,16 +1,18 @@
-/** The options of the public application, and the state that a request carries from middleware to middleware. */
+/** The types of a request's way: the application's options, a declared route, and the state that a request carries. */
 import type { Router, RouterContext } from '@koa/router';
 import type Koa from 'koa';
+import type { ZodType } from 'zod';
+import type { oas31 } from 'zod-openapi';
 import type { Cache, ReadOutcome } from '../cache/reader.ts';
-import type { Clock } from '../clock.ts';
-import type { Deprecation } from '../domain/operations.ts';
+import type { Clock } from '../time/clock.ts';
+import type { CacheRequest } from '../cache/request.ts';
+import type { Deprecation, OperationId } from '../domain/operations.ts';
 import type { Authenticator } from '../keys/authenticate.ts';
-import type { ApiKey } from '../keys/key.ts';
+import type { ApiKey, Scope } from '../keys/key.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
-import type { Route } from './route.ts';
 
 export interface PublicAppOptions {
   readonly clock: Clock;
@@ -32,6 +34,51 @@ export interface PublicAppOptions {
   readonly deprecations: readonly Deprecation[];
   readonly hooks: PublicAppHooks;
 }
+
+/** A read of the cache that a request asks for. */
+export interface StoreRequest {
+  readonly request: CacheRequest<unknown>;
+  /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */
+  readonly workspaceIds: readonly string[] | null;
+}
+
+/** A request for `parseRequest`: one being served, or one that an operator wants explained. */
+export interface RequestView {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** The workspaces of the reader, in lower case; null for an operator who has not said who reads. */
+  readonly viewer: readonly string[] | null;
+}
+
+export interface Route {
+  /** The OpenAPI operationId. */
+  readonly name: OperationId;
+  readonly surface: 'v1' | 'v2';
+  /** Below the surface's prefix, with `:parameters`. */
+  readonly path: string;
+  /** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
+  readonly template: string;
+  /** Null if any active key may ask. */
+  readonly scope: Scope | null;
+  /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
+  readonly quota: 'counted' | 'none';
+  /** The one text of every 403, so that its reasons cannot be told apart (K7). */
+  readonly forbidden: string;
+  /** The one text of every 404, so that a foreign record looks like none (K7). */
+  readonly notFound: string;
+  /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
+  readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
+  readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
+  readonly summary: string;
+  readonly description: string;
+  readonly parameters: readonly oas31.ParameterObject[];
+  /** The failures that the operation has, beside 405 (S1). Without 400, an address that is too long is a 404. */
+  readonly failures: readonly FailureStatus[];
+  readonly response: ZodType;
+  readonly success: string;
+}
+
+export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
 export type Headers = Readonly<Record<string, string>>;
 

@@ -15,8 +15,9 @@ import {
   workspaceParameter,
 } from './parameters.ts';
 import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
-import { type RequestView, route, type Route } from './route.ts';
+import { route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
+import type { RequestView, Route } from './state.ts';
 
 const page = lenientInteger(
   'page',

@@ -18,8 +18,9 @@ import {
 } from './parameters.ts';
 import { forbidden } from './problem.ts';
 import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
-import { parseQuery, type RequestView, route, type Route, ViewerNeeded } from './route.ts';
+import { parseQuery, route, ViewerNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
+import type { RequestView, Route } from './state.ts';
 
 const page = strictInteger(
   'page',

@@ -1,5 +1,5 @@
 /** From an `Authorization` header to an active key: the failures are 401 (K4), and are counted per address (K9). */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { addressKey } from './client-address.ts';
 import { type ApiKey, isActive, type KeyHash, RegistryUnavailableError } from './key.ts';
 import type { KeyLookup } from './registry.ts';

@@ -9,7 +9,7 @@
  * changed; `*` stands for more hashes than a message can name.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { type RedisClient, type RedisCommands, replyCode } from '../redis/connection.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';

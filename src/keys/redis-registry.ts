@@ -9,7 +9,7 @@
  */
 import type { RedisLink } from '../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
-import type { Timers } from '../timers.ts';
+import type { Timers } from '../time/timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';

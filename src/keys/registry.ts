@@ -1,6 +1,6 @@
 /** How the gateway finds keys for requests, and how operators show and change them, wherever keys are stored. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import {
   type ApiKey,
   byCreation,

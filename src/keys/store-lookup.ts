@@ -7,9 +7,9 @@
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { ApiKeyRecord } from '../domain/records.ts';
-import { type Timers, withDeadline } from '../timers.ts';
+import { type Timers, withDeadline } from '../time/timers.ts';
 import { type ApiKey, type KeyHash, type KeyStatus, RegistryUnavailableError, SCOPES } from './key.ts';
 import { KeyCache } from './key-cache.ts';
 import type { KeyLookup } from './registry.ts';

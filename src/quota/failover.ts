@@ -4,7 +4,7 @@
  * is probed behind. The requests admitted meanwhile are added to the logs in Redis once it is back.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { quotaBucket, trialKeys } from '../redis/names.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';

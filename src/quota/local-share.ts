@@ -4,7 +4,7 @@
  * what was left when they lost Redis, as far as they knew it; if a limit is below n, each still admits one per window.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
 import type { Admissions } from './redis-limiter.ts';
 import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from './window-log.ts';

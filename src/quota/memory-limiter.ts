@@ -1,5 +1,5 @@
 /** The limits of a gateway without Redis, in the memory of its one process. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
 import { HOUR_MICROS, SlidingWindowLog } from './window-log.ts';
 

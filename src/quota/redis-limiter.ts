@@ -5,7 +5,7 @@
  * two after its newest entry has left the hour. Releases that run side by side share these lists: a change of their form
  * needs a new key name.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { quotaBucket, quotaLogKey, quotaMergeKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';

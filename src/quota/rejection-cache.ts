@@ -3,7 +3,7 @@
  * its windows change only when their oldest request leaves, at a time that is known: until then the refusal holds.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, WindowState } from './limiter.ts';
 
 /** If more quotas are refused at once, some ask Redis more often. */

@@ -2,8 +2,8 @@
  * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
  * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
  */
-import type { Clock } from '../clock.ts';
-import type { Timers } from '../timers.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import type { RedisLink } from './connection.ts';
 
 /**

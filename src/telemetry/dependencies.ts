@@ -1,7 +1,7 @@
 /** The dependencies of every gateway, with Redis or without: the store, its own capacity, and the maintenance switch. */
-import { type Maintenance, MaintenanceState } from '../cache/maintenance.ts';
-import type { Clock } from '../clock.ts';
-import type { Timers } from '../timers.ts';
+import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import type { StoreCall } from '../upstream/client.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 

@@ -6,9 +6,22 @@
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
  * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it.
  */
-import type { Dependency } from '../admin/answers.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
+
+/** A dependency as `/readyz` shows it. */
+export interface Dependency {
+  readonly name: string;
+  readonly status: DependencyState['status'];
+  /** ISO 8601. */
+  readonly since: string;
+  readonly detail: string;
+}
+
+export interface Readiness {
+  readonly status: 'starting' | 'ready' | 'draining';
+  readonly dependencies: readonly Dependency[];
+}
 
 /** `detail` is for an operator, and holds no secret: probes need no token. */
 export type DependencyState =

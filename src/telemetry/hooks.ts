@@ -1,12 +1,12 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisLinkOptions } from '../redis/connection.ts';
-import type { ListenerHooks } from '../server.ts';
+import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
-import type { CacheListener } from './events.ts';
+import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublicAppHooks, RequestLog } from './request-report.ts';

@@ -3,7 +3,7 @@
  * gauges are read at a scrape. No key, id or workspace is ever a label.
  */
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
-import type { Readiness } from '../admin/answers.ts';
+import type { Readiness } from './health.ts';
 import type { Usage } from '../cache/entry.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import type { GuardStatus } from '../upstream/guard.ts';

@@ -1,7 +1,7 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
-import type { Clock } from '../clock.ts';
-import { formatDuration } from '../duration.ts';
+import type { Clock } from '../time/clock.ts';
+import { formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
 import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
 import type { Connectivity } from '../redis/connectivity.ts';

@@ -3,7 +3,7 @@ import type { Logger } from '../log/logger.ts';
 import { type RedisLink, replyCode } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
 import { readRedisSettings, redisFaults } from '../redis/settings.ts';
-import type { Timers } from '../timers.ts';
+import type { Timers } from '../time/timers.ts';
 
 /** By then each process that lives has sent a heartbeat. */
 const MEMBERS_KNOWN_AFTER_MS = 5000;

@@ -6,7 +6,7 @@ import { RegistryUnavailableError } from '../keys/key.ts';
 import { logError } from '../log/error.ts';
 import { type Logger, withoutRedaction } from '../log/logger.ts';
 import type { WindowName } from '../quota/limiter.ts';
-import { StoreError } from '../upstream/store.ts';
+import { StoreError } from '../upstream/store-error.ts';
 
 /** Never sent: the status that server logs give a request whose client left before it was answered. */
 export const CLIENT_CLOSED_REQUEST = 499;

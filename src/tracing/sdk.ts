@@ -30,8 +30,8 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from '../log/logger.ts';
-import { systemTimers, withDeadline } from '../timers.ts';
-import { TRACES_GRACE_MS } from '../server.ts';
+import { systemTimers, withDeadline } from '../time/timers.ts';
+import { TRACES_GRACE_MS } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 
 /**

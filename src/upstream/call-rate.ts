@@ -1,10 +1,10 @@
 /** How many calls a second may go to the store: of one process, or of all together, counted in Redis. */
 import { z } from 'zod';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { callRateKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import type { Timers } from '../timers.ts';
+import type { Timers } from '../time/timers.ts';
 
 export interface CallRate {
   /** True if a call may go now, which is then counted. Else `onMore` is called once, when it is of use to ask again. */

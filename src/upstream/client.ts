@@ -7,17 +7,11 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
-import {
-  asStoreError,
-  type Fetch,
-  type FetchOptions,
-  type StoreAnswer,
-  StoreError,
-  type StoreErrorLabel,
-} from './store.ts';
+import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
+import { asStoreError, StoreError, type StoreErrorLabel } from './store-error.ts';
 import { createYield, parseJson } from './validation.ts';
 
 /** One call that was sent, or that could not be. */

@@ -5,13 +5,14 @@
  * 3. Retries: few, of what can succeed, each queued again, within the deadline of the first try.
  * The deadline (`upstream.timeoutMs`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
  */
-import type { Clock } from '../clock.ts';
-import type { Timers } from '../timers.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource } from './resources.ts';
-import { type Fetch, type FetchOptions, type StoreAnswer, StoreError, type StoreErrorKind } from './store.ts';
+import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
+import { StoreError, type StoreErrorKind } from './store-error.ts';
 
 export interface GuardLimits extends QueueLimits {
   /** How long a call may take in all: waiting, trying, and trying again. */

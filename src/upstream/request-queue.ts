@@ -6,7 +6,7 @@
  * - A full queue drops a call of the key that has most calls in it.
  * - No key takes the reserved connections: they are free for whoever comes next.
  */
-import type { Timers } from '../timers.ts';
+import type { Timers } from '../time/timers.ts';
 import type { CallRate } from './call-rate.ts';
 
 /**

@@ -7,7 +7,8 @@
  * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
  *   `http/openapi/examples.ts`
- * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in `demo-store.ts`
+ * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in
+ *   `backend/demo-store.ts`
  * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
  * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
@@ -25,7 +26,7 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import { type Absent, type ListQuery, malformed } from './store.ts';
+import { malformed } from './store-error.ts';
 import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
@@ -37,13 +38,28 @@ export type RecordKind = Exclude<ResourceKind, 'list'>;
 /** Names a resource in logs, metrics and spans. */
 export type ResourceName = ResourceKind | 'apiKey';
 
+/** All that a list depends on: two equal queries have equal answers. Only completed evaluations are listed. */
+export interface ListQuery {
+  /** Lower-case UUIDs, sorted, without repeats; at least one. */
+  readonly workspaceIds: readonly string[];
+  /** Not empty; ASCII letters in lower case. */
+  readonly search: string | null;
+  readonly scorecardId: string | null;
+  readonly offset: number;
+  /** 1 to 100. */
+  readonly limit: number;
+}
+
+/** The codes of a 404 that is an answer: the store has no such record, or not yet. */
+export type AbsentCode = 'NOT_FOUND' | 'NOT_READY';
+
 /** `P`: what identifies a record; `R`: the record. */
 export interface Resource<P, R> {
   readonly name: ResourceName;
   /** In place of the path, which holds ids: what spans show. */
   readonly template: string;
   /** The codes with which a 404 is an answer; any other 404 is a failure of the store (Q9). */
-  readonly absentCodes: readonly Absent['code'][];
+  readonly absentCodes: readonly AbsentCode[];
   /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
   path(params: P): string;
   /** The record in a 200's JSON. Throws a StoreError of kind `malformed`, or rejects with one. */

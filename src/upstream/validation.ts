@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
-import { StoreError } from './store.ts';
+import { StoreError } from './store-error.ts';
 
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
 const MAX_DEPTH = 64;

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SampleStore, startSampleStore } from '../../src/demo-store.ts';
+import { type SampleStore, startSampleStore } from '../../src/backend/demo-store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const DOCUMENTS = globSync(

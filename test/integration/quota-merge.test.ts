@@ -1,7 +1,7 @@
 /** R5: what a process admitted while it could not ask Redis is added to the log there: in order, in its time, once. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { RedisLimiter } from '../../src/quota/redis-limiter.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { quotaLogKey } from '../../src/redis/names.ts';

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { FailoverLimiter } from '../../src/quota/failover.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { quotaLogKey } from '../../src/redis/names.ts';

@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { type EndpointRow, GET_RUBRIC } from '../http/common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
 import { type Reply, startTestGateway, TEST_CONFIG, type TestGateway, type TestGatewayOptions } from './gateway.ts';
-import { systemTimers, type Timers } from '../../src/timers.ts';
+import { systemTimers, type Timers } from '../../src/time/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 import { connectToAny, namesIn, type TestClient } from './redis/client.ts';
 import { startRedis, type TestRedis } from './redis.ts';

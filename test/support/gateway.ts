@@ -19,7 +19,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { startGateway, type Workers } from '../../src/gateway.ts';
 import type { Scope } from '../../src/keys/key.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { systemTimers, type Timers } from '../../src/timers.ts';
+import { systemTimers, type Timers } from '../../src/time/timers.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createResponseChecker } from './openapi-check.ts';
 import { WORKSPACE_A } from './records.ts';

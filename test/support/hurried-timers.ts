@@ -1,4 +1,4 @@
-import { systemTimers, type Timers } from '../../src/timers.ts';
+import { systemTimers, type Timers } from '../../src/time/timers.ts';
 
 /** The machine's timers, except that a test can end the waits of one length at once. */
 export class HurriedTimers implements Timers {

@@ -1,5 +1,5 @@
 /** The what-if of one process with a clock and TTLs of its own, for tests to feed. */
-import type { ReadReport } from '../../src/telemetry/events.ts';
+import type { ReadReport } from '../../src/cache/events.ts';
 import { hash32 } from '../../src/cache/request.ts';
 import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
 import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
-import { pagePolicy, StaticFile } from '../../static-file.ts';
-import { type AdminRoute, PROBES, ROUTES } from '../api.ts';
+import { pagePolicy, StaticFile } from '../../server/static-file.ts';
+import { type AdminRoute, PROBES, ROUTES } from '../../operations/api.ts';
 import type { Endpoint, EndpointContext } from '../endpoint.ts';
 
 /** The modules of libraries, with their names below `/dashboard/`. */

@@ -10,7 +10,7 @@
 import type { RedisLink, RedisServer } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { settingsOf } from '../../redis/settings.ts';
-import type { Timers } from '../../timers.ts';
+import type { Timers } from '../../time/timers.ts';
 
 export interface RedisBudgetOptions {
   readonly cache: RedisLink;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';
 import { CacheNames } from '../../redis/names.ts';
-import { withDeadline } from '../../timers.ts';
+import { withDeadline } from '../../time/timers.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { CacheClass } from '../ttl-policy.ts';
 import { RedisBudget, type RedisBudgetOptions } from './budget.ts';

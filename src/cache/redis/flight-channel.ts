@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
-import type { Timers } from '../../timers.ts';
-import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store.ts';
+import type { Timers } from '../../time/timers.ts';
+import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { FlightEnd, FlightFailure, Following } from '../shared-cache.ts';
 import { parseJson } from './entry-format.ts';

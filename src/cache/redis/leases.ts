@@ -5,7 +5,7 @@
  */
 import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, type ScriptArgument } from '../../redis/script.ts';
-import type { Timers } from '../../timers.ts';
+import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { Completed, Completion, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';

@@ -3,10 +3,11 @@
  * the memory of its last failure. Redis may evict any of them at any time.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { redisSpan } from '../../tracing/spans.ts';
-import type { Keyed, Measured, StoredEntry, Tagged } from '../entry.ts';
+import type { Keyed, Measured, StoredEntry } from '../entry.ts';
+import type { Tagged } from '../purge-log.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { Tag } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';

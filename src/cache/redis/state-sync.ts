@@ -5,10 +5,15 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { afterChange, type RedisLink } from '../../redis/connection.ts';
 import { oneAtATime } from '../../redis/connectivity.ts';
-import type { Maintenance, MaintenanceChange, MaintenanceControl, MaintenanceState } from '../maintenance.ts';
+import type {
+  Maintenance,
+  MaintenanceChange,
+  MaintenanceControl,
+  MaintenanceState,
+} from '../../upstream/maintenance.ts';
 import { type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
 import {
   CACHE_CLASSES,

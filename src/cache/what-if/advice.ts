@@ -1,6 +1,6 @@
 /** Advice from the simulations of all processes: one curve per class, and which TTL to set. Pure. */
 import { z } from 'zod';
-import { durationText } from '../../duration.ts';
+import { durationText } from '../../time/duration.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { type Comparisons, learnChanges, MIN_COMPARISONS, type OutdatedAt } from './change-rate.ts';
 import { BUCKETS, CANDIDATE_FRESH_MS, type Counts, middleOf, type WhatIfReport } from './tally.ts';

@@ -5,10 +5,10 @@
  * While Redis does not answer, reads wait, and those that are too many to wait are simulated where they were read; so are
  * those that nobody received. A message that is lost all the same loses its reads, and nothing else.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { NotSentError, type RedisLink } from '../../redis/connection.ts';
 import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
-import type { Timers } from '../../timers.ts';
+import type { Timers } from '../../time/timers.ts';
 import { hash32, mix32 } from '../request.ts';
 import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
 import { EVENT_KINDS, type EventKind, isSampled, type TtlSimulator } from './simulator.ts';

@@ -10,7 +10,7 @@
  * store, and is served the old copy within the class's `stale` time in force. A single record that a list page backfills
  * is a copy filled at that moment, without a call. Not modelled: purges, failures, and what memory can't hold.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { mix32 } from '../request.ts';
 import { MAX_JITTER } from '../plan.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';

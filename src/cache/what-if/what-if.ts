@@ -3,8 +3,8 @@
  * simulated and what was measured. Cached answers serve a whole fleet, so a key's reads must all reach one simulator,
  * whichever process they come from.
  */
-import type { Clock } from '../../clock.ts';
-import type { CacheListener } from '../../telemetry/events.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { CacheListener } from '../events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { ChangeTally } from './change-rate.ts';
 import { HotKeys } from './keys.ts';

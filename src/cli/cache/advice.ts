@@ -1,8 +1,8 @@
 /** `evalgate cache advice`: what other TTLs would do, as a chart, and the line that sets the recommended one. */
 import { type Command, Option } from 'commander';
-import { type AnswerOf, ROUTES } from '../../admin/api.ts';
+import { type AnswerOf, ROUTES } from '../../operations/api.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
-import { durationText, formatDuration } from '../../duration.ts';
+import { durationText, formatDuration } from '../../time/duration.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { print } from '../command.ts';
 import { bar, columns, countText, percentText, printable, rateText } from '../format.ts';

@@ -1,18 +1,18 @@
 /** Commands that act on the cache of all gateways: `evalgate cache ttl`, `evalgate cache maintenance` and `evalgate cache purge`. */
 import { Argument, type Command, Option } from 'commander';
 import { z } from 'zod';
-import type { MaintenanceView, PurgeView, TtlView } from '../../admin/answers.ts';
-import { ROUTES } from '../../admin/api.ts';
+import type { MaintenanceView, PurgeView, TtlView } from '../../operations/answers.ts';
+import { ROUTES } from '../../operations/api.ts';
 import {
   LONGEST_FOR_MS,
   LONGEST_MAINTENANCE_MS,
   LONGEST_TTL_MS,
   SHORTEST_FOR_MS,
   TAG_FORM,
-} from '../../admin/bodies.ts';
+} from '../../operations/bodies.ts';
 import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
-import { durationText, formatDuration } from '../../duration.ts';
+import { durationText, formatDuration } from '../../time/duration.ts';
 import { adminCommand, callAdmin, callAndPrint, routeCommand } from '../admin-client.ts';
 import { CliError, durationBetween, makeGroup, parser, print, repeated, wrongCall } from '../command.ts';
 import { askYesOrNo, bytesText, columns, countText, isAtTerminal, printable } from '../format.ts';

@@ -1,9 +1,9 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and how the next read will be answered. */
 import { Argument, type Command } from 'commander';
-import type { CopyView, ExplanationView } from '../../admin/answers.ts';
-import { ROUTES } from '../../admin/api.ts';
+import type { CopyView, ExplanationView } from '../../operations/answers.ts';
+import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
-import { durationText } from '../../duration.ts';
+import { durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint } from '../admin-client.ts';
 import { matching, parseKeyId, repeated, wrongCall } from '../command.ts';
 import { bytesText, type Cell, columns, printable } from '../format.ts';

@@ -1,8 +1,8 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import type { Command } from 'commander';
-import type { Counted } from '../../admin/answers.ts';
-import { type AnswerOf, ROUTES } from '../../admin/api.ts';
-import { durationText } from '../../duration.ts';
+import type { Counted } from '../../operations/answers.ts';
+import { type AnswerOf, ROUTES } from '../../operations/api.ts';
+import { durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
 import { bytesText, columns, countText, percentText, printable } from '../format.ts';

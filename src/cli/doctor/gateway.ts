@@ -1,7 +1,7 @@
 /** Checks of a running gateway: whether one listens, its own configuration and readiness, and how this shell differs. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type AnswerOf, PROBES, ROUTES } from '../../admin/api.ts';
+import { type AnswerOf, PROBES, ROUTES } from '../../operations/api.ts';
 import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin } from '../admin-client.ts';

@@ -5,7 +5,7 @@ import type { RedisLink, RedisRole, RedisServer } from '../../redis/connection.t
 import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
-import { systemTimers, withDeadline } from '../../timers.ts';
+import { systemTimers, withDeadline } from '../../time/timers.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
 import {
   type Check,

@@ -2,12 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { importedKeyBody } from '../../admin/bodies.ts';
-import { check } from '../../admin/input.ts';
+import { importedKeyBody } from '../../operations/bodies.ts';
+import { check } from '../../operations/input.ts';
 import { reasonOf } from '../../config/errors.ts';
 import { CliError, parseJson, print } from '../command.ts';
 import { countText } from '../format.ts';
-import { type ImportLine, keyCommand, useKeyAdmin } from './key-admin.ts';
+import { keyCommand, useKeyAdmin } from './key-admin.ts';
+import type { ImportLine } from './redis-key-admin.ts';
 
 export function importKeysCommand(): Command {
   return keyCommand({

@@ -1,6 +1,6 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import type { IssuedKeyView, KeyView } from '../../admin/answers.ts';
+import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { type Scope, SCOPES } from '../../keys/key.ts';
 import {
@@ -16,7 +16,8 @@ import {
 } from '../command.ts';
 import { columns, printable } from '../format.ts';
 import { importKeysCommand } from './import.ts';
-import { type KeyAdmin, keyCommand, useKeyAdmin } from './key-admin.ts';
+import { keyCommand, useKeyAdmin } from './key-admin.ts';
+import type { KeyAdmin } from './redis-key-admin.ts';
 
 const DAY_MS = 86_400_000;
 

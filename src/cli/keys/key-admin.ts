@@ -1,38 +1,12 @@
 /** How the commands reach the keys: in Redis if one is configured, else through the admin listener of a gateway. */
 import type { Command } from 'commander';
-import type { z } from 'zod';
-import type { IssuedKeyView, KeyView, ReadonlyDeep, ShownKeyView } from '../../admin/answers.ts';
-import { ROUTES } from '../../admin/api.ts';
-import type { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
+import type { KeyView } from '../../operations/answers.ts';
+import { ROUTES } from '../../operations/api.ts';
 import { loadConfig } from '../../config/load.ts';
-import { formatDuration } from '../../duration.ts';
-import type { ImportedCounts, ImportedKey } from '../../keys/key.ts';
+import { formatDuration } from '../../time/duration.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { CliError, type CommandTexts } from '../command.ts';
-
-type LastHour = Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
-
-/** A checked line of an import: as it was written, and parsed. */
-export interface ImportLine {
-  /** Its place in the file, from 1. */
-  readonly number: number;
-  readonly written: unknown;
-  readonly key: ImportedKey;
-}
-
-export interface KeyAdmin {
-  create(wanted: ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>): Promise<IssuedKeyView>;
-  list(): Promise<readonly KeyView[]>;
-  show(keyId: string): Promise<{ readonly key: KeyView; readonly lastHour: LastHour }>;
-  /** Properties that are left out stay as they are. */
-  edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
-  revoke(keyId: string): Promise<KeyView>;
-  rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
-  /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
-  exportKeys(): Promise<readonly unknown[]>;
-  /** All or none. A refusal names the keys by their place: `keys[0]`. */
-  importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
-}
+import type { KeyAdmin } from './redis-key-admin.ts';
 
 /** A command of keys that prints an answer. */
 export function keyCommand(texts: CommandTexts): Command {

@@ -3,22 +3,54 @@
  * once, and show it in their audit.
  */
 import { userInfo } from 'node:os';
-import { isoOrNull } from '../../admin/api.ts';
-import { Audit } from '../../admin/audit.ts';
-import { keyEditBody, newKeyBody } from '../../admin/bodies.ts';
-import { AdminError } from '../../admin/errors.ts';
-import { mustBe } from '../../admin/input.ts';
-import { createKey, editKey, existingKey, importKeys, keyView, rotateKey } from '../../admin/key-changes.ts';
-import { KEY_USE, keyUseOf } from '../../admin/stats/stats.ts';
-import { readSteps, stepTimes } from '../../admin/stats/steps.ts';
-import { systemClock } from '../../clock.ts';
-import { type ApiKey, InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../../keys/key.ts';
+import type { z } from 'zod';
+import type { IssuedKeyView, KeyView, ReadonlyDeep, ShownKeyView } from '../../operations/answers.ts';
+import { isoOrNull } from '../../operations/api.ts';
+import { Audit } from '../../operations/audit.ts';
+import { keyEditBody, newKeyBody } from '../../operations/bodies.ts';
+import { AdminError } from '../../operations/errors.ts';
+import { mustBe } from '../../operations/input.ts';
+import { createKey, editKey, existingKey, importKeys, keyView, rotateKey } from '../../operations/key-changes.ts';
+import { KEY_USE, keyUseOf } from '../../operations/stats/stats.ts';
+import { readSteps, stepTimes } from '../../operations/stats/steps.ts';
+import { systemClock } from '../../time/clock.ts';
+import {
+  type ApiKey,
+  type ImportedCounts,
+  type ImportedKey,
+  InvalidKeyError,
+  KeyStateError,
+  RegistryUnavailableError,
+} from '../../keys/key.ts';
 import { RedisDirectory } from '../../keys/redis-directory.ts';
 import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { inOurWords } from '../admin-client.ts';
 import { CliError } from '../command.ts';
 import { openAnsweringRedis } from '../redis.ts';
-import type { KeyAdmin } from './key-admin.ts';
+
+type LastHour = Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
+
+/** A checked line of an import: as it was written, and parsed. */
+export interface ImportLine {
+  /** Its place in the file, from 1. */
+  readonly number: number;
+  readonly written: unknown;
+  readonly key: ImportedKey;
+}
+
+export interface KeyAdmin {
+  create(wanted: ReadonlyDeep<z.input<ReturnType<typeof newKeyBody>>>): Promise<IssuedKeyView>;
+  list(): Promise<readonly KeyView[]>;
+  show(keyId: string): Promise<{ readonly key: KeyView; readonly lastHour: LastHour }>;
+  /** Properties that are left out stay as they are. */
+  edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
+  revoke(keyId: string): Promise<KeyView>;
+  rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
+  /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
+  exportKeys(): Promise<readonly unknown[]>;
+  /** All or none. A refusal names the keys by their place: `keys[0]`. */
+  importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
+}
 
 /** Rejects with CliError if Redis can't be used, or for what the listener would refuse too. */
 export async function useRedisKeys<T>(url: string, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {

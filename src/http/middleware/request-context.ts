@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { RedisWait } from '../../redis/request-wait.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../../telemetry/request-report.ts';
-import { endRequestSpan } from '../../tracing/request-span.ts';
+import { endRequestSpan } from '../request-span.ts';
 import { activeSpan } from '../../tracing/spans.ts';
 import { Problem, surfaceOf } from '../problem.ts';
 import type { Context, Middleware, PublicAppOptions } from '../state.ts';

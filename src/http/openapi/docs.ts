@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Router } from '@koa/router';
-import { pagePolicy, StaticFile } from '../../static-file.ts';
+import { pagePolicy, StaticFile } from '../../server/static-file.ts';
 import type { RequestState } from '../state.ts';
 import type { OpenApiDocument } from './document.ts';
 

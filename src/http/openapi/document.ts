@@ -2,13 +2,13 @@
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
 import type { QuotaLimits } from '../../quota/limiter.ts';
-import type { Route } from '../route.ts';
 import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
 import { headerComponents, headerParameters } from './headers.ts';
 import { introductionOf } from './info.ts';
 import { responseComponents, responsesOf } from './responses.ts';
+import type { Route } from '../state.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 export type Surface = Route['surface'];

@@ -1,8 +1,8 @@
 /** The responses of the public API: what each status means, which headers it has and what its body is. */
 import type { oas31, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
 import { ERROR_CODES, ERROR_SCHEMAS, errorBody, errorFormOf } from '../problem.ts';
-import type { FailureStatus, Route } from '../route.ts';
 import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
+import type { FailureStatus, Route } from '../state.ts';
 
 type Headers = Readonly<Record<string, oas31.ReferenceObject>>;
 type Status = FailureStatus | 405;

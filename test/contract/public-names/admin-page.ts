@@ -1,6 +1,6 @@
 /** docs/admin-api.md, from the declarations of the admin listener. `vitest run --update` of its test writes it. */
 import { z } from 'zod';
-import { type AdminRoute, PROBES, ROUTES } from '../../../src/admin/api.ts';
+import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
 import { buildAdminDocument } from '../../../src/admin/openapi.ts';
 
 type Described = z.core.JSONSchema.BaseSchema;

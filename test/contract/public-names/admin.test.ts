@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type AdminRoute, PROBES, ROUTES } from '../../../src/admin/api.ts';
+import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { describeAdminApi } from './admin-page.ts';

@@ -7,7 +7,7 @@ import { Store } from './store.js';
 /**
  * The answer of an endpoint, as the gateway declares it.
  * @template {Route} R
- * @typedef {import('../../api.ts').AnswerOf<Declared[R]>} Answer
+ * @typedef {import('../../../operations/api.ts').AnswerOf<Declared[R]>} Answer
  */
 
 const TOKEN_KEY = 'evalgate.admin-token';

@@ -1,4 +1,4 @@
-import type * as api from '../../api.ts';
+import type * as api from '../../../operations/api.ts';
 
 /** The endpoints of the gateway that serves the page; see `dashboard/files.ts`. */
 export declare const ROUTES: typeof api.ROUTES & typeof api.PROBES;

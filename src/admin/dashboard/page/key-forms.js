@@ -7,7 +7,8 @@ import { announce, change, refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
 import { Ask, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
 
-/** @typedef {import('./keys.js').Key} Key */
+/** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
+/** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
 /** @typedef {import('./api.js').Answer<'createKey'>} Issued */
 
 const SCOPES = /** @type {const} */ ([
@@ -126,7 +127,7 @@ export function Create({ known, close }) {
   <//>`;
 }
 
-/** @type {import('./keys.js').KeyDialog} */
+/** @type {KeyDialog} */
 export function Edit({ target, close }) {
   const { body, fields } = useKeyForm(target, 'from now, such as 90d; or never; empty: as it is');
   const run = async () => change('editKey', { id: target.keyId, body: body() }, `${target.name} was changed.`);
@@ -136,7 +137,7 @@ export function Edit({ target, close }) {
   <//>`;
 }
 
-/** @type {import('./keys.js').KeyDialog} */
+/** @type {KeyDialog} */
 export function Rotate({ target: { keyId, name }, close }) {
   const { typed, field } = useTexts({ overlap: '24h' });
   const issue = async () => call('rotateKey', { id: keyId, body: { overlap: written(durationOf(typed.overlap)) } });

@@ -7,9 +7,9 @@ import { change, live } from './live.js';
 import { useStore } from './store.js';
 import { Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
 
-/** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
+/** @typedef {import('./key-forms.js').Key} Key */
 /** @typedef {ReturnType<typeof useDialog>['open']} Open */
-/** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
+/** @typedef {import('./key-forms.js').KeyDialog} KeyDialog */
 /** @typedef {{ readonly requests: number, readonly refused: number } | null} Use Null while it is not known. */
 
 export function KeysView() {

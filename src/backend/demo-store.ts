@@ -1,9 +1,9 @@
 /** The bundled sample as a demo: the store that a gateway without another one starts, and the keys to it. */
 import { randomBytes } from 'node:crypto';
-import type { ImportedKey, IssuedKey, Scope } from './keys/key.ts';
-import { issueKey } from './keys/lifecycle.ts';
-import { createSampleData, type DemoIds } from './sample/data.ts';
-import { SampleUpstream } from './sample/server.ts';
+import type { ImportedKey, IssuedKey, Scope } from '../keys/key.ts';
+import { issueKey } from '../keys/lifecycle.ts';
+import { createSampleData, type DemoIds } from '../sample/data.ts';
+import { SampleUpstream } from '../sample/server.ts';
 
 /** How a process reaches the sample, and the keys to it. */
 export interface SampleAccess {

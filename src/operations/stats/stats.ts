@@ -1,8 +1,8 @@
 /** The last hour, for operators: reads and calls to the store by class, the costliest keys, the use of API keys. */
 import { LastMisses } from '../../cache/explain.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
-import type { Clock } from '../../clock.ts';
-import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../../telemetry/events.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../../cache/events.ts';
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
 import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
 import { type Step, Steps, type StepsSharing, type Whose } from './steps.ts';

@@ -1,14 +1,14 @@
 /** The store of evaluations: the configured one, or the bundled sample if none is configured. */
 import { createHash } from 'node:crypto';
-import { gated, type MaintenanceWatch } from './cache/maintenance.ts';
-import type { Clock } from './clock.ts';
-import type { Config } from './config/config.ts';
+import { gated, type MaintenanceWatch } from '../upstream/maintenance.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Config } from '../config/config.ts';
 import type { SampleAccess, SampleStore } from './demo-store.ts';
-import type { StoreHooks } from './telemetry/hooks.ts';
-import type { Timers } from './timers.ts';
-import { createLocalCallRate } from './upstream/call-rate.ts';
-import { StoreClient } from './upstream/client.ts';
-import { Guard } from './upstream/guard.ts';
+import type { StoreHooks } from '../telemetry/hooks.ts';
+import type { Timers } from '../time/timers.ts';
+import { createLocalCallRate } from '../upstream/call-rate.ts';
+import { StoreClient } from '../upstream/client.ts';
+import { Guard } from '../upstream/guard.ts';
 
 export interface Store {
   readonly guard: Guard;

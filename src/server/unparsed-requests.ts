@@ -1,8 +1,13 @@
 /** Answers what never becomes a request of the application: bytes that are not HTTP, and clients that are too slow. */
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Connection } from './server.ts';
+
+export interface Connection {
+  /** Responses that are still to be sent, in order. */
+  readonly pending: ServerResponse[];
+  hasResponded: boolean;
+}
 
 /** The body of an error for a request target (path and query); null if the target could not be read. */
 export type ErrorBody = (message: string, target: string | null) => object;

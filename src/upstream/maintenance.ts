@@ -2,8 +2,9 @@
  * Maintenance: operators keep every call from the store until a given time. It is in force in every process, and ends by
  * itself by each process's own clock.
  */
-import type { Clock } from '../clock.ts';
-import { type Fetch, StoreError } from '../upstream/store.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Fetch } from './store.ts';
+import { StoreError } from './store-error.ts';
 
 export interface Maintenance {
   /** Unix milliseconds. */

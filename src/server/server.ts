@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
-import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
+import { type ClientErrorReport, type Connection, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
 
 /** How long each step of an orderly shutdown may take: requests in flight, admin requests, unsent spans. */
 export const IN_FLIGHT_GRACE_MS = 30_000;
@@ -54,12 +54,6 @@ export interface ListenerHooks {
 
 /** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
 const CHECK_INTERVAL_MS = 250;
-
-export interface Connection {
-  /** Responses that are still to be sent, in order. */
-  readonly pending: ServerResponse[];
-  hasResponded: boolean;
-}
 
 export interface Listener {
   /** Such as `http://127.0.0.1:8080`. */

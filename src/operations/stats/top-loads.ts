@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
-import type { StoreCallReport } from '../../telemetry/events.ts';
+import type { StoreCallReport } from '../../cache/events.ts';
 
 /** A key that costs the store much is called again before so many others are. */
 const MOST_KEYS = 2048;

@@ -2,11 +2,20 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type Koa from 'koa';
 
 const compress = promisify(gzip);
 
-type Context = Pick<Koa.ExtendableContext, 'status' | 'type' | 'body' | 'fresh' | 'set' | 'acceptsEncodings'>;
+/** What a file needs of the context of a request; Koa's is one. */
+interface FileContext {
+  status: number;
+  type: string;
+  body: unknown;
+  /** Whether the client has the file of the ETag that was set. */
+  readonly fresh: boolean;
+  set(fields: Readonly<Record<string, string>>): void;
+  set(field: string, value: string): void;
+  acceptsEncodings(...encodings: string[]): string | false;
+}
 
 export class StaticFile {
   readonly #extension: string;
@@ -22,7 +31,7 @@ export class StaticFile {
   }
 
   /** Answers with the file, or with 304 if the client has it. `Vary` is left to the caller. */
-  async send(ctx: Context, cacheControl: string): Promise<void> {
+  async send(ctx: FileContext, cacheControl: string): Promise<void> {
     const isCoded = this.#extension !== '.png' && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
     ctx.status = 200;
     ctx.set({ ETag: isCoded ? `"${this.#hash}-gzip"` : `"${this.#hash}"`, 'Cache-Control': cacheControl });

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
 import { parseTag, type Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
-import { parseDuration } from '../duration.ts';
+import { parseDuration } from '../time/duration.ts';
 import {
   type ImportedKey,
   KEY_STATUSES,

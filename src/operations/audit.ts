@@ -1,7 +1,7 @@
 /** Who changed what, when, from what, to what: in memory, or in the state Redis, where it outlives every process. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { auditKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';

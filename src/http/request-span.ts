@@ -1,9 +1,9 @@
 /** The span of a request, from its headers until its answer was sent or its client had left. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Attributes, context, propagation, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
-import type { RequestHandler } from '../server.ts';
+import type { RequestHandler } from '../server/server.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../telemetry/request-report.ts';
-import { beginSpan, endSpan, errorTypeOf, markFailed } from './spans.ts';
+import { beginSpan, endSpan, errorTypeOf, markFailed } from '../tracing/spans.ts';
 
 /** The semantic conventions have these; any other is `_OTHER`. */
 const METHODS = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|TRACE)$/;

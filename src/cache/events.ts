@@ -2,9 +2,9 @@
  * The stream of events: what the cache does, reported once to a list of listeners (metrics, log, what-if, counters). A
  * listener changes nothing, and never throws.
  */
-import type { StoreError } from '../upstream/store.ts';
-import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
-import type { CacheClass } from '../cache/ttl-policy.ts';
+import type { StoreError } from '../upstream/store-error.ts';
+import type { CacheRead, ReadOutcome } from './reader.ts';
+import type { CacheClass } from './ttl-policy.ts';
 
 /**
  * Why a read was not answered by a copy that is fresh or just stale; most such reads go to the store:

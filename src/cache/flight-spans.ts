@@ -1,19 +1,28 @@
 /** Spans of the cache: each flight, and each wait for a flight of another request or another process. */
 import type { Span } from '@opentelemetry/api';
-import type { Flight } from '../cache/flights.ts';
-import type { FetchTask } from '../cache/origin-fetch.ts';
-import type { CacheListener } from '../telemetry/events.ts';
-import { beginSpan, endSpan, nowMs, recordingSpan, within } from './spans.ts';
+import type { ResourceKind } from '../upstream/resources.ts';
+import type { CacheListener } from './events.ts';
+import { beginSpan, endSpan, nowMs, recordingSpan, within } from '../tracing/spans.ts';
+
+/** A flight as one of its callers sees it. */
+interface Joined {
+  readonly key: string;
+  readonly kind: ResourceKind;
+  readonly isBackground: boolean;
+  /** Whether this caller began it. */
+  readonly startedByCaller: boolean;
+  readonly result: Promise<unknown>;
+}
 
 export class FlightSpans {
   /** By the key of the request. */
   readonly #underWay = new Map<string, Span>();
 
-  /** Called at once when a caller has begun or joined a flight, before the flight is flown. */
-  joined<T>({ request: { key, kind }, isBackground }: FetchTask<T>, flight: Flight<unknown>): void {
+  /** Called at once when a caller has begun or joined a flight, before the flight runs. */
+  joined({ key, kind, isBackground, startedByCaller, result }: Joined): void {
     const caller = recordingSpan();
     if (caller === undefined) return;
-    if (flight.startedByCaller) {
+    if (startedByCaller) {
       const attributes = { 'evalgate.resource': kind };
       // A refresh goes on when its request has long been answered, in a trace of its own.
       const span = isBackground
@@ -27,16 +36,16 @@ export class FlightSpans {
     const links = [{ context: other.spanContext() }];
     const wait = beginSpan('wait for a flight', { links, attributes: { 'evalgate.cache.class': kind } });
     const end = (): void => endSpan(wait);
-    void flight.result.then(end, end);
+    void result.then(end, end);
   }
 
-  /** Flies: runs it in the flight's span, if it has one. */
-  async fly<R extends { readonly from: string }>(key: string, run: () => Promise<R>): Promise<R> {
+  /** Runs it in the flight's span, if it has one. */
+  async run<R extends { readonly from: string }>(key: string, work: () => Promise<R>): Promise<R> {
     const span = this.#underWay.get(key);
-    if (span === undefined) return await run();
+    if (span === undefined) return await work();
     try {
       return await within(span, async () => {
-        const result = await run();
+        const result = await work();
         span.setAttribute('evalgate.flight.from', result.from);
         return result;
       });

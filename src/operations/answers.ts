@@ -26,12 +26,10 @@ const dependencySchema = z.object({
   /** For an operator. Holds no secret: probes need no token. */
   detail: text,
 });
-export type Dependency = View<typeof dependencySchema>;
 export const readinessSchema = z.object({
   status: z.enum(['ready', 'starting', 'draining']),
   dependencies: z.array(dependencySchema),
 });
-export type Readiness = View<typeof readinessSchema>;
 
 /** One change that was made. Never holds a token or a key's hash. */
 export const auditEntrySchema = z.object({

@@ -4,11 +4,11 @@
  * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
  */
 import type { z } from 'zod';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import { stepKey } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
-import type { Timers } from '../../timers.ts';
+import type { Timers } from '../../time/timers.ts';
 
 /** For processes that put together in Redis what they count. */
 export interface StepsSharing {

@@ -1,6 +1,6 @@
 /** Keys as the interface shows them, and their changes, each of which is audited; for the admin listener and the command line. */
 import { isDeepStrictEqual } from 'node:util';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../time/duration.ts';
 import type { ApiKey, EditedKey, ImportedCounts, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { IssuedKeyView, KeyView } from './answers.ts';
