@@ -12,7 +12,7 @@ import type { AuditedChange, AuditEntry } from '../operations/audit.ts';
 import {
   ALLOWED_MAINTENANCE,
   ALLOWED_TTL,
-  LONGEST_MAINTENANCE_MS,
+  MAX_MAINTENANCE_MS,
   maintenanceBody,
   purgeBody,
   ttlBody,
@@ -166,7 +166,7 @@ function isForAWhile(to: unknown): boolean {
 }
 
 /** A purge may name a thousand tags; the audit is bounded. */
-const MOST_AUDITED_TAGS = 100;
+const MAX_AUDITED_TAGS = 100;
 
 async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise<PurgeView> {
   const request = await readBody(ctx, purgeBody());
@@ -191,7 +191,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
 }
 
 function auditedTags(tags: readonly Tag[]): object {
-  return { tagCount: tags.length, tags: tags.slice(0, MOST_AUDITED_TAGS) };
+  return { tagCount: tags.length, tags: tags.slice(0, MAX_AUDITED_TAGS) };
 }
 
 /** Begins maintenance or moves its end, or ends it if `untilMs` is null, which may be repeated: nothing is audited then. */
@@ -231,7 +231,7 @@ async function readMaintenanceEnd(ctx: EndpointContext, clock: Clock): Promise<n
     const given = forMs === undefined ? 'neither for nor until' : 'both for and until';
     throw faulty([`the body: holds ${given}; allowed: one of them: for: ${allowed.for}; until: ${allowed.until}`]);
   }
-  if (untilMs > nowMs && untilMs - nowMs <= LONGEST_MAINTENANCE_MS) return untilMs;
+  if (untilMs > nowMs && untilMs - nowMs <= MAX_MAINTENANCE_MS) return untilMs;
   const gap = untilMs > nowMs ? `${formatDuration(untilMs - nowMs)} from now` : 'in the past';
   throw faulty([
     `until: given a time that is ${gap}, by this gateway's clock (${iso(nowMs)}); allowed: ${allowed.until}`,

@@ -8,7 +8,7 @@ import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
 import { HISTORY_STEP_MS } from '../operations/stats/stats.ts';
-import type { Whose } from '../operations/stats/steps.ts';
+import type { Whose } from '../operations/stats/time-buckets.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { stats, members, memory, maxBytes, whatIf, clock } = options;

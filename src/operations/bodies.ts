@@ -143,13 +143,13 @@ export function looksLikeToken(text: string): boolean {
 }
 
 /** The configuration allows it too: a TTL that may be written there may be set as well. */
-export const LONGEST_TTL_MS = 365 * DAY_MS;
+export const MAX_TTL_MS = 365 * DAY_MS;
 /** How long a TTL may be set for. For longer it belongs into the configuration. */
 export const SHORTEST_FOR_MS = 60_000;
-export const LONGEST_FOR_MS = 7 * DAY_MS;
+export const MAX_FOR_MS = 7 * DAY_MS;
 
 export const ALLOWED_TTL = 'a duration from 0s to 365d, such as 250ms, 30s, 5m, 2h or 7d';
-const ttl = duration(0, LONGEST_TTL_MS).optional().describe(ALLOWED_TTL);
+const ttl = duration(0, MAX_TTL_MS).optional().describe(ALLOWED_TTL);
 
 /** The TTLs that a body sets, and for how long; null for good. */
 export interface WantedTtl {
@@ -163,7 +163,7 @@ export const ttlBody = () =>
       fresh: ttl,
       stale: ttl,
       error: ttl,
-      for: duration(SHORTEST_FOR_MS, LONGEST_FOR_MS)
+      for: duration(SHORTEST_FOR_MS, MAX_FOR_MS)
         .optional()
         .describe('a duration from 1m to 7d, such as 30m, 2h or 1d; without it the times stay until they are reset'),
     })
@@ -177,7 +177,7 @@ export const ttlBody = () =>
     }));
 
 /** Far more than anyone lists by hand; beyond it `all` or a class does the same for less. */
-const MOST_TAGS = 1000;
+const MAX_TAGS = 1000;
 
 /** How a tag is written, for messages and help texts. */
 export const TAG_FORM = `all, class:NAME (one of ${CACHE_CLASSES.join(', ')}), workspace:UUID, evaluation:ID or scorecard:ID (an ID is 1 to 64 characters of A-Z, a-z, 0-9, _ and -)`;
@@ -192,7 +192,7 @@ const tag = z.string().transform((text, context): Tag => {
 export const purgeBody = () =>
   z
     .strictObject({
-      tags: z.array(tag.describe(TAG_FORM)).min(1).max(MOST_TAGS).describe(`an array of 1 to ${MOST_TAGS} tags`),
+      tags: z.array(tag.describe(TAG_FORM)).min(1).max(MAX_TAGS).describe(`an array of 1 to ${MAX_TAGS} tags`),
       mode: z
         .enum(['hard', 'soft'])
         .default('hard')
@@ -211,7 +211,7 @@ export const purgeBody = () =>
     }));
 
 /** After a longer one copies would have expired, and nobody would remember it. */
-export const LONGEST_MAINTENANCE_MS = DAY_MS;
+export const MAX_MAINTENANCE_MS = DAY_MS;
 export const ALLOWED_MAINTENANCE = {
   for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
   until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
@@ -220,6 +220,6 @@ export const ALLOWED_MAINTENANCE = {
 /** `PUT /api/cache/maintenance`: exactly one of the two, which the endpoint checks against its clock. */
 export const maintenanceBody = () =>
   z.strictObject({
-    for: duration(1, LONGEST_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
+    for: duration(1, MAX_MAINTENANCE_MS).optional().describe(ALLOWED_MAINTENANCE.for),
     until: anyTime.optional().describe(ALLOWED_MAINTENANCE.until),
   });

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { AdminError } from './errors.ts';
 
 /** More would be no help to anyone, and the answer has to stay of bounded size. */
-const MOST_FAULTS_LISTED = 1000;
-const LONGEST_VALUE_SHOWN = 60;
-const LONGEST_PARAMETER_SHOWN = 100;
+const MAX_FAULTS = 1000;
+const MAX_VALUE_LENGTH = 60;
+const MAX_PARAMETER_LENGTH = 100;
 
 /** A value as the schema defines it. Throws AdminError 400 with every fault. */
 export function mustBe<T>(schema: z.ZodType<T>, value: unknown): T {
@@ -17,7 +17,7 @@ export function mustBe<T>(schema: z.ZodType<T>, value: unknown): T {
 /** The refusal of a body with these faults. */
 export function faulty(faults: readonly string[]): AdminError {
   const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
-  const listed = faults.slice(0, MOST_FAULTS_LISTED).map((fault) => `\n- ${fault}`);
+  const listed = faults.slice(0, MAX_FAULTS).map((fault) => `\n- ${fault}`);
   const left = faults.length - listed.length;
   const more = left > 0 ? `\n- and ${left} more` : '';
   return new AdminError(400, `The body has ${count}; nothing was changed.${listed.join('')}${more}`, {
@@ -90,14 +90,14 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 
 /** A value in a few words; text is cut, so that an answer never grows with what was sent. */
 function shown(value: unknown): string {
-  if (typeof value === 'string') return quoted(value, LONGEST_VALUE_SHOWN);
+  if (typeof value === 'string') return quoted(value, MAX_VALUE_LENGTH);
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === 'object' && value !== null) return 'an object';
   return String(value);
 }
 
 /** In quotes, and never longer than a line; `(none)` for nothing. */
-export function quoted(text: string | undefined, most: number = LONGEST_PARAMETER_SHOWN): string {
+export function quoted(text: string | undefined, most: number = MAX_PARAMETER_LENGTH): string {
   if (text === undefined) return '(none)';
   return JSON.stringify(text.length > most ? `${text.slice(0, most)}...` : text);
 }

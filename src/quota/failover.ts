@@ -11,10 +11,10 @@ import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './lim
 import { LocalShare } from './local-share.ts';
 import { RedisLimiter } from './redis-limiter.ts';
 
-const MOST_QUOTAS = 20_000;
+const MAX_QUOTAS = 20_000;
 const PROBE_EVERY_MS = 100;
 /** If Redis can be reached but does not decide, because it is out of memory or too far away. */
-const LONGEST_PROBE_MS = 2000;
+const MAX_PROBE_MS = 2000;
 const MERGES_AT_ONCE = 20;
 
 export interface FailoverOptions {
@@ -45,7 +45,7 @@ export class FailoverLimiter implements QuotaLimiter {
       if (degraded === 0) hooks.onExact();
     };
     this.#partitions = probes.map((ask) => {
-      const share = new LocalShare({ clock, processes, mostQuotas: MOST_QUOTAS / probes.length });
+      const share = new LocalShare({ clock, processes, mostQuotas: MAX_QUOTAS / probes.length });
       const probe = async (): Promise<void> => {
         const askedMicros = clock.nowMicros();
         await ask();
@@ -142,7 +142,7 @@ class Partition implements QuotaLimiter {
     if (!this.#isDegraded) this.#options.onChange(1, reason);
     this.#isDegraded = true;
     this.#probeLater();
-    this.#probeMs = Math.min(LONGEST_PROBE_MS, this.#probeMs * 2);
+    this.#probeMs = Math.min(MAX_PROBE_MS, this.#probeMs * 2);
   }
 
   #probeLater(): void {

@@ -10,7 +10,7 @@ import type { Admissions } from './redis-limiter.ts';
 import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from './window-log.ts';
 
 /** More than the default limit of a minute is exact. */
-const MOST_RUNS = 256;
+const MAX_RUNS = 256;
 
 /** Admissions that Redis does not have yet. They are sent again with the same number until Redis has them. */
 export interface Merge {
@@ -79,7 +79,7 @@ export class LocalShare {
     if (decision.admitted) {
       const unsynced = this.#unsynced.get(quotaId) ?? { merge: null, later: null };
       this.#unsynced.set(quotaId, unsynced);
-      unsynced.later ??= new SlidingWindowLog(MOST_RUNS);
+      unsynced.later ??= new SlidingWindowLog(MAX_RUNS);
       unsynced.later.add(nowMicros, 1);
     }
     return { ...decision, ...shareOf(decision, limits, processes) };
@@ -127,7 +127,7 @@ export class LocalShare {
   #log(quotaId: string): SlidingWindowLog {
     let log = this.#logs.get(quotaId);
     if (log === undefined) {
-      log = new SlidingWindowLog(MOST_RUNS);
+      log = new SlidingWindowLog(MAX_RUNS);
       this.#logs.set(quotaId, log);
     }
     return log;

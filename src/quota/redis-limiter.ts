@@ -164,7 +164,7 @@ expireLater()
 
 const SPAN = 'EVALSHA quota';
 /** Logs per call: each takes Redis some 20 µs, in which it answers nobody else. */
-const MOST_LOGS = 64;
+const MAX_LOGS = 64;
 
 interface Waiter {
   readonly resolve: (decision: QuotaDecision) => void;
@@ -240,7 +240,7 @@ export class RedisLimiter implements QuotaLimiter {
     const groups =
       this.#redis.kind === 'cluster' ? Map.groupBy(batches, ({ quotaId }) => quotaBucket(quotaId)).values() : [batches];
     for (const group of groups) {
-      for (let from = 0; from < group.length; from += MOST_LOGS) void this.#decide(group.slice(from, from + MOST_LOGS));
+      for (let from = 0; from < group.length; from += MAX_LOGS) void this.#decide(group.slice(from, from + MAX_LOGS));
     }
   }
 

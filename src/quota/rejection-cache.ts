@@ -7,9 +7,9 @@ import type { Clock } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, WindowState } from './limiter.ts';
 
 /** If more quotas are refused at once, some ask Redis more often. */
-const MOST_REJECTIONS = 5000;
+const MAX_REJECTIONS = 5000;
 /** So that a step of Redis's clock, or a log dropped by hand, is noticed. */
-const MOST_AGE_MICROS = 60_000_000;
+const MAX_AGE_MICROS = 60_000_000;
 
 /** When a call was sent and its reply came, by this process's clock: Redis's clock was read in between. */
 interface CallTimes {
@@ -24,7 +24,7 @@ interface Rejection extends QuotaDecision, CallTimes {
 
 export class RejectionCache {
   readonly #clock: Clock;
-  readonly #rejections = new LRUCache<string, Rejection>({ max: MOST_REJECTIONS });
+  readonly #rejections = new LRUCache<string, Rejection>({ max: MAX_REJECTIONS });
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -57,7 +57,7 @@ export class RejectionCache {
     }
     const leaving = [decision.minute, decision.hour].filter((window) => !isEmpty(window));
     const validUntilMicros = Math.min(
-      nowMicros + MOST_AGE_MICROS,
+      nowMicros + MAX_AGE_MICROS,
       ...leaving.map(({ nextFreeAtMicros }) => nextFreeAtMicros),
     );
     this.#rejections.set(quotaId, { ...decision, ...times, retryAtMicros, validUntilMicros });

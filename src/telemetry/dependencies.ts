@@ -16,7 +16,7 @@ const SLOW_MS = 2000;
 /** How many calls are looked at. */
 const TIMED_CALLS = 5;
 /** No timer can wait longer than some weeks. */
-const LONGEST_WAIT_MS = 86_400_000;
+const MAX_WAIT_MS = 86_400_000;
 
 /** Trouble that comes and goes: it is one trouble until there has been none for some time. */
 class Trouble<T> {
@@ -180,7 +180,7 @@ export function trackMaintenance(health: Health, clock: Clock, timers: Timers): 
     health.update('maintenance');
     const on = state.current();
     // A timer may fire a moment before the clock has come so far; then it is armed again.
-    if (on !== null) cancel = timers.after(Math.min(LONGEST_WAIT_MS, on.untilMs - clock.nowMs()), update);
+    if (on !== null) cancel = timers.after(Math.min(MAX_WAIT_MS, on.untilMs - clock.nowMs()), update);
   };
   const state = new MaintenanceState(clock, () => {
     last = state.current();

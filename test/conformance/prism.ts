@@ -9,9 +9,9 @@ import type { Check, Operation, World } from './world.ts';
 const RANDOM_REQUESTS = 100;
 const SEED = 1;
 const AT_ONCE = 8;
-const MOST_FAULTS = 5;
+const MAX_FAULTS = 5;
 /** Characters. */
-const MOST_VIOLATIONS = 400;
+const MAX_VIOLATIONS = 400;
 const NO_UUID = '00000000-0000-4000-8000-000000000000';
 const NOT_THERE = { reportId: 'ev_none', callId: 'ev_none', scorecardId: NO_UUID };
 const UNREAD = { reportId: 'ev_unread', callId: 'ev_unread', scorecardId: NO_UUID.replace(/0$/, '1') };
@@ -139,7 +139,7 @@ class Trial {
     return {
       name: `Prism, ${method} ${operation.operationId}`,
       measured: statuses.map(([status, times]) => `${times} × ${status}`).join(', '),
-      faults: [...this.#faults.slice(0, MOST_FAULTS), ...unseen.map((status) => `${status} was never seen`)],
+      faults: [...this.#faults.slice(0, MAX_FAULTS), ...unseen.map((status) => `${status} was never seen`)],
     };
   }
 
@@ -161,7 +161,7 @@ class Trial {
     else if (operation.responses[status] === undefined) fault('this status is not documented');
     // A list of the request's and the answer's violations. Prism cuts a long one off, so that it is no JSON.
     const violations = String(answer.headers['sl-violations'] ?? '');
-    if (violations.includes('"location":["response"')) fault(violations.slice(0, MOST_VIOLATIONS));
+    if (violations.includes('"location":["response"')) fault(violations.slice(0, MAX_VIOLATIONS));
     // OpenAPI cannot say that unknown parameters are refused, so Prism does not know.
     const query = new URL(sent.path, url).searchParams;
     const isKnown = [...query.keys()].every((name) => this.#queryNames.has(name));

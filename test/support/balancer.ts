@@ -16,7 +16,7 @@ import type { GatewayProcess } from './process.ts';
 
 const LOOK_EVERY_MS = 100;
 /** An answer counts at once; silence may be a chance. */
-const MOST_SILENT = 3;
+const MAX_SILENT = 3;
 /** Headers of one connection only: they are not passed on. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
@@ -113,7 +113,7 @@ async function look(backend: Backend): Promise<void> {
     backend.isReady = response.ok;
   } catch {
     backend.silent += 1;
-    if (backend.silent >= MOST_SILENT) backend.isReady = false;
+    if (backend.silent >= MAX_SILENT) backend.isReady = false;
   }
 }
 

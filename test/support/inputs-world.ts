@@ -10,7 +10,7 @@ const UNLIMITED = 1_000_000_000;
 /** By how much each request moves the time on, so that copies grow old. */
 const REQUEST_MS = 50;
 const AT_ONCE = 16;
-const MOST_FAULTS = 5;
+const MAX_FAULTS = 5;
 const IDS = 5;
 const NOWHERE = 'There is no such address in this API. GET /docs describes it.';
 
@@ -76,7 +76,7 @@ export class InputsWorld {
   async send(inputs: readonly Input[]): Promise<void> {
     const left = [...inputs];
     const work = async (): Promise<void> => {
-      for (let input = left.pop(); input !== undefined && this.faults.length < MOST_FAULTS; input = left.pop()) {
+      for (let input = left.pop(); input !== undefined && this.faults.length < MAX_FAULTS; input = left.pop()) {
         await this.#send(input);
       }
     };
@@ -141,7 +141,7 @@ export class InputsWorld {
   }
 
   #fault(text: string): void {
-    if (this.faults.length < MOST_FAULTS) this.faults.push(text);
+    if (this.faults.length < MAX_FAULTS) this.faults.push(text);
   }
 }
 

@@ -22,7 +22,7 @@ const REQUEST_MS = 25;
 
 /** So many requests are under way at a time, at most. */
 const AT_ONCE = 16;
-const MOST_LEAKS = 5;
+const MAX_LEAKS = 5;
 
 export class IsolationWorld {
   readonly tally = {
@@ -130,7 +130,7 @@ export class IsolationWorld {
     const headers = asked.etag === '' ? {} : { 'if-none-match': asked.etag };
     const reply = await this.#gateway(asked.gateway).get(asked.path, { key, headers, agent: this.#agent });
     this.#count(reply);
-    if (isBreach(reply, rights, asked) && this.tally.leaks.length < MOST_LEAKS) {
+    if (isBreach(reply, rights, asked) && this.tally.leaks.length < MAX_LEAKS) {
       const holder = `${rights.scopes.join()} in ${rights.workspaceIds.join()}`;
       this.tally.leaks.push(`${asked.path} to ${holder}: ${reply.status} ${reply.text}`);
     }

@@ -18,7 +18,7 @@ import { WORKSPACE_A } from './records.ts';
 export const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
 const PROBE = join(import.meta.dirname, 'probe-worker.ts');
 const START_WITHIN_MS = 60_000;
-const MOST_LOG_LINES = 2000;
+const MAX_LOG_LINES = 2000;
 const UNLIMITED = 1_000_000_000;
 
 const announcedSchema = z.object({ publicUrl: z.string(), adminUrl: z.string(), demo: z.unknown() });
@@ -240,7 +240,7 @@ class Log {
     this.input.on('line', (line) => {
       onLine?.(line);
       this.tail.push(line);
-      if (this.tail.length > MOST_LOG_LINES) this.tail.shift();
+      if (this.tail.length > MAX_LOG_LINES) this.tail.shift();
       if (line.includes('"worker ready"')) {
         this.workerPids.push(workerSchema.parse(jsonOf(line)).workerPid);
       } else if (line.includes('"worker ended by itself')) {

@@ -7,7 +7,7 @@ import { SeededRandom } from './random.ts';
 
 const T0 = 1_768_478_400_000_000;
 const STEPS = 40;
-const MOST_FAULTS = 5;
+const MAX_FAULTS = 5;
 
 /** A log that holds requests admitted at those times, the oldest first. */
 export function logOf(times: readonly number[]): SlidingWindowLog {
@@ -26,7 +26,7 @@ export interface TracesVerdict {
 /** So many traces: bursts, steps to the edges of windows, limits that change, clocks that go back. */
 export function judgeTraces(traces: number): TracesVerdict {
   const tally = { decisions: 0, refusals: 0, faults: [] as string[] };
-  for (let seed = 1; seed <= traces && tally.faults.length < MOST_FAULTS; seed += 1) {
+  for (let seed = 1; seed <= traces && tally.faults.length < MAX_FAULTS; seed += 1) {
     const verdict = judgeTrace(new SeededRandom(seed));
     tally.decisions += verdict.decisions;
     tally.refusals += verdict.refusals;

@@ -94,7 +94,7 @@ export async function encodeEntry(
 
 /** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
 const LEAST_KEPT_MS = 5000;
-const MOST_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+const MAX_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Later than any other time. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
 
@@ -125,7 +125,7 @@ export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
 
 function keptMs(ttls: readonly number[]): number {
   const wholeMs = ttls.reduce((sum, ms) => sum + ms, 0);
-  return Math.min(MOST_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
+  return Math.min(MAX_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
 /** The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported. */

@@ -25,8 +25,8 @@ const HEADER_BYTES = 7 + CACHE_CLASSES.length;
 /** Class and kind, key (4), milliseconds after the first event (2). */
 const EVENT_BYTES = 7;
 /** More are sent before it is time. */
-const MOST_EVENTS = 128;
-const LONGEST_MS = 0xffff;
+const MAX_EVENTS = 128;
+const MAX_MS = 0xffff;
 
 export interface KeyEvent {
   readonly kind: EventKind;
@@ -63,7 +63,7 @@ export function encodeBatch({ sender, levels, events }: EventBatch, nowMs: numbe
 }
 
 function within(ms: number): number {
-  return Math.min(LONGEST_MS, Math.max(0, ms));
+  return Math.min(MAX_MS, Math.max(0, ms));
 }
 
 /** Null if it is not a message of this form. */
@@ -142,7 +142,7 @@ export class Sharing {
       simulator.add(kind, cacheClass, id, atMs);
     } else if (isSample || kind === 'turning' || kind === 'hot' || kind === 'hot-backfill') {
       owner.waiting.push({ kind, class: cacheClass, id, atMs });
-      if (owner.waiting.length >= MOST_EVENTS) void this.#send(owner);
+      if (owner.waiting.length >= MAX_EVENTS) void this.#send(owner);
     } else if (kind === 'tail') {
       simulator.countUnsampled(cacheClass);
     }

@@ -30,7 +30,7 @@ const NEVER = 2 ** 31;
 const CLASS_BITS = 15;
 const RECENTLY_HOT = 16;
 const ONE_READ = 256;
-const MOST_READS = 255;
+const MAX_READS = 255;
 /** Reads may come this much out of order. */
 const MAX_LATE_MS = 10_000;
 const DAY_MS = 86_400_000;
@@ -127,7 +127,7 @@ export class TtlSimulator {
     }
     const state = cells[row + STATE] ?? 0;
     const before = Math.floor(state / ONE_READ);
-    if (before < MOST_READS) cells[row + STATE] = state + ONE_READ;
+    if (before < MAX_READS) cells[row + STATE] = state + ONE_READ;
     watched.tally.count(isExact ? null : 1 / sampledShare(watched.level), before, this.#outcomes);
   }
 

@@ -3,13 +3,7 @@ import { Argument, type Command, Option } from 'commander';
 import { z } from 'zod';
 import type { MaintenanceView, PurgeView, TtlView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
-import {
-  LONGEST_FOR_MS,
-  LONGEST_MAINTENANCE_MS,
-  LONGEST_TTL_MS,
-  SHORTEST_FOR_MS,
-  TAG_FORM,
-} from '../../operations/bodies.ts';
+import { MAX_FOR_MS, MAX_MAINTENANCE_MS, MAX_TTL_MS, SHORTEST_FOR_MS, TAG_FORM } from '../../operations/bodies.ts';
 import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { durationText, formatDuration } from '../../time/duration.ts';
@@ -44,7 +38,7 @@ export function ttlCommand(): Command {
 }
 
 function setTtlCommand(): Command {
-  const ttl = durationBetween(0, LONGEST_TTL_MS);
+  const ttl = durationBetween(0, MAX_TTL_MS);
   return adminCommand({
     name: 'set',
     summary: 'set times of a class over the configuration; those left out stay as they are',
@@ -63,7 +57,7 @@ function setTtlCommand(): Command {
     .option('--fresh <duration>', 'how long an answer is served as it is', ttl)
     .option('--stale <duration>', 'how long past that it is served while one refresh runs in the background', ttl)
     .option('--error <duration>', 'how long past that it is served when the store fails', ttl)
-    .option('--for <duration>', 'end the times given after this', durationBetween(SHORTEST_FOR_MS, LONGEST_FOR_MS))
+    .option('--for <duration>', 'end the times given after this', durationBetween(SHORTEST_FOR_MS, MAX_FOR_MS))
     .action((cacheClass: string, options: Partial<Record<string, number>>, command: Command) => {
       if (TTL_NAMES.every((name) => options[name] === undefined)) {
         throw wrongCall('Nothing was set. Give at least one of --fresh, --stale and --error.');
@@ -116,10 +110,10 @@ export function maintenanceCommand(): Command {
   const on = adminCommand({
     name: 'on',
     summary: 'begin it, or move the end of the one that is on',
-    details: `At most ${formatDuration(LONGEST_MAINTENANCE_MS)}. Give one of --for and --until.`,
+    details: `At most ${formatDuration(MAX_MAINTENANCE_MS)}. Give one of --for and --until.`,
     examples: ['evalgate cache maintenance on --for 30m', 'evalgate cache maintenance on --until 2026-01-15T12:30:00Z'],
   })
-    .option('--for <duration>', 'how long from now', durationBetween(1, LONGEST_MAINTENANCE_MS))
+    .option('--for <duration>', 'how long from now', durationBetween(1, MAX_MAINTENANCE_MS))
     .option('--until <time>', 'until when, in ISO 8601', parseTime)
     .action(({ for: forMs, until }: { for?: number; until?: string }, command: Command) => {
       if ((forMs === undefined) === (until === undefined)) {

@@ -12,7 +12,7 @@ import { AdminError } from '../../operations/errors.ts';
 import { mustBe } from '../../operations/input.ts';
 import { createKey, editKey, existingKey, importKeys, keyView, rotateKey } from '../../operations/key-changes.ts';
 import { KEY_USE, keyUseOf } from '../../operations/stats/stats.ts';
-import { readSteps, stepTimes } from '../../operations/stats/steps.ts';
+import { readBuckets, bucketTimes } from '../../operations/stats/time-buckets.ts';
 import { systemClock } from '../../time/clock.ts';
 import {
   type ApiKey,
@@ -79,8 +79,8 @@ function redisKeyAdmin(link: RedisLink): KeyAdmin {
     list: async () => (await registry.list()).map(keyView),
     show: async (keyId) => {
       const key = keyView(await existingKey(registry, keyId));
-      const times = stepTimes(KEY_USE.stepMs, systemClock.nowMs());
-      const uses = keyUseOf((await readSteps(link, KEY_USE, times)).flat());
+      const times = bucketTimes(KEY_USE.stepMs, systemClock.nowMs());
+      const uses = keyUseOf((await readBuckets(link, KEY_USE, times)).flat());
       const { requests = 0, refused = 0 } = uses.find((use) => use.keyId === keyId) ?? {};
       return { key, lastHour: { requests, refused, problem: null } };
     },

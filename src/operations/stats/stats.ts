@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.ts';
 import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../../cache/events.ts';
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
 import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
-import { type Step, Steps, type StepsSharing, type Whose } from './steps.ts';
+import { type TimeBucket, TimeBuckets, type BucketSharing, type Whose } from './time-buckets.ts';
 import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
 
 interface ClassCounts extends Omit<AnswerOf<typeof ROUTES.cacheStats>['classes'][number], 'memory'> {
@@ -34,7 +34,7 @@ function counting(name: string, stepMs: number) {
 /** For the use of API keys, which processes in front of several stores share. */
 export const KEY_USE = counting('key-use', STEP_MS);
 
-export interface StatsSharing extends StepsSharing {
+export interface StatsSharing extends BucketSharing {
   /** Names the store: another store has other counts. */
   readonly store: string;
 }
@@ -57,10 +57,10 @@ export class Stats {
     const store = sharing?.store ?? '';
     const loads = { name: `${store}-loads`, stepMs: STEP_MS, begin: () => new TopLoads(), schema: writtenLoadsSchema };
     this.#clock = clock;
-    this.#history = new Steps(counting(`${store}-history`, HISTORY_STEP_MS), clock, sharing);
-    this.#classes = new Steps(counting(`${store}-classes`, STEP_MS), clock, sharing);
-    this.#loads = new Steps(loads, clock, sharing);
-    this.#keyUse = new Steps(KEY_USE, clock, sharing);
+    this.#history = new TimeBuckets(counting(`${store}-history`, HISTORY_STEP_MS), clock, sharing);
+    this.#classes = new TimeBuckets(counting(`${store}-classes`, STEP_MS), clock, sharing);
+    this.#loads = new TimeBuckets(loads, clock, sharing);
+    this.#keyUse = new TimeBuckets(KEY_USE, clock, sharing);
   }
 
   /** Counts a request to the public API; those for its documents are left out. */
@@ -127,7 +127,7 @@ export class Stats {
 }
 
 function counted<W, T>(
-  { whose, steps }: { readonly whose: Whose; readonly steps: readonly Step<W>[] },
+  { whose, steps }: { readonly whose: Whose; readonly steps: readonly TimeBucket<W>[] },
   sum: (all: readonly W[]) => T,
 ): Counted<T> {
   return { whose, since: iso(steps[0]?.atMs ?? 0), value: sum(steps.flatMap(({ counts }) => counts)) };
@@ -159,7 +159,7 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
   };
 }
 
-function historyPoint({ atMs, counts }: Step<Record<string, number>>): HistoryPoint {
+function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): HistoryPoint {
   const sums = new Counts(counts);
   return {
     at: iso(atMs),

@@ -5,9 +5,9 @@ import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { StoreCallReport } from '../../cache/events.ts';
 
 /** A key that costs the store much is called again before so many others are. */
-const MOST_KEYS = 2048;
+const MAX_KEYS = 2048;
 /** So many of each are written for other processes: more would be much to send, and are no load to speak of. */
-const MOST_WRITTEN = 200;
+const MAX_WRITTEN = 200;
 
 const count = z.number().min(0);
 /** Calls and milliseconds of a key with its class, or of a route. */
@@ -22,7 +22,7 @@ type Load<N, A> = [name: N, about: A, storeCalls: number, storeMs: number];
 
 /** The calls of one process to the store in one step. */
 export class TopLoads {
-  readonly #keys = new LRUCache<string, Load<string, CacheClass>>({ max: MOST_KEYS });
+  readonly #keys = new LRUCache<string, Load<string, CacheClass>>({ max: MAX_KEYS });
   readonly #routes = new Map<string | null, Load<string | null, null>>();
 
   add({ key, class: cacheClass, route, durationMs }: StoreCallReport): void {
@@ -32,7 +32,7 @@ export class TopLoads {
 
   toJSON(): WrittenLoads {
     return {
-      keys: costliest([...this.#keys.values()]).slice(0, MOST_WRITTEN),
+      keys: costliest([...this.#keys.values()]).slice(0, MAX_WRITTEN),
       routes: costliest([...this.#routes.values()]),
     };
   }

@@ -50,7 +50,7 @@ test('a share of the calls fails, the same calls in every run', async () => {
   expect(failed).toBeLessThan(30);
 });
 
-const MOST_BYTES = 20_000_000;
+const MAX_BYTES = 20_000_000;
 
 /** The whole body; `endless` if it is far larger than any answer of the store. */
 async function bodyOf({ body }: Response): Promise<string> {
@@ -59,7 +59,7 @@ async function bodyOf({ body }: Response): Promise<string> {
   for await (const piece of body ?? []) {
     const chunk = z.instanceof(Uint8Array).parse(piece);
     length += chunk.length;
-    if (length > MOST_BYTES) return 'endless';
+    if (length > MAX_BYTES) return 'endless';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

@@ -2,7 +2,7 @@
 import { zstdDecompressSync } from 'node:zlib';
 import { namesIn, type TestClient } from '../../support/redis/client.ts';
 
-const MOST_FOUND = 5;
+const MAX_FOUND = 5;
 const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 export class Secrets {
@@ -42,8 +42,7 @@ export class Secrets {
   #searchFor(secrets: Iterable<string>, where: string, text: string): void {
     this.searched += 1;
     for (const secret of secrets) {
-      if (text.includes(secret) && this.found.length < MOST_FOUND)
-        this.found.push(`${secret.slice(0, 20)} in ${where}`);
+      if (text.includes(secret) && this.found.length < MAX_FOUND) this.found.push(`${secret.slice(0, 20)} in ${where}`);
     }
   }
 }

@@ -7,8 +7,8 @@ import { SCORECARD_ID, type SoakRecord, WORKSPACES } from './records.ts';
 export const QUERY_MARK = 'planted-query';
 const TICK_MS = 5;
 /** No answer may take longer, whatever happens. */
-const LONGEST_MS = 15_000;
-const MOST_ETAGS = 500;
+const MAX_MS = 15_000;
+const MAX_ETAGS = 500;
 
 /** A key and what its answers may be besides the right ones. */
 export interface Consumer {
@@ -119,7 +119,7 @@ export class Traffic {
   }
 
   #remember(path: string, etag: string): void {
-    if (this.#etags.size >= MOST_ETAGS) this.#etags.clear();
+    if (this.#etags.size >= MAX_ETAGS) this.#etags.clear();
     this.#etags.set(path, etag);
   }
 }
@@ -132,7 +132,7 @@ interface Reply {
 
 async function send(url: string, init: RequestInit): Promise<Reply> {
   try {
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(2 * LONGEST_MS) });
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(2 * MAX_MS) });
     return { status: response.status, text: await response.text(), etag: response.headers.get('etag') };
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : '';
@@ -153,7 +153,7 @@ interface Judged {
 function wrong({ reply, asked, method, consumer, fromMs, toMs }: Judged): string | null {
   const { status, text } = reply;
   const { beginMs, doneMs } = consumer.revoking;
-  if (toMs - fromMs > LONGEST_MS) return `took ${toMs - fromMs} ms`;
+  if (toMs - fromMs > MAX_MS) return `took ${toMs - fromMs} ms`;
   if (status === 403 && toMs >= beginMs) return null;
   if (fromMs > doneMs) return `${status} for a revoked key`;
   if (status === 429) return consumer.isLimited ? null : '429 for a key without limits';

@@ -36,8 +36,8 @@ const ACTIONS = new Map([
   ['cache.maintenance.off', 'ended maintenance of'],
 ]);
 
-const MOST_MEMBERS = 8;
-const LONGEST_VALUE = 80;
+const MAX_MEMBERS = 8;
+const MAX_VALUE_LENGTH = 80;
 
 /**
  * The difference, member by member: `fresh 30s to 45s`.
@@ -52,7 +52,7 @@ function differenceText(from, to) {
     if (was === is) return [];
     return [was === '' ? `${name} ${is}` : `${name} ${was} to ${is === '' ? 'none' : is}`];
   });
-  return changes.slice(0, MOST_MEMBERS).join(', ') + (changes.length > MOST_MEMBERS ? ', …' : '');
+  return changes.slice(0, MAX_MEMBERS).join(', ') + (changes.length > MAX_MEMBERS ? ', …' : '');
 }
 
 /**
@@ -69,7 +69,9 @@ function textsOf(value) {
         return [...textsOf(member)].map(([inner, text]) => /** @type {const} */ ([`${name}.${inner}`, text]));
       }
       const text = Array.isArray(member) ? member.join(' + ') : String(member);
-      return [/** @type {const} */ ([name, text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text])];
+      return [
+        /** @type {const} */ ([name, text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text]),
+      ];
     }),
   );
 }

@@ -21,7 +21,7 @@ export function KeysView() {
 
 const ORDER = ['active', 'deprecated', 'revoked'];
 /** Keys beyond this are found by the filter. */
-const MOST_ROWS = 100;
+const MAX_ROWS = 100;
 
 /** @param {{ readonly data: readonly Key[] }} props */
 function Keys({ data }) {
@@ -35,7 +35,7 @@ function Keys({ data }) {
     .filter((key) => [key.name, key.keyId, ...key.workspaceIds].some((text) => text.toLowerCase().includes(sought)))
     .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt.localeCompare(a.createdAt));
   const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires'];
-  const rows = found.slice(0, MOST_ROWS).map((key) => rowOf(key, useOf(key.keyId), open));
+  const rows = found.slice(0, MAX_ROWS).map((key) => rowOf(key, useOf(key.keyId), open));
   const create = () => open((close) => html`<${Create} known=${data} close=${close} />`);
   return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
     ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
@@ -46,7 +46,7 @@ function Keys({ data }) {
       rows,
       data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.',
     )}
-    ${found.length > MOST_ROWS && html`<p class="hint">The first ${MOST_ROWS} of ${count(found.length)} keys.</p>`}
+    ${found.length > MAX_ROWS && html`<p class="hint">The first ${MAX_ROWS} of ${count(found.length)} keys.</p>`}
     ${dialog}`;
 }
 

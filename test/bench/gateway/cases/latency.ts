@@ -13,7 +13,7 @@ import type { Server } from '../server.ts';
 /** The first requests are not counted: the generator is slow until V8 has compiled it. */
 const WARM_UP_MS = 2500;
 /** Requests sent later than this are not counted: another program had the generator's core. */
-const MOST_LATE_MS = 2;
+const MAX_LATE_MS = 2;
 const UNANSWERED = 0;
 
 interface Latencies {
@@ -40,7 +40,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
   const rate = Math.round(named(peaks, 'evalgate').requestsPerSecond / 2);
   const { rounds, seconds } = bench.effort;
   const runs = [koa, fastify, gateway].map((server) => new Runs(server));
-  for (let run = 0; run < MOST_RUNS_A_ROUND * rounds; run++) {
+  for (let run = 0; run < MAX_RUNS_PER_ROUND * rounds; run++) {
     for (const one of runs) one.add(await openLoop(one.server, { request, rate, seconds: seconds / RUNS_A_ROUND }));
     if (runs.every(({ quiet }) => quiet.length >= rounds)) break;
   }
@@ -78,7 +78,7 @@ export async function latency(bench: Bench): Promise<CaseResult> {
 
 /** Many short runs instead of a few long ones: the host leaves some of them alone. */
 const RUNS_A_ROUND = 2;
-const MOST_RUNS_A_ROUND = 4;
+const MAX_RUNS_PER_ROUND = 4;
 const PERCENTILES = ['p50', 'p90', 'p99'] as const;
 
 class Runs {
@@ -134,12 +134,12 @@ async function openLoop(server: Server, { request, rate, seconds }: Open): Promi
     const stolen = stolenTicks() - stolenBefore;
     const others = samples.filter(({ status }) => status !== 200 && status !== UNANSWERED);
     if (others.length > 0) throw new Error(`${server.name} answered with something else: ${others[0]?.status}`);
-    const counted = samples.filter(({ status, lateMs }) => status === 200 && lateMs <= MOST_LATE_MS);
+    const counted = samples.filter(({ status, lateMs }) => status === 200 && lateMs <= MAX_LATE_MS);
     const tookMs = counted.map((one) => one.tookMs);
     return {
       unanswered: samples.filter(({ status }) => status === UNANSWERED).length,
       stolenTicks: stolen,
-      late: samples.filter(({ lateMs }) => lateMs > MOST_LATE_MS).length,
+      late: samples.filter(({ lateMs }) => lateMs > MAX_LATE_MS).length,
       latencyMs: { p50: percentile(tookMs, 0.5), p90: percentile(tookMs, 0.9), p99: percentile(tookMs, 0.99) },
     };
   } finally {

@@ -1,6 +1,6 @@
 /**
- * The counts of all gateway processes, in steps of time over the last hour. Each process writes to Redis what it has counted
- * in a step, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
+ * The counts of all gateway processes, in buckets of time over the last hour. Each process writes to Redis what it has counted
+ * in a bucket, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
  * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
  */
 import type { z } from 'zod';
@@ -11,7 +11,7 @@ import { defineScript, runScript } from '../../redis/script.ts';
 import type { Timers } from '../../time/timers.ts';
 
 /** For processes that put together in Redis what they count. */
-export interface StepsSharing {
+export interface BucketSharing {
   /** To the state Redis. It stays its owner's. */
   readonly link: Pick<RedisLink, 'run' | 'isUp'>;
   /** This process: no other has ever had this name. */
@@ -22,14 +22,14 @@ export interface StepsSharing {
 /** Whose counts were read: `cut-off`: only those of this process, because Redis does not answer. */
 export type Whose = 'fleet' | 'process' | 'cut-off';
 
-export interface Step<W> {
+export interface TimeBucket<W> {
   /** When it began, Unix milliseconds. */
   readonly atMs: number;
   /** Those of each process; none if nothing was counted. */
   readonly counts: readonly W[];
 }
 
-export interface StepsOptions<C, W> {
+export interface BucketOptions<C, W> {
   readonly name: string;
   readonly stepMs: number;
   /** Counts of a new step. JSON.stringify writes them. */
@@ -54,18 +54,18 @@ end
 `,
 );
 
-export class Steps<C, W> {
-  readonly #options: StepsOptions<C, W>;
+export class TimeBuckets<C, W> {
+  readonly #options: BucketOptions<C, W>;
   readonly #clock: Clock;
-  readonly #sharing: StepsSharing | null;
+  readonly #sharing: BucketSharing | null;
   /** The counts of this process, keyed by when the step began, oldest first. */
   readonly #own = new Map<number, C>();
-  /** Steps that are not yet in Redis as they are here. */
+  /** TimeBuckets that are not yet in Redis as they are here. */
   #changed = new Set<number>();
   #cancel: () => void = () => undefined;
 
   /** `sharing` is null for a gateway without Redis. */
-  constructor(options: StepsOptions<C, W>, clock: Clock, sharing: StepsSharing | null) {
+  constructor(options: BucketOptions<C, W>, clock: Clock, sharing: BucketSharing | null) {
     this.#options = options;
     this.#clock = clock;
     this.#sharing = sharing;
@@ -87,11 +87,11 @@ export class Steps<C, W> {
   }
 
   /** Oldest first, without gaps, since the first step with counts; the last one is under way. Never rejects. */
-  async read(): Promise<{ readonly whose: Whose; readonly steps: readonly Step<W>[] }> {
-    const times = stepTimes(this.#options.stepMs, this.#clock.nowMs());
+  async read(): Promise<{ readonly whose: Whose; readonly steps: readonly TimeBucket<W>[] }> {
+    const times = bucketTimes(this.#options.stepMs, this.#clock.nowMs());
     const own = times.map((atMs) => this.#ownCounts(atMs));
     const sharing = this.#sharing?.link.isUp() === true ? this.#sharing : null;
-    const others = sharing && (await readSteps(sharing.link, this.#options, times, sharing.self).catch(() => null));
+    const others = sharing && (await readBuckets(sharing.link, this.#options, times, sharing.self).catch(() => null));
     const steps = times.map((atMs, index) => ({
       atMs,
       counts: [...(own[index] ?? []), ...(others?.[index] ?? [])],
@@ -113,7 +113,7 @@ export class Steps<C, W> {
     if (this.#sharing !== null) await this.#write(this.#sharing);
   }
 
-  #writeAfterAWhile(sharing: StepsSharing): void {
+  #writeAfterAWhile(sharing: BucketSharing): void {
     this.#cancel = sharing.timers.after(WRITE_EVERY_MS, () => {
       void this.#write(sharing);
       this.#writeAfterAWhile(sharing);
@@ -121,7 +121,7 @@ export class Steps<C, W> {
   }
 
   /** Never rejects. */
-  async #write({ link, self }: StepsSharing): Promise<void> {
+  async #write({ link, self }: BucketSharing): Promise<void> {
     if (!link.isUp()) return;
     const changed = [...this.#changed].flatMap((atMs) => {
       const counts = this.#own.get(atMs);
@@ -139,7 +139,7 @@ export class Steps<C, W> {
 }
 
 /** When the steps of the last hour began, oldest first; the last one is under way. */
-export function stepTimes(stepMs: number, nowMs: number): readonly number[] {
+export function bucketTimes(stepMs: number, nowMs: number): readonly number[] {
   const last = nowMs - (nowMs % stepMs);
   const count = HOUR_MS / stepMs;
   return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * stepMs);
@@ -149,9 +149,9 @@ export function stepTimes(stepMs: number, nowMs: number): readonly number[] {
  * The counts of all processes in each step, also of those that are gone, without the one named `except`. Rejects if
  * Redis does not answer.
  */
-export async function readSteps<W>(
+export async function readBuckets<W>(
   link: Pick<RedisLink, 'run'>,
-  { name, schema }: Pick<StepsOptions<unknown, W>, 'name' | 'schema'>,
+  { name, schema }: Pick<BucketOptions<unknown, W>, 'name' | 'schema'>,
   times: readonly number[],
   except: string = '',
 ): Promise<readonly (readonly W[])[]> {
