@@ -123,8 +123,7 @@ export function renderedPage(
 /** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
 function readerOf(ctx: Context, { template }: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
   const { requestId, redisWait, traceparent, signal } = ctx.state;
-  const isWaiting = (): boolean => !signal.aborted;
   const { keyId } = apiKeyOf(ctx);
-  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, isWaiting };
+  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, signal };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }

@@ -17,8 +17,8 @@ import type { CallRate } from './call-rate.ts';
  */
 export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing';
 
-/** Leave to send one call, to be called once the call is over; or why there is none. */
-export type Permit = (() => void) | Rejection;
+/** Leave to send one call, to be called once the call is over; or why there is none. `abandoned`: nobody waits any more. */
+export type Permit = (() => void) | Rejection | 'abandoned';
 
 export interface QueueLimits {
   /** Calls in flight. */
@@ -34,6 +34,8 @@ export interface QueuedCall {
   readonly isBackground: boolean;
   /** How long it may wait. */
   readonly waitMs: number;
+  /** Aborted once nobody waits for the call: it gives up its place. */
+  readonly signal?: AbortSignal;
 }
 
 type Priority = 'awaited' | 'background';
@@ -75,7 +77,7 @@ export class RequestQueue {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ keyId, isBackground, waitMs }: QueuedCall): Promise<Permit> {
+  async acquire({ keyId, isBackground, waitMs, signal }: QueuedCall): Promise<Permit> {
     const consumer = this.#consumers.get(keyId) ?? { keyId, inFlight: 0, awaited: new Set(), background: new Set() };
     // Calls that wait while there is a free connection wait for the rate, or their keys may have no more in flight.
     if (this.#mayStart(consumer) && this.#takeFromRate()) return this.#grant(consumer);
@@ -84,12 +86,15 @@ export class RequestQueue {
     const { promise, resolve } = Promise.withResolvers<Permit>();
     const leave: WaitingCall = (permit) => {
       cancel();
+      signal?.removeEventListener('abort', abandon);
       consumer[priority].delete(leave);
       this.#queued -= 1;
       this.#forgetIfIdle(consumer);
       resolve(permit);
     };
     const cancel = this.#timers.after(waitMs, () => leave('queue-timeout'));
+    const abandon = (): void => leave('abandoned');
+    signal?.addEventListener('abort', abandon);
     consumer[priority].add(leave);
     this.#queued += 1;
     this.#consumers.set(keyId, consumer);
