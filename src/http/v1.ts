@@ -1,4 +1,4 @@
-/** The workspace surface: the reports of one workspace. Invalid numbers in queries are corrected, not refused (Q2). */
+/** The workspace surface: the reports of one workspace (Q2: invalid numbers in queries are corrected, not refused). */
 import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
 import { reportBodySchema, reportsPageSchema, toReport, toReportsPage } from '../domain/report.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
@@ -47,7 +47,7 @@ const reports = {
     'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.',
 } as const;
 
-/** A single read of v1 has no 400 (S1). */
+/** S1: a single read of v1 has no 400. */
 const report = {
   ...reports,
   parse: parseReport,
@@ -149,7 +149,7 @@ export const V1_ROUTES: readonly Route[] = [
   getWorkspaceKey,
 ];
 
-/** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
+/** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
 function parseReport(view: RequestView): RecordRequest {
   return { params: { id: parseId(view, 'reportId') }, workspaceIds: [workspaceOf(view.params)] };
 }
