@@ -77,7 +77,7 @@ test('each rule that is cited is defined', () => {
 test('each rule names the files that decide it and the tests that prove it, which exist and cite it', () => {
   const citedIn = new Map(SOURCES.map(({ path, citations }) => [path, new Set(citations.map(({ code }) => code))]));
   const missing = RULES.flatMap(({ code, files, tests }) => {
-    expect(Math.min(files.length, tests.length), code).toBeGreaterThan(0);
+    if (files.length === 0 || tests.length === 0) return [`${code}: names no file or no test`];
     return [...files, ...tests]
       .filter((path) => citedIn.get(path)?.has(code) !== true)
       .map((path) => `${code}: ${path}`);
