@@ -269,7 +269,12 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const signal = {
+        get aborted(): boolean {
+          return !isWanted();
+        },
+      };
+      const call = request.send(fetch, { ...fetchOptions(previous, reader), signal, isBackground });
       const answer = await withDeadline(call, maxWaitMs, timers, () => {
         throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
       });

@@ -20,7 +20,9 @@ const callSchema = z
       description: 'The user whose call was evaluated; null where the store knows none.',
     }),
     evaluatee_user_name: z.string(),
-    evaluatee_email: z.string(),
+    evaluatee_email: z.string().meta({
+      description: 'As the store has it: usually an e-mail address, in any form.',
+    }),
     ...peopleFields,
     crm_objects: z.array(crmObjectSchema).meta({ description: 'All objects in the CRM that the call belongs to.' }),
   })

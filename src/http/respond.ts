@@ -170,7 +170,8 @@ function flattened(groups: readonly Headers[]): string[] {
 /**
  * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
  * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
- * than this cache does, and a stale one not at all.
+ * than this cache does, and a stale one not at all. `must-revalidate` keeps a client from using a stale copy while the gateway
+ * cannot be reached. It also lets caches that follow RFC 9111 section 3.5 keep an answer to a request with `Authorization`.
  */
 function cacheHeaders(read: CacheRead<unknown>): Headers {
   const ageSeconds = Math.floor(read.ageMs / 1000);
@@ -178,7 +179,7 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
     Age: String(ageSeconds),
-    'Cache-Control': `private, max-age=${maxAgeSeconds}`,
+    'Cache-Control': `private, max-age=${maxAgeSeconds}, must-revalidate`,
     'Cache-Status': cacheStatus(read, leftSeconds),
   };
 }

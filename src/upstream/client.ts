@@ -123,7 +123,7 @@ export class StoreClient {
 
   readonly fetch: Fetch = (resource, params, request) =>
     storeSpan(resource.name, resource.template, async () => {
-      if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+      if (request.signal?.aborted === true) throw new StoreError('aborted', 'nobody waits for the answer any more');
       const path = resource.path(params);
       const startedMicros = this.#clock.nowMicros();
       const report = (result: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {

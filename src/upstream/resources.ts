@@ -14,6 +14,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { SurfaceName } from '../domain/operations.ts';
 import {
   type ApiKeyRecord,
   apiKeySchema,
@@ -26,6 +27,7 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
+import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
 import { malformed } from './store-error.ts';
 import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
 
@@ -101,8 +103,10 @@ export type RecordTag = `${IdTag | 'workspace' | 'lists-of'}:${string}`;
 export interface LeftOut {
   /** Null if the record has no valid id. */
   readonly id: string | null;
-  /** The faulty member: `evaluatee.email`, `state`; `_id` for a record that the page holds already. Never its value. */
+  /** The faulty member: `title`, `state`; `_id` for a record that the page holds already. Never its value. */
   readonly path: string;
+  /** The only surface whose lists leave the record out; absent if all do. */
+  readonly surface?: SurfaceName;
 }
 
 export interface RecordParams {
@@ -315,7 +319,10 @@ async function parseList(
     const { record } = validation;
     if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
     else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
-    else kept.set(record['_id'], record);
+    else {
+      kept.set(record['_id'], record);
+      if (!hasReport(record)) onLeftOut({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
+    }
   }
   return { items: [...kept.values()].toSorted(newestFirst), total };
 }
