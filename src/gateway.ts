@@ -167,6 +167,7 @@ export class Gateway {
       startAdminServer(this.#adminOptions(cache), admin),
       listen(this.#publicApp(cache), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+        keepAliveTimeoutMs: server.keepAliveMs,
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks,
