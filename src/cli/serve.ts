@@ -7,6 +7,7 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import type { Gateway } from '../gateway.ts';
 import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
+import { write } from './output.ts';
 
 export function serveCommand(): Command {
   return makeCommand({
@@ -76,7 +77,7 @@ async function serveAsWorker(): Promise<number> {
     const { runWorker } = await import('../cluster/worker.ts');
     return await runWorker(process.env);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    write('stderr', `${error instanceof Error ? error.stack : String(error)}\n`);
     return 1;
   }
 }
