@@ -50,6 +50,8 @@ import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
   readonly logger: Logger;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines?: () => number;
   readonly clock?: Clock;
   readonly timers?: Timers;
   /** All workers, if this gateway is one of several. */
@@ -80,7 +82,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { clock = systemClock, timers = systemTimers, logger, workers = null, sample = null } = options;
   const { config } = loaded;
   const { upstream } = config;
-  const metrics = new Metrics(VERSION);
+  const metrics = new Metrics(VERSION, options.droppedLines);
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
@@ -167,6 +169,7 @@ export class Gateway {
       startAdminServer(this.#adminOptions(cache), admin),
       listen(this.#publicApp(cache), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+        keepAliveTimeoutMs: server.keepAliveMs,
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks,
