@@ -15,7 +15,7 @@ const FLOORS = [
   ['cache'],
   ['upstream', 'config', 'keys', 'quota'],
   ['redis', 'transcript', 'sample', 'tracing'],
-  ['domain', 'log', 'server', 'time', 'version.ts'],
+  ['domain', 'log', 'server', 'shares', 'time', 'version.ts'],
 ];
 
 /** Libraries, and the only files that know them. */
