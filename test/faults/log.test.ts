@@ -158,7 +158,7 @@ test.each([
   children.push(child);
   closeSync(output);
   let log = '';
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (log += chunk.toString()));
   await expect.poll(() => log, SOON).toContain('standard output takes nothing');
   const started = log.split('\n').find((line) => line.includes('"msg":"started"')) ?? '';
   await request(z.object({ public: z.string() }).parse(JSON.parse(started)).public, AT_ONCE);
