@@ -11,7 +11,7 @@ type Cruise = Awaited<ReturnType<typeof cruiseSource>>;
 interface Plant {
   readonly file: string;
   readonly text: string;
-  /** What the rules that it breaks are called; none for what is allowed. */
+  /** The names of the rules that it breaks. */
   readonly rules: readonly string[];
 }
 
