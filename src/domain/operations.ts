@@ -5,7 +5,7 @@
  * which declares path, scope, parameters, resource, response and fixed texts, and stands in that file's list of routes. Router,
  * OpenAPI document, `explain`, metrics and deprecations follow from it. Beside it needs an example body in
  * `http/openapi/examples.ts`, its path in `docs/api.md`, and for the demo a line of `curl` in `backend/demo-store.ts`; tests
- * say so if one is missing. (A new resource of the store: `upstream/resources.ts`.)
+ * fail without the first two. (A new resource of the store: `upstream/resources.ts`.)
  */
 export const OPERATIONS = {
   v1: [
