@@ -5,8 +5,8 @@ import { Derivation } from '../cache/entry.ts';
 import type { TranscriptRecord } from '../domain/records.ts';
 import type { CallTranscript, ReportTranscript } from '../domain/transcript.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../transcript/pager.ts';
-import { parseSteps } from '../transcript/parse.ts';
-import { runSteps } from '../transcript/steps.ts';
+import { parseSlices } from '../transcript/parse.ts';
+import { runSlices } from '../transcript/slices.ts';
 import type { FoundRecord } from './read.ts';
 import { pageLinks, Representation } from './respond.ts';
 
@@ -42,7 +42,7 @@ export async function transcriptPage(
   if (present !== undefined) return present;
   const pager = await pagerOf(found);
   signal.throwIfAborted();
-  const cut = await runSteps(pager.pageSteps(request), nextTurn);
+  const cut = await runSlices(pager.pageSlices(request), nextTurn);
   const links = pageLinks({ page, totalPages: cut.totalPages }, { pageSize, maxChars, raw: raw ? 'true' : null });
   const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), links);
   known.set(name, made);
@@ -71,7 +71,7 @@ export function toCallTranscript(
 
 function pagerOf({ entry, record }: Transcript): Promise<TranscriptPager> {
   return pagers.of(entry, async () => {
-    const pager = new TranscriptPager(await runSteps(parseSteps(record.body, record.format), nextTurn));
+    const pager = new TranscriptPager(await runSlices(parseSlices(record.body, record.format), nextTurn));
     entry.addDerivedBytes(pager.weightBytes);
     return pager;
   });

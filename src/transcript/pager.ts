@@ -1,7 +1,7 @@
 /** Pages of a parsed transcript (T5, T6, T7). */
 import { LRUCache } from 'lru-cache';
 import { PageView, PageWalker } from './page-walker.ts';
-import { Pace, type Steps } from './steps.ts';
+import { Pace, type Slices } from './slices.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
 /** The numbers are integers in their ranges. */
@@ -54,7 +54,7 @@ export class TranscriptPager {
 
   /** Whether the body is in one of the four formats. */
   get isFormatSupported(): boolean {
-    return this.#parsed.format !== null;
+    return this.#parsed.form !== null;
   }
 
   /** What is held besides the body itself before a page was cut. Indexes of page starts add at most 800 kB. */
@@ -64,15 +64,15 @@ export class TranscriptPager {
   }
 
   /**
-   * A page past the end is empty and has the true counts. In steps, for `runSteps`: the first page of a hostile 2 MB body
+   * A page past the end is empty and has the true counts. In steps, for `runSlices`: the first page of a hostile 2 MB body
    * can take some hundred milliseconds.
    */
-  *pageSteps(request: PageRequest): Steps<TranscriptPage> {
+  *pageSlices(request: PageRequest): Slices<TranscriptPage> {
     const { pageSize, maxChars, raw } = request;
     const view = this.#views.get(raw) ?? new PageView(this.#parsed, raw);
     this.#views.set(raw, view);
     const key = `${pageSize}:${maxChars}:${raw}`;
-    const index = this.#indexes.get(key) ?? (yield* indexSteps(view, pageSize, maxChars));
+    const index = this.#indexes.get(key) ?? (yield* indexSlices(view, pageSize, maxChars));
     this.#indexes.set(key, index);
     return cutPage(view, index, request);
   }
@@ -118,7 +118,7 @@ const MAX_KEPT = 16_384;
 const PAGE_COST = 16;
 
 /** Walks all pages once. */
-function* indexSteps(view: PageView, pageSize: number, maxChars: number): Steps<PageIndex> {
+function* indexSlices(view: PageView, pageSize: number, maxChars: number): Slices<PageIndex> {
   // Two pages that follow one another hold more than the cap, or the first is full.
   const maxPages = Math.ceil((2 * (view.source.length + 1)) / maxChars) + Math.ceil(view.count / pageSize) + 1;
   const pagesApart = Math.ceil(maxPages / MAX_KEPT);

@@ -1,19 +1,19 @@
 /** Transcripts without pauses, as tests have nothing else to do meanwhile, and their columns as arrays of strings. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
 import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseSteps } from '../../src/transcript/parse.ts';
-import type { Steps } from '../../src/transcript/steps.ts';
+import { parseSlices } from '../../src/transcript/parse.ts';
+import type { Slices } from '../../src/transcript/slices.ts';
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 
 export function parseTranscript(body: string, declared: TranscriptFormat | null): ParsedTranscript {
-  return finishSteps(parseSteps(body, declared));
+  return finishSlices(parseSlices(body, declared));
 }
 
 export function pageOf(pager: TranscriptPager, request: PageRequest): TranscriptPage {
-  return finishSteps(pager.pageSteps(request));
+  return finishSlices(pager.pageSlices(request));
 }
 
-function finishSteps<T>(steps: Steps<T>): T {
+function finishSlices<T>(steps: Slices<T>): T {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;

@@ -1,0 +1,27 @@
+/** Long computations in slices, so that other work can run in between. */
+
+/** A computation of a `T` that yields after every millisecond or so of work. */
+export type Slices<T> = Generator<undefined, T, undefined>;
+
+/** How far a computation goes, in UTF-16 units or what costs about the same, between two yields. */
+export const STRIDE = 32_768;
+
+/** Runs the computation and waits for `pause` (a turn of the event loop, say) after every slice. */
+export async function runSlices<T>(slices: Slices<T>, pause: () => Promise<void>): Promise<T> {
+  for (;;) {
+    const slice = slices.next();
+    if (slice.done === true) return slice.value;
+    await pause();
+  }
+}
+
+/** Says when the next yield is due, from a position that only grows. */
+export class Pace {
+  #due = STRIDE;
+
+  isDue(position: number): boolean {
+    if (position < this.#due) return false;
+    this.#due = position + STRIDE;
+    return true;
+  }
+}
