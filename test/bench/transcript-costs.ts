@@ -5,13 +5,13 @@ import { runInNewContext } from 'node:vm';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
 import { TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseSlices } from '../../src/transcript/parse.ts';
-import { runSlices, type Slices } from '../../src/transcript/slices.ts';
+import type { Slices } from '../../src/transcript/slices.ts';
 import type { PageRequest } from '../../src/transcript/pager.ts';
 import { salesCall } from '../support/transcript-calls.ts';
 import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
 import { renderTranscript } from '../support/transcript-render.ts';
 import { BODY_UNITS, type Costs } from './transcript-bars.ts';
-import { pageOf, parseTranscript } from '../support/transcript-at-once.ts';
+import { pageOf, parseTranscript, runSlices } from '../support/transcript-at-once.ts';
 
 const DOZEN = 12;
 const TENTHS = 10;

@@ -24,7 +24,7 @@ describe.each(FORMATS)('%s', (format) => {
         const parsed = parseTranscript(body, isDeclared ? format : null);
         expect(textsOf(parsed)).toEqual(turns.map((turn) => segmentText(turn).toWellFormed()));
         // An empty body could be any format.
-        expect(parsed.format).toBe(body === '' && !isDeclared ? 'speaker_text' : format);
+        expect(parsed.form).toBe(body === '' && !isDeclared ? 'speaker_text' : format);
       }),
       runs(),
     );
@@ -43,14 +43,14 @@ describe.each(FORMATS)('%s', (format) => {
     const turns = salesCall(500, 3);
     for (const actual of FORMATS) {
       const parsed = parseTranscript(renderTranscript(turns, actual), format);
-      expect([parsed.format, parsed.turnCount]).toEqual([actual, turns.length]);
+      expect([parsed.form, parsed.turnCount]).toEqual([actual, turns.length]);
     }
   });
 
   test('T1: an empty or blank body is supported and has no turn', () => {
     for (const body of ['', '\n', ' \r\n\u00a0', '\ufeff']) {
       const parsed = parseTranscript(body, format);
-      expect([parsed.format, parsed.turnCount, textsOf(parsed)]).toEqual([format, 0, []]);
+      expect([parsed.form, parsed.turnCount, textsOf(parsed)]).toEqual([format, 0, []]);
       expect(slicesOf(parsed)).toEqual(body === '' ? [] : [body]);
     }
   });
@@ -204,7 +204,7 @@ describe('WebVTT', () => {
 
   test('T7: a body without a cue has no turn and is one slice', () => {
     const parsed = parseTranscript('WEBVTT\n\nNOTE nothing\n', 'webvtt');
-    expect([parsed.format, textsOf(parsed), slicesOf(parsed)]).toEqual(['webvtt', [], ['WEBVTT\n\nNOTE nothing\n']]);
+    expect([parsed.form, textsOf(parsed), slicesOf(parsed)]).toEqual(['webvtt', [], ['WEBVTT\n\nNOTE nothing\n']]);
   });
 
   test('T7: an identifier belongs to the slice of its own cue, a line that is none to the one before', () => {
@@ -219,7 +219,7 @@ describe('WebVTT', () => {
   });
 
   test('a word that begins like the signature is none', () => {
-    expect(parseTranscript('WEBVTTS\n\n00:01.000 --> 00:02.000\nx', 'webvtt').format).toBe(null);
+    expect(parseTranscript('WEBVTTS\n\n00:01.000 --> 00:02.000\nx', 'webvtt').form).toBe(null);
   });
 });
 
@@ -235,13 +235,13 @@ describe('SubRip', () => {
   test('lines before the first cue are ignored if the store says SubRip, and are not SubRip otherwise', () => {
     const body = 'recorded by\nsomebody\n\n1\n00:00:01,000 --> 00:00:02,000\nhi';
     expect(texts(body, 'srt')).toEqual(['hi']);
-    expect(parseTranscript(body, null).format).toBe(null);
+    expect(parseTranscript(body, null).form).toBe(null);
   });
 
   test.each(['00:00:01,000 -> 00:00:02,000', '00:00:01,000 -->', '--> 00:00:02,000', '1 --> 2', 'a 00:01 --> 00:02'])(
     '%s is no timing',
     (line) => {
-      expect(parseTranscript(`1\n${line}\nhi`, 'srt').format).toBe(null);
+      expect(parseTranscript(`1\n${line}\nhi`, 'srt').form).toBe(null);
     },
   );
 });
@@ -291,20 +291,20 @@ describe('utterances', () => {
     '[{"text":"\n"}]',
     `[{"text":"x","deep":${'['.repeat(70)}${']'.repeat(70)}}]`,
   ])('%s is not utterances', (body) => {
-    expect(parseTranscript(body, 'utterances_json').format).toBe(null);
+    expect(parseTranscript(body, 'utterances_json').form).toBe(null);
   });
 
   test('one bad utterance among many makes the body unsupported', () => {
     const utterances = salesCall(200_000, 5).map((turn) => JSON.stringify({ ...turn, startMs: 0 }));
     expect(parseTranscript(`[${utterances.join(',')}]`, null).turnCount).toBe(utterances.length);
-    expect(parseTranscript(`[${utterances.join(',')},{"speaker":"A"}]`, null).format).toBe(null);
+    expect(parseTranscript(`[${utterances.join(',')},{"speaker":"A"}]`, null).form).toBe(null);
   });
 });
 
 describe('other bodies', () => {
   test('T9: paragraphs are the segments if there are several', () => {
     const parsed = parseTranscript('\n\none\r\ntwo\n \nthree\n\n', null);
-    expect([parsed.format, textsOf(parsed)]).toEqual([null, ['one\ntwo', 'three']]);
+    expect([parsed.form, textsOf(parsed)]).toEqual([null, ['one\ntwo', 'three']]);
     expect(slicesOf(parsed)).toEqual(['\n\none\r\ntwo\n \n', 'three\n\n']);
   });
 
@@ -315,14 +315,14 @@ describe('other bodies', () => {
 
   test('T9: a colon somewhere in prose makes no conversation, unless the store says so', () => {
     const prose = 'We met on Monday.\n\nPresent: Anna and Bo.\n\nNothing was decided.';
-    expect(parseTranscript(prose, null).format).toBe(null);
-    expect(parseTranscript(prose, 'speaker_text').format).toBe('speaker_text');
-    expect(parseTranscript('We met.\n\nNothing was decided.', 'speaker_text').format).toBe(null);
+    expect(parseTranscript(prose, null).form).toBe(null);
+    expect(parseTranscript(prose, 'speaker_text').form).toBe('speaker_text');
+    expect(parseTranscript('We met.\n\nNothing was decided.', 'speaker_text').form).toBe(null);
   });
 
   test('a title above a conversation is no obstacle', () => {
     const parsed = parseTranscript('Call with Acme\n\nAnna: hi\nBo: hello\n', null);
-    expect([parsed.format, textsOf(parsed)]).toEqual(['speaker_text', ['Call with Acme', 'Anna: hi', 'Bo: hello']]);
+    expect([parsed.form, textsOf(parsed)]).toEqual(['speaker_text', ['Call with Acme', 'Anna: hi', 'Bo: hello']]);
   });
 
   test('T1: lone surrogates of the body become U+FFFD', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { TranscriptPager } from '../../../src/transcript/pager.ts';
 import { parseSlices } from '../../../src/transcript/parse.ts';
-import { runSlices, type Slices } from '../../../src/transcript/slices.ts';
+import type { Slices } from '../../../src/transcript/slices.ts';
 import { salesCall } from '../../support/transcript-calls.ts';
 import { renderTranscript } from '../../support/transcript-render.ts';
-import { parseTranscript } from '../../support/transcript-at-once.ts';
+import { parseTranscript, runSlices } from '../../support/transcript-at-once.ts';
 
 function* countTo(limit: number): Slices<number> {
   for (let i = 0; i < limit; i += 1) yield;
