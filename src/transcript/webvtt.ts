@@ -25,7 +25,7 @@ export const webVtt: Form = {
       arrow: '>',
       rangeAt: arrowRangeAt,
       contentStart,
-      hasIdentifiers: true,
+      hasIdentifiers: !isUnsigned,
     });
   },
 };
