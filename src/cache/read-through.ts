@@ -99,6 +99,7 @@ export class ReadThrough implements Cache {
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
     const { request, reader, previous } = miss;
+    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const isWanted = previous === null ? (reader.isWaiting ?? always) : always;
     const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
@@ -116,9 +117,18 @@ export class ReadThrough implements Cache {
     }
     if (end.kind === 'landed')
       return this.#serveResult(miss, end.result, { startedByCaller: flight.startedByCaller, fallback });
+    return this.#fallBack(
+      miss,
+      end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
+    );
+  }
+
+  /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
+  #fallBack<T>(miss: Miss<T>, error: unknown): CacheRead<T> {
+    const fallback = this.#fallbackNow(miss);
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
-    throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
+    throw error;
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
@@ -205,6 +215,11 @@ export class ReadThrough implements Cache {
   #sinceMs(startedMicros: number): number {
     return (this.#options.clock.nowMicros() - startedMicros) / 1000;
   }
+}
+
+function tooManyWaiting(): StoreError {
+  const details = { retryAfterMs: 1000 };
+  return new StoreError('overloaded', 'as many readers wait for the store as may, or as may of one key', details);
 }
 
 function always(): boolean {

@@ -47,6 +47,8 @@ export interface Reader {
   readonly workspaceIds: readonly string[];
   /** Whether the reader still waits: a call to the store whose turn comes when nobody does is not made. */
   readonly isWaiting?: () => boolean;
+  /** Called before the reader waits for a call to the store. False if too many wait: there is no call for this one. */
+  readonly mayWait?: () => boolean;
 }
 
 export interface Cache {

@@ -125,9 +125,10 @@ export function renderedPage(
 
 /** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
 function readerOf(ctx: Context, { template }: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
-  const { requestId, redisWait, traceparent, signal } = ctx.state;
+  const { requestId, redisWait, traceparent, signal, slot } = ctx.state;
   const isWaiting = (): boolean => !signal.aborted;
+  const mayWait = (): boolean => slot === null || slot.wait();
   const { keyId } = apiKeyOf(ctx);
-  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, isWaiting };
+  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, isWaiting, mayWait };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }
