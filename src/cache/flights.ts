@@ -17,13 +17,12 @@ import { LRUCache } from 'lru-cache';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { type Copies, type FoundCopies, isNewer, newerOf, type ReadThroughParts, visibleCopies } from './copies.ts';
-import { backfillsOf, classOf, type Keyed } from './entry.ts';
+import { type Backfill, backfillsOf, classOf } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
 import { audienceOf, type CachedCopy, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
 import { type FlightView, isFailureVisible, type Tier, workspaceSetOf } from './reader.ts';
-import { hash32 } from './request.ts';
 import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
@@ -240,11 +239,13 @@ export class Flights {
     return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
   }
 
-  #backfill(entries: readonly Keyed[]): void {
+  #backfill(entries: readonly Backfill[]): void {
     if (entries.length === 0) return;
     this.#options.memory.backfill(entries);
-    for (const { key, stored } of entries) {
-      this.#options.events.onBackfill?.({ class: stored.kind, keyHash: hash32(key) });
+    const { events } = this.#options;
+    for (const { stored, keyHash, refresh } of entries) {
+      events.onBackfill?.({ class: stored.kind, keyHash });
+      if (refresh !== null) events.onRefresh?.(refresh);
     }
     void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
   }
@@ -286,10 +287,14 @@ function newsOf<T>(news: FoundCopies<T>, { request, reader }: FetchTask<T>): Cac
   return [copy, negative].find((each) => each !== null && each.state !== 'purged') ?? null;
 }
 
-/** When the newest thing that this process has seen was requested. After a purge a copy of the same millisecond may have taken its place. */
-function seenAtMs<T>({ previous }: FetchTask<T>, { newest, negative }: FoundCopies<T>): number | null {
-  const seen = [previous, newest, negative].filter((copy) => copy !== null && copy.state !== 'purged');
-  return seen.length === 0 ? null : Math.max(...seen.map((copy) => copy?.stored.entry.requestedAtMs ?? 0));
+/**
+ * When the newest thing that this process has seen for the reader was requested. After a purge a copy of the same
+ * millisecond may have taken its place.
+ */
+function seenAtMs<T>({ request, reader, previous }: FetchTask<T>, local: FoundCopies<T>): number | null {
+  const { copy, negative } = visibleCopies(local, request, reader);
+  const seen = [previous, copy, negative].filter((each) => each !== null && each.state !== 'purged');
+  return seen.length === 0 ? null : Math.max(...seen.map((each) => each?.stored.entry.requestedAtMs ?? 0));
 }
 
 function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader }: FetchTask<T>): Landing {

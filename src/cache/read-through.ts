@@ -6,7 +6,7 @@ import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
-import { classOf, type StoredEntry } from './entry.ts';
+import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
 import { Flights, type Landing } from './flights.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
@@ -14,6 +14,7 @@ import { isPurged } from './purge-log.ts';
 import {
   type Cache,
   type CacheRead,
+  copyHashOf,
   type FlightView,
   isFailureVisible,
   isOfKind,
@@ -109,6 +110,7 @@ export class ReadThrough implements Cache {
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | null> {
     const { request, reader, previous } = miss;
+    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const flight = this.#flights.join(
       { request, reader, previous, isBackground: false },
@@ -122,9 +124,18 @@ export class ReadThrough implements Cache {
     }
     if (!flight.startedByCaller && this.#isOfOthers(miss, end, { signal: flight.signal, fallback })) return null;
     if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, { flight, fallback });
+    return this.#fallBack(
+      miss,
+      end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
+    );
+  }
+
+  /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
+  #fallBack<T>(miss: Miss<T>, error: StoreError): CacheRead<T> {
+    const fallback = this.#fallbackNow(miss);
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
-    throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
+    throw error;
   }
 
   /**
@@ -196,7 +207,7 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, startedMicros }: Read<T>,
+    { request, reader, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
@@ -208,6 +219,8 @@ export class ReadThrough implements Cache {
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
+      copyHash: copyHashOf(request, stored, reader),
+      items: itemHashesOf(request, stored),
       outcome: served.outcome,
       tier: served.tier,
       missReason: reason,
@@ -219,7 +232,7 @@ export class ReadThrough implements Cache {
 
   /** There is nothing to serve. */
   #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
-    const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
+    const nothing = { copyHash: keyHash, items: [], outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
     this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
@@ -233,6 +246,11 @@ export class ReadThrough implements Cache {
   #sinceMs(startedMicros: number): number {
     return (this.#options.clock.nowMicros() - startedMicros) / 1000;
   }
+}
+
+function tooManyWaiting(): StoreError {
+  const details = { retryAfterMs: 1000 };
+  return new StoreError('overloaded', 'as many readers wait for the store as may, or as may of one key', details);
 }
 
 function outcomeOf(copy: CachedCopy): ReadOutcome {

@@ -1,10 +1,19 @@
 /** One call to the store for one reader: conditional on the copy that is held, stamped, and judged for that reader. */
 import { StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
 import type { ReadThroughParts } from './copies.ts';
-import { classOf, entryOfAnswer, type FetchStamp, negativeEntry, stampOf, type StoredEntry } from './entry.ts';
+import {
+  type Answered,
+  classOf,
+  entryOfAnswer,
+  type FetchStamp,
+  negativeEntry,
+  newItemsOf,
+  stampOf,
+  type StoredEntry,
+} from './entry.ts';
 import type { CachedCopy } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { isVisible, type Reader } from './reader.ts';
+import { copyHashOf, isVisible, type Reader } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Completed } from './shared-cache.ts';
 
@@ -58,21 +67,36 @@ export async function callStore<T>(
   try {
     const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground });
     const { stored, isChanged } = entryOfAnswer(request, known, answer, { ...stamp, receivedAtMs: clock.nowMs() });
-    const about = { class: classOf(request.kind, stored.entry), key: request.key };
-    reportCall(about.class);
+    reportCall(classOf(request.kind, stored.entry));
     const judged = judge(request, reader, stored);
-    if (judged.isForeign && known?.entry.answer.kind === 'found') {
-      const message = `the answer (${request.kind}) is of another workspace than the one that was asked for`;
-      events.onRefreshFailed?.({ ...about, error: new StoreError('malformed', message) });
-    } else if (!judged.isForeign && known !== null && isChanged !== null) {
-      const sinceMs = stored.entry.requestedAtMs - known.entry.requestedAtMs;
-      events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
-    }
+    if (known !== null && isChanged !== null) reportRefresh(task, known, { stored, isChanged, ...judged }, parts);
     return judged;
   } catch (error) {
     if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(request.kind);
     throw error;
   }
+}
+
+/** To these readers a foreign record is as absent as before (K7a: a foreign record looks like none). */
+function reportRefresh<T>(
+  { request, reader }: FetchTask<T>,
+  previous: StoredEntry<T>,
+  { stored: { entry, kind }, isChanged, isForeign }: Answered<T> & Answer<T>,
+  { events }: Pick<ReadThroughParts, 'events'>,
+): void {
+  if (isForeign && previous.entry.answer.kind === 'found') {
+    const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
+    events.onRefreshFailed?.({ class: kind, key: request.key, error: new StoreError('malformed', message) });
+    return;
+  }
+  const { answer, requestedAtMs } = entry;
+  events.onRefresh?.({
+    class: classOf(kind, previous.entry),
+    copyHash: copyHashOf(request, previous, reader),
+    changed: newItemsOf(request, previous.entry, entry) ?? (isChanged === true && !isForeign ? 1 : 0),
+    sinceMs: requestedAtMs - previous.entry.requestedAtMs,
+    createdAtMs: answer.kind === 'found' && !isForeign ? request.createdAtMs(answer.record) : null,
+  });
 }
 
 /**

@@ -1,4 +1,7 @@
-/** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+/**
+ * The store over HTTP: one got instance (C7: only reads are sent, and no redirect is followed). Nothing here retries, caches
+ * or queues; the guard does.
+ */
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
