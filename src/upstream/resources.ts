@@ -26,8 +26,9 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import { malformed } from './store-error.ts';
-import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
+import { createYield } from './json.ts';
+import { invalidResponse, malformed } from './store-error.ts';
+import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
@@ -60,9 +61,16 @@ export interface Resource<P, R> {
   readonly template: string;
   /** The codes with which a 404 is an answer; any other 404 is a failure of the store (Q9). */
   readonly absentCodes: readonly AbsentCode[];
+  /** Whether the record has an object that is published as it is, so that its numbers keep their text. */
+  readonly isExact: boolean;
+  /** What messages call the record: `evaluation ev_1`. */
+  title(params: P): string;
   /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
   path(params: P): string;
-  /** The record in a 200's JSON. Throws a StoreError of kind `malformed`, or rejects with one. */
+  /**
+   * The record in a 200's JSON. Throws a StoreError, or rejects with one: `malformed` if the record is at fault,
+   * `invalidResponse` if it is not what was asked for.
+   */
   parse(value: unknown, params: P, onLeftOut: (leftOut: LeftOut) => void): R | Promise<R>;
 }
 
@@ -125,6 +133,8 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   idTag: null,
   // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
   absentCodes: [],
+  isExact: false,
+  title: () => 'list',
   path: listPath,
   parse: parseList,
   cacheName: listCacheName,
@@ -183,10 +193,12 @@ export const RESOURCES = {
 export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   name: 'apiKey',
   template: `${ROOT}/api-keys/{hash}`,
-  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
   absentCodes: ['NOT_FOUND'],
-  parse: (value) => {
-    const validation = validateApiKey(value);
+  isExact: false,
+  title: () => 'API key',
+  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
+  parse: async (value) => {
+    const validation = await validateApiKey(value);
     if (!validation.ok) throw malformed(`the store's API key is malformed at ${validation.path}`);
     return validation.record;
   },
@@ -219,21 +231,21 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     memoryFactor,
     idTag,
     absentCodes: ['NOT_FOUND', 'NOT_READY'],
+    isExact: hasOpenObject(schema),
+    title: ({ id }) => `${name} ${id}`,
     path: ({ id }) => {
       if (!ID_PATTERN.test(id)) throw new TypeError(`not an id of the store's ${name} resource`);
       return template.replace('{id}', id);
     },
-    parse: (value, { id }) => {
-      const validation = validate(value);
-      if (!validation.ok) {
-        throw malformed(`the store's ${name} ${id} is malformed at ${validation.path}`, workspaceIdOf(value));
-      }
-      const { record } = validation;
+    parse: async (value, { id }) => {
       // A record of another id tells nothing of the one asked for, its workspace included.
-      if (record[idMember] !== id) {
-        throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
+      const sentId = memberOf(value, idMember);
+      if (typeof sentId === 'string' && sentId !== id) {
+        throw invalidResponse(`the store answered for another id than ${name} ${id} (at ${idMember})`);
       }
-      return record;
+      const validation = await validate(value);
+      if (validation.ok) return validation.record;
+      throw malformed(`the store's ${name} ${id} is malformed at ${validation.path}`, workspaceIdOf(value));
     },
     cacheName: ({ id }) => `${name}:${id}`,
     isAnsweredBy: (record, { id }) => record[idMember] === id,
@@ -300,14 +312,14 @@ async function parseList(
   });
   if (foreign !== undefined) {
     const which = idOf(foreign) ?? 'a record without an id';
-    throw malformed(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
+    throw invalidResponse(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
   }
   const kept = new Map<string, EvaluationRecord>();
   const yieldToEventLoop = createYield();
   // Cut first: what the store sends too much costs nothing.
   for (const item of items.slice(0, limit)) {
     await yieldToEventLoop();
-    const validation = validateEvaluation(item);
+    const validation = await validateEvaluation(item);
     if (!validation.ok) {
       onLeftOut({ id: idOf(item), path: validation.path });
       continue;
