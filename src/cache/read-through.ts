@@ -6,13 +6,21 @@ import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
 import { StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
-import { classOf, type StoredEntry } from './entry.ts';
+import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
 import { type FlightResult, type Flight, Flights } from './flights.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
 import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
+import {
+  type Cache,
+  type CacheRead,
+  copyHashOf,
+  type FlightView,
+  isOfKind,
+  type Reader,
+  type ReadOutcome,
+} from './reader.ts';
 import type { CacheRequest } from './request.ts';
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
@@ -158,7 +166,7 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, startedMicros }: Read<T>,
+    { request, reader, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
@@ -170,6 +178,8 @@ export class ReadThrough implements Cache {
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
+      copyHash: copyHashOf(request, stored, reader),
+      items: itemHashesOf(request, stored),
       outcome: served.outcome,
       tier: served.tier,
       missReason: reason,
@@ -181,7 +191,7 @@ export class ReadThrough implements Cache {
 
   /** There is nothing to serve. */
   #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
-    const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
+    const nothing = { copyHash: keyHash, items: [], outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
     this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }

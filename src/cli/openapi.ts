@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { loadConfig } from '../config/load.ts';
 import type { Surface } from '../http/openapi/document.ts';
 import { makeCommand, wrongCall } from './command.ts';
+import { writeJson } from './output.ts';
 
 interface Options {
   readonly admin?: boolean;
@@ -31,7 +32,7 @@ export function openapiCommand(): Command {
         throw wrongCall('Give a surface and --server, or --admin.');
       }
       const document = await (admin ? adminDocument() : publicDocument(surface, server));
-      process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+      writeJson(document, 2);
     });
 }
 

@@ -56,7 +56,7 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       const reader = readerOf(ctx, declared, request.workspaceIds ?? undefined);
       const read = await cache.read(cacheRequest(resource, request.params), reader);
       const { entry } = read;
-      // The cache has authorized what it found: absent is also what this reader may not see (K7). A list is never absent.
+      // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
       const made = represent({ entry, record: entry.answer.record }, request, signal);

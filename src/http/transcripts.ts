@@ -19,7 +19,7 @@ const pagers = new Derivation<Promise<TranscriptPager>>(() => 0);
 const wholes = new Derivation<Promise<Representation>>(() => 0);
 const pages = new Derivation<LRUCache<string, Representation>>(() => 0);
 
-/** The body as it is, and whether it can be parsed (T1). */
+/** T1: the body as it is, and whether it can be parsed. */
 export function wholeTranscript(found: Transcript): Promise<Representation> {
   return wholes.of(found.entry, async () => {
     const { body, isFormatSupported } = await pagerOf(found);
@@ -29,7 +29,7 @@ export function wholeTranscript(found: Transcript): Promise<Representation> {
   });
 }
 
-/** One page (T5). The pages that were asked for last stay with the entry. */
+/** One page (T5: at most `pageSize` segments and `maxChars` code points). The pages asked for last stay with the entry. */
 export async function transcriptPage(
   found: Transcript,
   request: PageRequest,

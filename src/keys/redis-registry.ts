@@ -169,8 +169,9 @@ const MAX_HASHES = 250_000;
 const PREFIX_DIGITS = 12;
 
 /**
- * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address
- * whose failed attempts are used up (K9). Keys are never deleted, so the set only grows; a missing one only helps less.
+ * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address whose
+ * failed attempts are used up (K9: a good key is never refused for its address). Keys are never deleted, so the set only grows;
+ * a missing one only helps less.
  */
 class IssuedHashes {
   readonly #prefixes = new Set<number>();

@@ -1,32 +1,40 @@
-/**
- * The log: JSON lines for machines, or lines for a person at the terminal.
- *
- * Lines are written in batches, every 100 ms or when 8 kB are waiting, and whatever waits is flushed when the process
- * exits. Only a process that is killed loses lines: those of its last moment.
- */
-import {
-  destination as fileDestination,
-  type DestinationStream,
-  type LogFn,
-  type Logger,
-  pino,
-  stdTimeFunctions,
-} from 'pino';
+/** The log: JSON lines for machines, or lines for a person at the terminal. */
+import { type DestinationStream, type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import { logError } from './error.ts';
+import { StandardError } from './standard-error.ts';
 
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
   /** Null, the default, for JSON. */
   readonly format?: LineFormat | null;
-  /** Where lines go; standard error by default, since standard output belongs to what a command answers. */
+  /** Standard error by default. */
   readonly destination?: DestinationStream;
 }
 
 /** A line of JSON as one for people, with its end. */
 type LineFormat = (line: string) => string;
 
-/** How the process's own log is written: for people if one is watching, as JSON (null) everywhere else. */
-export async function terminalFormat(): Promise<LineFormat | null> {
+/** The log of a process. */
+export interface ProcessLog {
+  readonly logger: Logger;
+  /** How many lines were dropped, because nobody took them. */
+  readonly droppedLines: () => number;
+  /** Resolves when all lines are written, or after a second. To be called before the process exits. */
+  readonly flush: () => Promise<void>;
+}
+
+/**
+ * Opens the log on standard error, since standard output belongs to what a command answers: for people if one is watching,
+ * as JSON everywhere else.
+ */
+export async function openProcessLog(level: LogOptions['level']): Promise<ProcessLog> {
+  const lines = new StandardError();
+  const logger = createLogger({ level, format: await terminalFormat(), destination: lines });
+  lines.onTaken((dropped) => logger.warn({ dropped }, 'lines of the log were dropped: nobody took them'));
+  return { logger, droppedLines: () => lines.droppedLines, flush: () => lines.flush() };
+}
+
+async function terminalFormat(): Promise<LineFormat | null> {
   if (!process.stderr.isTTY) return null;
   // A gateway that nobody watches needs none of it.
   const { prettyFactory } = await import('pino-pretty');
@@ -34,10 +42,6 @@ export async function terminalFormat(): Promise<LineFormat | null> {
   const format = prettyFactory({ colorize, ignore: 'service,pid', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
   return (line) => format(line) ?? '';
 }
-
-const STDERR = 2;
-const FLUSH_EVERY_MS = 100;
-const BATCH_BYTES = 8192;
 
 /**
  * The last line of defence: code that logs must not hand over secrets, addresses of the store or query strings. Members
@@ -55,9 +59,8 @@ const REDACTED = {
 
 export type { Logger };
 
-/** Makes the process's logger. */
-export function createLogger({ level, format = null, destination }: LogOptions): Logger {
-  const lines = destination ?? standardError();
+/** Makes a logger. */
+export function createLogger({ level, format = null, destination = new StandardError() }: LogOptions): Logger {
   return pino(
     {
       level,
@@ -68,7 +71,7 @@ export function createLogger({ level, format = null, destination }: LogOptions):
       redact: REDACTED,
       hooks: { logMethod: nameErrors },
     },
-    format === null ? lines : { write: (line) => lines.write(format(line)) },
+    format === null ? destination : { write: (line) => destination.write(format(line)) },
   );
 }
 
@@ -78,24 +81,6 @@ export function createLogger({ level, format = null, destination }: LogOptions):
  */
 export function withoutRedaction(logger: Logger): Logger {
   return logger.child({}, { redact: [], level: 'info' });
-}
-
-function standardError(): DestinationStream {
-  const lines = fileDestination({ dest: STDERR, sync: false, minLength: BATCH_BYTES });
-  const flushing = setInterval(() => lines.flush(), FLUSH_EVERY_MS).unref();
-  let isGone = false;
-  lines.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EIO') throw error;
-    // The terminal is gone, and nobody reads any more. What is left must not be tried again when the process exits.
-    isGone = true;
-    clearInterval(flushing);
-    lines.destroy();
-  });
-  return {
-    write: (line) => {
-      if (!isGone) lines.write(line);
-    },
-  };
 }
 
 /** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */

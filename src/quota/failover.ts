@@ -1,7 +1,8 @@
 /**
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
- * with its share of the limits (R5). One request without an answer is enough: no further one waits for Redis (R6), which
- * is probed behind. The requests admitted meanwhile are added to the logs in Redis once it is back.
+ * with its share of the limits (R5: the one exception to exact limits). One request without an answer is enough (R6: no
+ * further one waits for Redis), which is probed behind. The requests admitted meanwhile are added to the logs in Redis once
+ * it is back.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../time/clock.ts';

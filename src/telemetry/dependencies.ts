@@ -58,7 +58,7 @@ class Trouble<T> {
 
 type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure' | 'durationMs'>;
 
-/** How the store is doing, by the outcome of real calls only (C7). */
+/** How the store is doing (C7: by the outcome of real calls only). */
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;

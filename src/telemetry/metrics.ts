@@ -50,6 +50,8 @@ const HELP = {
   evalgate_http_requests_total: 'Requests answered on the public listener.',
   evalgate_http_unreadable_requests_total:
     'Answers to unreadable requests, by reason: too-large, too-slow, no-http. They are in no other count.',
+  evalgate_log_lines_dropped_total:
+    'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',
   evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
   evalgate_quota_exact:
     '1 while Redis decides on the limits of all processes together, 0 while this process enforces its share.',
@@ -129,10 +131,12 @@ export class Metrics {
   readonly configReloads = this.#counter('evalgate_config_reloads_total', 'result');
   readonly configReadAt = this.#gauge('evalgate_config_last_success_timestamp_seconds', { aggregator: 'min' });
 
-  constructor(version: string) {
+  /** `droppedLines`: how many lines of the log were dropped by now. */
+  constructor(version: string, droppedLines: () => number = () => 0) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);
+    countDroppedLines(this.registry, droppedLines);
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
     this.#addGcTimeRatio();
   }
@@ -242,6 +246,20 @@ export class Metrics {
       },
     });
   }
+}
+
+/** Counts the lines of the log that were dropped, as `read` has them at each scrape. */
+export function countDroppedLines(registry: Registry, read: () => number): void {
+  const name = 'evalgate_log_lines_dropped_total';
+  const counter = new Counter({
+    name,
+    help: HELP[name],
+    registers: [registry],
+    collect: () => {
+      counter.reset();
+      counter.inc(read());
+    },
+  });
 }
 
 /** Read at each scrape. None of them may throw. */

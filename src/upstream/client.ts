@@ -1,4 +1,7 @@
-/** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+/**
+ * The store over HTTP: one got instance (C7: only reads are sent, and no redirect is followed). Nothing here retries, caches
+ * or queues; the guard does.
+ */
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -129,7 +132,7 @@ export class StoreClient {
 
   readonly fetch: Fetch = (resource, params, request) =>
     storeSpan(resource.name, resource.template, async () => {
-      if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+      if (request.signal?.aborted === true) throw new StoreError('aborted', 'nobody waits for the answer any more');
       const path = resource.path(params);
       const startedMicros = this.#clock.nowMicros();
       const report = (result: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
@@ -184,7 +187,7 @@ export class StoreClient {
     }
   }
 
-  /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed` (S2). */
+  /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
   async #answerOf<P, R>(
     resource: Resource<P, R>,
     params: P,
@@ -264,7 +267,7 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-/** The value of a 200's body. Rejects with a StoreError that says whether the record or the store is at fault (S2). */
+/** The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its own). */
 async function valueOf(body: Buffer, title: string, isExact: boolean): Promise<unknown> {
   try {
     return await parseJson(body, { isExact });

@@ -67,7 +67,7 @@ const MAX_SAVED_RETRIES = 10;
 const TOO_MANY_REQUESTS = 429;
 /** A proxy in front of the store could not reach it, or the store said that it is busy. */
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
-/** The store, or the way to it, has failed. A malformed record is an answer, so the store lives (S2). */
+/** The store, or the way to it, has failed. A malformed record is an answer (S2: a record's trouble is its own). */
 const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
 
 export class Guard {
@@ -170,7 +170,7 @@ export class Guard {
     const end = { result, isUnprovoked: error?.isUnprovoked ?? false, retryAfterMs: error?.retryAfterMs ?? 0 };
     for (const { keyId, change } of this.#circuits.settle(admission, end, this.#nowMs())) {
       this.#hooks.onCircuit?.(keyId, change === 'opened' ? error : null);
-      if (change === 'opened' && keyId === null) this.#queue.rejectAll('store-failing');
+      if (change === 'opened' && keyId === null) this.#queue.rejectAll();
     }
   }
 

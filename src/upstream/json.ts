@@ -15,7 +15,7 @@ const MAX_VALUES = 250_000;
 /** The bytes are no JSON that can be used: the message says why, as what follows "the answer". */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
-  /** Whether it is JSON, and the trouble lies in what it holds: in one record (S2). */
+  /** Whether it is JSON, and what it holds is the trouble (S2: a record's trouble is its own). */
   readonly isRecords: boolean;
 
   constructor(why: string, isRecords: boolean) {

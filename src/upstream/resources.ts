@@ -14,6 +14,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { SurfaceName } from '../domain/operations.ts';
 import {
   type ApiKeyRecord,
   apiKeySchema,
@@ -26,6 +27,7 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
+import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
 import { createYield } from './json.ts';
 import { invalidResponse, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
@@ -59,7 +61,7 @@ export interface Resource<P, R> {
   readonly name: ResourceName;
   /** In place of the path, which holds ids: what spans show. */
   readonly template: string;
-  /** The codes with which a 404 is an answer; any other 404 is a failure of the store (Q9). */
+  /** The codes with which a 404 is an answer; any other is a failure (Q9: only those count). */
   readonly absentCodes: readonly AbsentCode[];
   /** Whether the record has an object that is published as it is, so that its numbers keep their text. */
   readonly isExact: boolean;
@@ -85,12 +87,16 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   readonly idTag: IdTag | null;
   /** Names an answer among all that are cached: equal for equal parameters. */
   cacheName(params: P): string;
-  /** Whether the record is of the id, or of the workspaces, asked for. One that is not is never stored or served (C4). */
+  /** Whether the record is of the id, or of the workspaces, asked for. (C4: one that is not is never stored or served). */
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
-  /** The tags that copies are purged by (C6); `record` is null for an absent one. */
+  /** The tags that copies are purged by (C6: by id, workspace, class); `record` is null for an absent one. */
   tags(params: P, record: R | null): readonly RecordTag[];
+  /** When the record was made, Unix milliseconds; null if it does not say. */
+  createdAtMs(record: R): number | null;
+  /** The ids of the records in a list; none of a single record. */
+  itemIds(record: R): readonly string[];
   /** The single records that the answer holds, to be cached as well. */
   backfills(record: R, params: P): readonly Backfill[];
 }
@@ -109,8 +115,10 @@ export type RecordTag = `${IdTag | 'workspace' | 'lists-of'}:${string}`;
 export interface LeftOut {
   /** Null if the record has no valid id. */
   readonly id: string | null;
-  /** The faulty member: `evaluatee.email`, `state`; `_id` for a record that the page holds already. Never its value. */
+  /** The faulty member: `title`, `state`; `_id` for a record that the page holds already. Never its value. */
   readonly path: string;
+  /** The only surface whose lists leave the record out; absent if all do. */
+  readonly surface?: SurfaceName;
 }
 
 export interface RecordParams {
@@ -142,6 +150,8 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   isAnsweredBy: ({ items }, query) => items.every(({ workspaceId }) => query.workspaceIds.includes(workspaceId)),
   workspaceOf: () => null,
   tags: listTags,
+  createdAtMs: () => null,
+  itemIds: ({ items }) => items.map((record) => record['_id']),
   // A searched list backfills nothing, because searches vary without end.
   backfills: ({ items }, { search }) =>
     search === null ? items.map((record) => ({ kind: 'evaluation', id: record['_id'], record })) : [],
@@ -156,6 +166,7 @@ export const RESOURCES = {
     idMember: '_id',
     idTag: 'evaluation',
     otherTags: ({ scorecardRef: { id } }) => (id === null ? [] : [`scorecard:${id}`]),
+    createdAtMs: (record) => record.createdAtMs,
   }),
   transcript: defineRecord({
     name: 'transcript',
@@ -214,6 +225,7 @@ interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<
   readonly idTag: IdTag;
   /** Tags beside those of the id and of the workspace. */
   readonly otherTags?: (record: R) => readonly RecordTag[];
+  readonly createdAtMs?: (record: R) => number;
   readonly memoryFactor?: number;
 }
 
@@ -222,6 +234,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
   definition: RecordDefinition<K, R>,
 ): CachedResource<RecordParams, R> {
   const { name, schema, idMember, idTag, otherTags = () => [], memoryFactor = AS_OBJECTS } = definition;
+  const { createdAtMs = () => null } = definition;
   const template = ROOT + definition.template;
   const validate = validatorOf(schema);
   return {
@@ -254,6 +267,8 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
       const known: readonly RecordTag[] = [`${idTag}:${id}`];
       return record === null ? known : [...known, `workspace:${record.workspaceId}`, ...otherTags(record)];
     },
+    createdAtMs,
+    itemIds: () => [],
     backfills: () => [],
   };
 }
@@ -327,7 +342,10 @@ async function parseList(
     const { record } = validation;
     if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
     else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
-    else kept.set(record['_id'], record);
+    else {
+      kept.set(record['_id'], record);
+      if (!hasReport(record)) onLeftOut({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
+    }
   }
   return { items: [...kept.values()].toSorted(newestFirst), total };
 }
@@ -338,7 +356,7 @@ function idOf(item: unknown): string | null {
   return identifiedSchema.safeParse(item).data?.['_id'] ?? null;
 }
 
-/** The interface's order, which is also the public one: newest first, then by id, descending by code unit (Q5). */
+/** The interface's order, which is also the public one (Q5: newest first, then by id, descending by code unit). */
 function newestFirst(a: EvaluationRecord, b: EvaluationRecord): number {
   if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
   return b['_id'] > a['_id'] ? 1 : -1;

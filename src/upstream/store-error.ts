@@ -42,7 +42,7 @@ export class StoreError extends Error {
   readonly status: number | null;
   /**
    * The workspace that a malformed single record says it belongs to, in lower case; null if it cannot be told. A reader who
-   * may not see that workspace must not learn that the record exists (K7).
+   * may not see that workspace must not learn that the record exists (K7: a foreign record looks like none).
    */
   readonly workspaceId: string | null;
   /** Whether no call had a part in the failure: nothing listens at the store's address, or its name has none. */

@@ -1,4 +1,4 @@
-/** Refuses requests beyond what a process works on at a time, before anything is done for them (S2). */
+/** Refuses requests beyond what a process works on at a time, before anything is done for them (S2: shed load is 500). */
 import { Problem } from '../problem.ts';
 import type { Middleware, PublicAppOptions } from '../state.ts';
 
