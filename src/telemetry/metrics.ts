@@ -75,12 +75,14 @@ const HELP = {
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
   evalgate_store_breaker_open:
-    '1 while the circuit is open because too many calls to the evaluation store failed; one probe per second is sent.',
+    '1 while the circuit is open for all API keys, because too many calls to the evaluation store failed; one probe per second is sent.',
+  evalgate_store_breaker_open_keys:
+    'API keys whose own circuit is open, because too many of their calls to the evaluation store failed; other keys are served.',
   evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, including failed ones.',
   evalgate_store_calls_in_flight: 'Calls to the evaluation store in flight.',
   evalgate_store_calls_queued: 'Calls to the evaluation store waiting in the queue.',
   evalgate_store_calls_refused_total:
-    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, or store-failing (the circuit is open).',
+    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), or key-failing (that of the API key is open).',
   evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
   evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
   evalgate_store_records_left_out_total:
@@ -163,6 +165,7 @@ export class Metrics {
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
     this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
+    this.#one('evalgate_store_breaker_open_keys', 'max', () => guard().openKeys);
     this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
     this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
     this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
