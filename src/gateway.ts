@@ -68,9 +68,9 @@ export interface Workers extends Siblings {
   metrics(): Promise<string>;
 }
 
-/** Failed authentications per address (K9). */
+/** K9: failed authentications are limited per address. */
 const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windowSeconds: 60 };
-/** Requests of one key for its own description (K8a). */
+/** K8a: a look at one's own key costs no quota, and has this limit. */
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
@@ -169,6 +169,7 @@ export class Gateway {
       startAdminServer(this.#adminOptions(cache), admin),
       listen(this.#publicApp(cache), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+        keepAliveTimeoutMs: server.keepAliveMs,
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks,
@@ -322,9 +323,10 @@ export class Gateway {
   }
 
   /**
-   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker
-   * is ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is one, so that a wrong password
-   * stops a rollout. Later outages change nothing: they would take all processes out of service at once.
+   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker is
+   * ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is
+   * one, so that a wrong password stops a rollout. Later outages change nothing: they would take all processes out of service
+   * at once.
    */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;

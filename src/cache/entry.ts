@@ -175,6 +175,27 @@ function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, rece
   return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
+/** A copy compared with the answer that takes its place. */
+export interface Refresh {
+  /** That of the previous copy. */
+  readonly class: CacheClass;
+  /** `copyHashOf` the previous copy. */
+  readonly copyHash: number;
+  /** The share of the answer that is out of date in the copy: 0 or 1 of a record, of a list its records that are new there. */
+  readonly changed: number;
+  /** Between the fetch of the copy and this one. */
+  readonly sinceMs: number;
+  /** When the record was made, Unix milliseconds; null if it does not say. */
+  readonly createdAtMs: number | null;
+}
+
+/** A single record that came in a list, as an entry of its own. */
+export interface Backfill extends Keyed {
+  readonly keyHash: number;
+  /** How it differs from the copy that was there; null if there was none. */
+  readonly refresh: Refresh | null;
+}
+
 /**
  * The single records that an answer holds, as entries of their own. If `present` returns an equal one, that is renewed: it
  * keeps its validator and everything derived from it.
@@ -183,7 +204,7 @@ export function backfillsOf<T>(
   request: CacheRequest<T>,
   stored: StoredEntry<T>,
   present: (key: string) => StoredEntry | null,
-): readonly Keyed[] {
+): readonly Backfill[] {
   const { answer, requestedAtMs } = stored.entry;
   if (answer.kind === 'absent') return [];
   const backfills = request.backfills(answer.record);
@@ -195,6 +216,37 @@ export function backfillsOf<T>(
     const entry = isSame
       ? existing.renewedAt(requestedAtMs)
       : new Entry<unknown>({ kind: 'found', record, etag: null, bytes }, requestedAtMs);
-    return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)) };
+    const refresh =
+      existing?.answer.kind !== 'found'
+        ? null
+        : {
+            class: kind,
+            copyHash: single.keyHash,
+            changed: isSame ? 0 : 1,
+            sinceMs: requestedAtMs - existing.requestedAtMs,
+            createdAtMs: single.createdAtMs(record),
+          };
+    const { key, keyHash } = single;
+    return { key, keyHash, stored: storedEntry(single, entry, learnedOf(stored)), refresh };
   });
+}
+
+const itemHashes = new Derivation<readonly number[]>((hashes) => 8 * hashes.length);
+const NO_ITEMS: readonly number[] = [];
+
+/** `hash32` of the keys of the single records that an answer holds. */
+export function itemHashesOf<T>(request: CacheRequest<T>, { kind, entry }: StoredEntry<T>): readonly number[] {
+  const { answer } = entry;
+  if (kind !== 'list' || answer.kind === 'absent') return NO_ITEMS;
+  return itemHashes.of(entry, () =>
+    request.backfills(answer.record).map((item) => recordRequest(item.kind, item.id).keyHash),
+  );
+}
+
+/** The share of a list's records that the earlier copy did not have; null if it is no list. */
+export function newItemsOf<T>(request: CacheRequest<T>, previous: Entry<T>, entry: Entry<T>): number | null {
+  if (request.kind !== 'list' || previous.answer.kind === 'absent' || entry.answer.kind === 'absent') return null;
+  const known = new Set(request.itemIds(previous.answer.record));
+  const items = request.itemIds(entry.answer.record);
+  return items.filter((id) => !known.has(id)).length / Math.max(1, items.length);
 }

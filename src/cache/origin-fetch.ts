@@ -10,19 +10,20 @@ import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store
 import { visibleCopies, type ReadThroughParts, type Copies, type FoundCopies, newerOf } from './copies.ts';
 import {
   type Answered,
+  type Backfill,
   backfillsOf,
   classOf,
   entryOfAnswer,
-  type Keyed,
   type Learned,
   learnedOf,
   negativeEntry,
+  newItemsOf,
   type StoredEntry,
 } from './entry.ts';
-import { type CacheRequest, hash32 } from './request.ts';
+import type { CacheRequest } from './request.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import { copyHashOf, isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import {
   type Completion,
   type FailedCall,
@@ -165,11 +166,13 @@ export class OriginFetcher {
     return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
   }
 
-  #backfill(entries: readonly Keyed[]): void {
+  #backfill(entries: readonly Backfill[]): void {
     if (entries.length === 0) return;
     this.#options.memory.backfill(entries);
-    for (const { key, stored } of entries) {
-      this.#options.events.onBackfill?.({ class: stored.kind, keyHash: hash32(key) });
+    const { events } = this.#options;
+    for (const { stored, keyHash, refresh } of entries) {
+      events.onBackfill?.({ class: stored.kind, keyHash });
+      if (refresh !== null) events.onRefresh?.(refresh);
     }
     void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
   }
@@ -269,7 +272,12 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const signal = {
+        get aborted(): boolean {
+          return !isWanted();
+        },
+      };
+      const call = request.send(fetch, { ...fetchOptions(previous, reader), signal, isBackground });
       const answer = await withDeadline(call, maxWaitMs, timers, () => {
         throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
       });
@@ -290,16 +298,23 @@ export class OriginFetcher {
   #reportFill<T>({ request, reader, previous }: FetchTask<T>, { stored, isChanged }: Answered<T>): void {
     const { events } = this.#options;
     const { entry, kind } = stored;
-    const about = { class: classOf(kind, entry), key: request.key };
+    if (previous === null || isChanged === null) return;
     const isOthers = entry.answer.kind === 'found' && !isVisible(request, stored, reader);
-    if (!isOthers && previous !== null && isChanged !== null) {
-      const sinceMs = entry.requestedAtMs - previous.entry.requestedAtMs;
-      events.onRefresh?.({ ...about, changed: isChanged, sinceMs });
-    }
-    if (isOthers && previous?.entry.answer.kind === 'found') {
+    if (isOthers && previous.entry.answer.kind === 'found') {
       const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
-      events.onRefreshFailed?.({ ...about, error: new StoreError('malformed', message) });
+      const error = new StoreError('malformed', message);
+      events.onRefreshFailed?.({ class: classOf(kind, entry), key: request.key, error });
+      return;
     }
+    // To these readers a foreign record is as absent as before (K7a).
+    const isNews = isChanged && !isOthers;
+    events.onRefresh?.({
+      class: classOf(kind, previous.entry),
+      copyHash: copyHashOf(request, previous, reader),
+      changed: newItemsOf(request, previous.entry, entry) ?? (isNews ? 1 : 0),
+      sinceMs: entry.requestedAtMs - previous.entry.requestedAtMs,
+      createdAtMs: entry.answer.kind === 'found' && !isOthers ? request.createdAtMs(entry.answer.record) : null,
+    });
   }
 
   #reportRefreshFailed<T>({ request: { kind, key } }: FetchTask<T>, error: StoreError): void {

@@ -6,13 +6,21 @@ import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
 import { StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
-import { classOf, type StoredEntry } from './entry.ts';
+import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
 import { type FlightResult, type Flight, Flights } from './flights.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
 import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { type Cache, type CacheRead, type FlightView, isOfKind, type Reader, type ReadOutcome } from './reader.ts';
+import {
+  type Cache,
+  type CacheRead,
+  copyHashOf,
+  type FlightView,
+  isOfKind,
+  type Reader,
+  type ReadOutcome,
+} from './reader.ts';
 import type { CacheRequest } from './request.ts';
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
@@ -91,6 +99,7 @@ export class ReadThrough implements Cache {
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
     const { request, reader, previous } = miss;
+    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const isWanted = previous === null ? (reader.isWaiting ?? always) : always;
     const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
@@ -108,9 +117,18 @@ export class ReadThrough implements Cache {
     }
     if (end.kind === 'landed')
       return this.#serveResult(miss, end.result, { startedByCaller: flight.startedByCaller, fallback });
+    return this.#fallBack(
+      miss,
+      end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
+    );
+  }
+
+  /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
+  #fallBack<T>(miss: Miss<T>, error: unknown): CacheRead<T> {
+    const fallback = this.#fallbackNow(miss);
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
-    throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
+    throw error;
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
@@ -158,7 +176,7 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, startedMicros }: Read<T>,
+    { request, reader, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
@@ -170,6 +188,8 @@ export class ReadThrough implements Cache {
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
+      copyHash: copyHashOf(request, stored, reader),
+      items: itemHashesOf(request, stored),
       outcome: served.outcome,
       tier: served.tier,
       missReason: reason,
@@ -181,7 +201,7 @@ export class ReadThrough implements Cache {
 
   /** There is nothing to serve. */
   #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
-    const nothing = { outcome: 'failed', tier: null, ageMs: null } as const;
+    const nothing = { copyHash: keyHash, items: [], outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
     this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
   }
@@ -195,6 +215,11 @@ export class ReadThrough implements Cache {
   #sinceMs(startedMicros: number): number {
     return (this.#options.clock.nowMicros() - startedMicros) / 1000;
   }
+}
+
+function tooManyWaiting(): StoreError {
+  const details = { retryAfterMs: 1000 };
+  return new StoreError('overloaded', 'as many readers wait for the store as may, or as may of one key', details);
 }
 
 function always(): boolean {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { StoreError } from '../upstream/store-error.ts';
 import type { Entry, StoredEntry } from './entry.ts';
-import type { CacheRequest } from './request.ts';
+import { type CacheRequest, hash32 } from './request.ts';
 
 /**
  * How a read was answered (RFC 9211):
@@ -47,6 +47,8 @@ export interface Reader {
   readonly workspaceIds: readonly string[];
   /** Whether the reader still waits: a call to the store whose turn comes when nobody does is not made. */
   readonly isWaiting?: () => boolean;
+  /** Called before the reader waits for a call to the store. False if too many wait: there is no call for this one. */
+  readonly mayWait?: () => boolean;
 }
 
 export interface Cache {
@@ -98,4 +100,13 @@ export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): 
   const name = sorted.length === 1 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
   names.set(workspaceIds, name);
   return name;
+}
+
+/** Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a). */
+export function copyHashOf(
+  { key, keyHash }: Pick<CacheRequest<unknown>, 'key' | 'keyHash'>,
+  { entry }: StoredEntry,
+  reader: Pick<Reader, 'workspaceIds'>,
+): number {
+  return entry.answer.kind === 'absent' ? hash32(`${key} ${workspaceSetOf(reader)}`) : keyHash;
 }

@@ -7,6 +7,7 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import type { Gateway } from '../gateway.ts';
 import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
+import { write } from './output.ts';
 
 export function serveCommand(): Command {
   return makeCommand({
@@ -37,7 +38,7 @@ type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'rel
 
 /**
  * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
- * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor tells each worker to do
+ * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor asks each worker to do
  * so, since workers ignore the signal itself, and kills those that take too long.
  */
 async function serve(command: Command, isDemo: boolean): Promise<void> {
@@ -76,7 +77,7 @@ async function serveAsWorker(): Promise<number> {
     const { runWorker } = await import('../cluster/worker.ts');
     return await runWorker(process.env);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    write('stderr', `${error instanceof Error ? error.stack : String(error)}\n`);
     return 1;
   }
 }

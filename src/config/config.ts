@@ -32,8 +32,11 @@ export const configSchema = section({
     maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000), Infinity), { env: null, default: null }).describe(
       'The same per address; no limit by default. Do not set it behind a balancer, which is one address.',
     ),
+    keepAliveMs: setting(duration(1000, DAY), { env: null, default: '75s' }).describe(
+      'How long an idle connection of a client stays open. Above the idle time of the balancer in front, so that the balancer closes first.',
+    ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
-      'Most requests in flight per process; further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
+      'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
     ),
     workers: setting(integer(1, 256), { env: 'WORKERS', default: 1 }).describe(
       'Number of serving processes; more than one needs Redis, and one more process supervises them. Set it to the number of cores to use; each process has its own cache memory.',

@@ -1,7 +1,7 @@
 /**
- * The parameters of paths and queries (Q1 to Q4, Q7). Each is declared once, with the words that document it and, in a query,
- * the rule that reads it. v1 corrects invalid numbers; v2 refuses what breaks a rule and names every fault. Only required
- * parameters have examples, because a docs page fills examples in and then sends them.
+ * The parameters of paths and queries. Each is declared once, with the words that document it and, in a query, the rule that
+ * reads it (Q2: v1 corrects invalid numbers; Q3, Q4: v2 refuses a parameter that breaks its rule, and names every fault). Only
+ * required parameters have examples, because a docs page fills examples in and then sends them.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
@@ -36,7 +36,7 @@ function inPath(name: string, description: string, schema: oas31.SchemaObject, e
   return { name, in: 'path', required: true, description, schema, example };
 }
 
-/** Reads an id of the path. Throws the route's 404 for what no record can have (Q7). */
+/** Reads an id of the path. Throws the route's 404 for one that no record can have (Q7: nothing is sent to the store). */
 export function parseId({ params }: RequestView, name: IdName): string {
   const id = params[name] ?? '';
   if (ID_PATTERN.test(id)) return id;

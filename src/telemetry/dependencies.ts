@@ -11,7 +11,7 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreach
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
-/** Calls and waits of so long are worth a word. A slow store is no trouble by itself: caching it is what this is for. */
+/** Calls and waits of this length are reported. A slow store is no trouble by itself: caching it is what this is for. */
 const SLOW_MS = 2000;
 /** How many calls are looked at. */
 const TIMED_CALLS = 5;
@@ -50,7 +50,7 @@ class Trouble<T> {
 
 type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure' | 'durationMs'>;
 
-/** How the store is doing, by the outcome of real calls only (C7). */
+/** How the store is doing (C7: by the outcome of real calls only). */
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;

@@ -3,7 +3,7 @@
  * a recorded request: without the SDK, OpenTelemetry's interface does nothing, and nothing here makes an object.
  *
  * Nothing that a caller or the store can choose the text of is in a span, but for the request's id, which has the form
- * that the access log has it in (K2). `docs/tracing.md` lists every name.
+ * that the access log has it in (K2: no id, query or address). `docs/tracing.md` lists every name.
  */
 import {
   type Attributes,

@@ -1,4 +1,7 @@
-/** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+/**
+ * The store over HTTP: one got instance (C7: only reads are sent, and no redirect is followed). Nothing here retries, caches
+ * or queues; the guard does.
+ */
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -120,7 +123,7 @@ export class StoreClient {
 
   readonly fetch: Fetch = (resource, params, request) =>
     storeSpan(resource.name, resource.template, async () => {
-      if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+      if (request.signal?.aborted === true) throw new StoreError('aborted', 'nobody waits for the answer any more');
       const path = resource.path(params);
       const startedMicros = this.#clock.nowMicros();
       const report = (result: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {

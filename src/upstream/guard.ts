@@ -160,7 +160,7 @@ export class Guard {
     const change = this.#breaker.settle(admission, result, this.#nowMs(), error?.retryAfterMs ?? 0);
     if (change === null) return;
     this.#hooks.onBreaker?.(error);
-    if (change === 'opened') this.#queue.rejectAll('store-failing');
+    if (change === 'opened') this.#queue.rejectAll();
   }
 
   #rejected(reason: Rejection): StoreError {

@@ -14,6 +14,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { SurfaceName } from '../domain/operations.ts';
 import {
   type ApiKeyRecord,
   apiKeySchema,
@@ -26,6 +27,7 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
+import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
 import { malformed } from './store-error.ts';
 import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
 
@@ -83,6 +85,10 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   workspaceOf(record: R): string | null;
   /** The tags that copies are purged by (C6); `record` is null for an absent one. */
   tags(params: P, record: R | null): readonly RecordTag[];
+  /** When the record was made, Unix milliseconds; null if it does not say. */
+  createdAtMs(record: R): number | null;
+  /** The ids of the records in a list; none of a single record. */
+  itemIds(record: R): readonly string[];
   /** The single records that the answer holds, to be cached as well. */
   backfills(record: R, params: P): readonly Backfill[];
 }
@@ -101,8 +107,10 @@ export type RecordTag = `${IdTag | 'workspace' | 'lists-of'}:${string}`;
 export interface LeftOut {
   /** Null if the record has no valid id. */
   readonly id: string | null;
-  /** The faulty member: `evaluatee.email`, `state`; `_id` for a record that the page holds already. Never its value. */
+  /** The faulty member: `title`, `state`; `_id` for a record that the page holds already. Never its value. */
   readonly path: string;
+  /** The only surface whose lists leave the record out; absent if all do. */
+  readonly surface?: SurfaceName;
 }
 
 export interface RecordParams {
@@ -132,6 +140,8 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   isAnsweredBy: ({ items }, query) => items.every(({ workspaceId }) => query.workspaceIds.includes(workspaceId)),
   workspaceOf: () => null,
   tags: listTags,
+  createdAtMs: () => null,
+  itemIds: ({ items }) => items.map((record) => record['_id']),
   // A searched list backfills nothing, because searches vary without end.
   backfills: ({ items }, { search }) =>
     search === null ? items.map((record) => ({ kind: 'evaluation', id: record['_id'], record })) : [],
@@ -146,6 +156,7 @@ export const RESOURCES = {
     idMember: '_id',
     idTag: 'evaluation',
     otherTags: ({ scorecardRef: { id } }) => (id === null ? [] : [`scorecard:${id}`]),
+    createdAtMs: (record) => record.createdAtMs,
   }),
   transcript: defineRecord({
     name: 'transcript',
@@ -202,6 +213,7 @@ interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<
   readonly idTag: IdTag;
   /** Tags beside those of the id and of the workspace. */
   readonly otherTags?: (record: R) => readonly RecordTag[];
+  readonly createdAtMs?: (record: R) => number;
   readonly memoryFactor?: number;
 }
 
@@ -210,6 +222,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
   definition: RecordDefinition<K, R>,
 ): CachedResource<RecordParams, R> {
   const { name, schema, idMember, idTag, otherTags = () => [], memoryFactor = AS_OBJECTS } = definition;
+  const { createdAtMs = () => null } = definition;
   const template = ROOT + definition.template;
   const validate = validatorOf(schema);
   return {
@@ -242,6 +255,8 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
       const known: readonly RecordTag[] = [`${idTag}:${id}`];
       return record === null ? known : [...known, `workspace:${record.workspaceId}`, ...otherTags(record)];
     },
+    createdAtMs,
+    itemIds: () => [],
     backfills: () => [],
   };
 }
@@ -315,7 +330,10 @@ async function parseList(
     const { record } = validation;
     if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
     else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
-    else kept.set(record['_id'], record);
+    else {
+      kept.set(record['_id'], record);
+      if (!hasReport(record)) onLeftOut({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
+    }
   }
   return { items: [...kept.values()].toSorted(newestFirst), total };
 }

@@ -199,8 +199,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 
   /**
-   * Keeps the entries of these classes as long as the TTLs in force want it, also those that were filled when they were
-   * shorter (C2). Looks at every entry. It changes when an entry is cleared away, not how long it is served.
+   * Keeps the entries of these classes as long as the TTLs in force want it, also those that were filled when they were shorter
+   * (C6a: longer times apply to stored copies). Looks at every entry. It changes when an entry is cleared away, not how long it
+   * is served.
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     this.#assertUp();
