@@ -45,6 +45,8 @@ export interface FetchTask<T = unknown> {
   readonly isBackground: boolean;
   /** Whether anybody still waits for it: asked right before the call is sent. */
   readonly isWanted: () => boolean;
+  /** Called with what gives back the memory that was reserved for the answer. */
+  readonly onReserved?: (release: () => void) => void;
 }
 
 /** How a flight ended, unless it rejects. */
@@ -88,13 +90,17 @@ export class OriginFetcher {
 
   /** Rejects with a StoreError and nothing else. */
   async fetch<T>(task: FetchTask<T>): Promise<FetchResult> {
+    const reserved: (() => void)[] = [];
     try {
-      return await this.#fly(task);
+      return await this.#fly({ ...task, onReserved: (release) => reserved.push(release) });
     } catch (error) {
       const storeError = asStoreError(error);
       const isRefresh = task.previous !== null && storeError.kind !== 'maintenance';
       if (isRefresh) this.#reportRefreshFailed(task, storeError);
       throw storeError;
+    } finally {
+      // Those who wait for the answer count it as theirs in this turn of the event loop.
+      if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
   }
 
@@ -258,7 +264,7 @@ export class OriginFetcher {
 
   async #call<T>(task: FetchTask<T>): Promise<Called<T>> {
     const { fetch, purges, clock, timers, events, maxWaitMs } = this.#options;
-    const { request, reader, isWanted, isBackground } = task;
+    const { request, reader, isWanted, isBackground, onReserved = () => undefined } = task;
     const { key, kind } = request;
     // A copy that was purged while this flight waited for its turn is no base to renew anything on.
     const previous = task.previous !== null && isPurged(purges, task.previous) ? null : task.previous;
@@ -269,7 +275,7 @@ export class OriginFetcher {
       events.onStoreCall?.({ class: cacheClass, key, route: reader.route ?? null, durationMs });
     };
     try {
-      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground });
+      const call = request.send(fetch, { ...fetchOptions(previous, reader), isWanted, isBackground, onReserved });
       const answer = await withDeadline(call, maxWaitMs, timers, () => {
         throw new StoreError('timeout', `the store did not answer within ${maxWaitMs} ms`);
       });

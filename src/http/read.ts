@@ -59,6 +59,8 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       // The cache has authorized what it found: absent is also what this reader may not see (K7). A list is never absent.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
+      // What memory holds is counted there.
+      if (read.tier !== 'memory') ctx.state.slot?.use(entry.answer);
       const made = represent({ entry, record: entry.answer.record }, request, signal);
       await respond(ctx, read, made instanceof Representation ? made : await made);
     },
