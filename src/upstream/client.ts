@@ -12,6 +12,7 @@ import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutErr
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
@@ -45,6 +46,8 @@ export interface StoreClientOptions {
   /** Cap on the decoded body of a 200. */
   readonly maxResponseBytes: number;
   readonly maxConnections: number;
+  /** Bounds what is read at a time. */
+  readonly memory: AnswerMemory;
   readonly hooks?: StoreClientHooks;
   readonly clock?: Clock;
 }
@@ -143,12 +146,18 @@ export class StoreClient {
         span?.setAttribute('evalgate.store.outcome', publicName(result.outcome));
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
+      const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
+      // The other half of the time is for the body.
+      const reservation = this.#options.memory.reservation(request.keyId, timeoutMs / 2);
       try {
-        const reply = await this.#get(path, resource.title(params), request);
+        const reply = await this.#get(path, { ...request, timeoutMs, title: resource.title(params) }, reservation);
         const answer = await this.#answerOf(resource, params, request, reply);
         report({ outcome: answer.kind, status: reply.status, failure: null });
+        if (request.onReserved === undefined) reservation.release();
+        else request.onReserved(() => reservation.release());
         return answer;
       } catch (error) {
+        reservation.release();
         const failure = asStoreError(error);
         report({ outcome: failure.kind, status: failure.status, failure: failure.message });
         throw failure;
@@ -156,9 +165,12 @@ export class StoreClient {
     });
 
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
-  async #get(path: string, title: string, { requestId, ifNoneMatch, ...request }: FetchOptions): Promise<Reply> {
-    const { baseUrl, maxResponseBytes, timeoutMs: longestMs } = this.#options;
-    const timeoutMs = Math.min(longestMs, request.timeoutMs ?? longestMs);
+  async #get(
+    path: string,
+    { requestId, ifNoneMatch, timeoutMs, title, ...request }: FetchOptions & CallLimit,
+    reservation: Reservation,
+  ): Promise<Reply> {
+    const { baseUrl, maxResponseBytes } = this.#options;
     const traceparent = outgoingTraceparent(request.traceparent);
     const stream = this.#http.stream(baseUrl + path, {
       // got leaves out headers that are undefined.
@@ -179,10 +191,11 @@ export class StoreClient {
         stream.once('response', resolve).once('error', reject);
       });
       status = statusCode;
-      const limit = { title, maxBytes: maxResponseBytes };
+      const limit = { title, maxBytes: maxResponseBytes, reservation };
       const body = status === 200 ? await readBody(stream, headers, limit) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
+      stream.destroy();
       throw storeErrorOf(error, status, timeoutMs);
     }
   }
@@ -214,24 +227,31 @@ export class StoreClient {
   }
 }
 
-interface BodyLimit {
-  /** What messages call the record. */
+interface CallLimit {
+  readonly timeoutMs: number;
+  /** The record's name in messages. */
   readonly title: string;
+}
+
+interface BodyLimit extends Pick<CallLimit, 'title'> {
   readonly maxBytes: number;
+  /** Null for a body that is too short to be counted. */
+  readonly reservation: Reservation | null;
 }
 
 /**
  * The decoded body. Its cap is on the decoded bytes: a gzip bomb is given up when its output passes the cap. Any failure
- * destroys the stream and its connection.
+ * destroys the stream and its connection. It is left in the socket until there is room for it.
  */
 async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: BodyLimit): Promise<Buffer> {
-  const { title, maxBytes } = limit;
+  const { title, maxBytes, reservation } = limit;
   const chunks: Buffer[] = [];
   let bytes = 0;
   const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of decoded) {
       bytes += chunk.length;
       if (bytes > maxBytes) throw malformed(`the store's ${title} is larger than ${maxBytes} bytes`);
+      if (reservation?.covers(bytes) === false) await reservation.cover(bytes, maxBytes);
       chunks.push(chunk);
     }
   };
@@ -246,12 +266,16 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: B
     }
   }
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? '';
-  if (coding === '' || coding === 'identity') await collect(stream);
-  else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
+  if (coding === '' || coding === 'identity') {
+    const declaredBytes = Math.min(Number(headers['content-length'] ?? 0), maxBytes);
+    if (reservation?.covers(declaredBytes) === false) await reservation.cover(declaredBytes, declaredBytes);
+    await collect(stream);
+  } else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
   else {
     stream.destroy();
     throw invalidResponse('the body has a content coding that was not asked for');
   }
+  reservation?.settle(bytes);
   return Buffer.concat(chunks, bytes);
 }
 
@@ -259,7 +283,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: B
 async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Promise<Buffer> {
   const timer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
   try {
-    return await readBody(stream, headers, { title: 'error', maxBytes: MAX_ERROR_BODY_BYTES });
+    return await readBody(stream, headers, { title: 'error', maxBytes: MAX_ERROR_BODY_BYTES, reservation: null });
   } catch {
     return Buffer.alloc(0);
   } finally {
