@@ -308,7 +308,7 @@ export class Gateway {
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       resolve: createResolver(),
-      flightOf: (key, reader) => cache.flightOf(key, reader),
+      flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       members: backend.instances,

@@ -36,7 +36,7 @@ export const configSchema = section({
       'How long an idle connection of a client stays open. Above the idle time of the balancer in front, so that the balancer closes first.',
     ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
-      'Most requests in flight per process; further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
+      'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
     ),
     workers: setting(integer(1, 256), { env: 'WORKERS', default: 1 }).describe(
       'Number of serving processes; more than one needs Redis, and one more process supervises them. Set it to the number of cores to use; each process has its own cache memory.',

@@ -13,6 +13,7 @@ import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
+import type { Slot } from './slots.ts';
 
 export interface PublicAppOptions {
   readonly clock: Clock;
@@ -91,6 +92,8 @@ export interface RequestState {
   signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
+  /** What the request holds of the process; null before it has been let in. */
+  slot: Slot | null;
   /** The declared route of the path and of a method that it allows; null if there is none. */
   route: Route | null;
   /** The active key of the request. */

@@ -118,9 +118,10 @@ export class Guard {
     const admission = this.#breaker.admit(startedMs);
     if (admission === null) throw this.#rejected('store-failing');
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const { keyId, isBackground = false } = options;
-    const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
+    const { keyId, isBackground = false, signal } = options;
+    const permit = await this.#queue.acquire({ keyId, isBackground, waitMs, ...(signal && { signal }) });
     try {
+      if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
       if (typeof permit === 'string') throw this.#rejected(permit);
       // The breaker may have opened while this call waited.
       if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected('store-failing');
