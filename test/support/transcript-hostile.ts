@@ -59,7 +59,7 @@ export function hostileBodies(units: number): HostileBody[] {
       name: 'counters',
       body: fill('1\n\n', `1\n${emptyCue}`),
       declared: null,
-      turns: 1 + Math.floor((units - 12) / 3),
+      turns: Math.floor((units - 12) / 3),
     },
     { name: 'headers', body: fill('Anna  0:03\nx\n'), declared: null, turns: count('Anna  0:03\nx\n') },
     {

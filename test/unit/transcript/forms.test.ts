@@ -66,13 +66,9 @@ describe.each(FORMS)('%s', (form) => {
     });
     fc.assert(
       fc.property(change, fc.constantFrom(...HINTS), ({ line, kind, ending }, hint) => {
-        const changed = {
-          drop: [],
-          blank: ['', lines[line]],
-          white: [' \t', lines[line]],
-          twice: [lines[line], lines[line]],
-        };
-        const body = lines.toSpliced(line, 1, ...changed[kind].filter((text) => text !== undefined)).join(ending);
+        const text = lines[line] ?? '';
+        const changed = { drop: [], blank: ['', text], white: [' \t', text], twice: [text, text] };
+        const body = lines.toSpliced(line, 1, ...changed[kind]).join(ending);
         const parsed = parseTranscript(body, hint);
         expect(slicesOf(parsed).join('')).toBe(body);
         expect(countWords(parsed.text)).toEqual(countWords(body));
@@ -93,7 +89,7 @@ describe.each(FORMS)('%s', (form) => {
 /** How often each of the made-up words occurs. */
 function countWords(text: string): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const [word] of text.matchAll(/(?:alpha|beta|gamma)\d+/g)) counts[word] = (counts[word] ?? 0) + 1;
+  for (const [word = ''] of text.matchAll(/(?:alpha|beta|gamma)\d+/g)) counts[word] = (counts[word] ?? 0) + 1;
   return counts;
 }
 
