@@ -119,38 +119,43 @@ test('T2a: of any body, no word of letters is lost that is no mark', () => {
   );
   const word = fc.nat(999).map((n) => `word${n}x`);
   const mark = fc.constantFrom(
-    ...[
-      '\n',
-      '\n',
-      '\n\n',
-      '\r\n',
-      '\n \n',
-      ' ',
-      ': ',
-      'Anna: ',
-      'Bo: ',
-      '[00:00:01] ',
-      '**',
-      '**Cy:** ',
-      '：',
-      '---\n',
-    ],
-    ...['\n00:00:01\n', '\nAnna  0:03\n', '\n0:09 - Bo\n', '\nBo (0:12):\n', '\nTitle: ', '\nNote: ', '\n7\n'],
-    ...['\n00:01.000 --> 00:02.000\n', '\n00:00:03,000 --> 00:00:04,000 ', '\n-00:00:01,0 --> 00:00:02:000\n', ' --> '],
-    ...[
-      '\n0:00:01.000,0:00:02.000\n',
-      '\n10:30 --> 11:30 on ',
-      '<i>',
-      '</i>',
-      '<',
-      '>',
-      '&',
-      '{\\an8}',
-      '<v Cy>',
-      '"',
-      '[',
-      '{',
-    ],
+    '\n',
+    '\n',
+    '\n\n',
+    '\r\n',
+    '\n \n',
+    ' ',
+    ': ',
+    'Anna: ',
+    'Bo: ',
+    '[00:00:01] ',
+    '**',
+    '**Cy:** ',
+    '：',
+    '---\n',
+    '\n00:00:01\n',
+    '\nAnna  0:03\n',
+    '\n0:09 - Bo\n',
+    '\nBo (0:12):\n',
+    '\nTitle: ',
+    '\nNote: ',
+    '\n7\n',
+    '\n00:01.000 --> 00:02.000\n',
+    '\n00:00:03,000 --> 00:00:04,000 ',
+    '\n-00:00:01,0 --> 00:00:02:000\n',
+    ' --> ',
+    '\n0:00:01.000,0:00:02.000\n',
+    '\n10:30 --> 11:30 on ',
+    '<i>',
+    '</i>',
+    '<',
+    '>',
+    '&',
+    '{\\an8}',
+    '<v Cy>',
+    '"',
+    '[',
+    '{',
   );
   fc.assert(
     fc.property(
@@ -159,10 +164,13 @@ test('T2a: of any body, no word of letters is lost that is no mark', () => {
       fc.constantFrom(...HINTS),
       (head, parts, hint) => {
         const body = head + parts.join('');
-        const wordsOf = (text: string): string[] => text.match(/word\d+x/g) ?? [];
         expect(wordsOf(parseTranscript(body, hint).text)).toEqual(wordsOf(body));
       },
     ),
     runs(3000),
   );
 });
+
+function wordsOf(text: string): string[] {
+  return text.match(/word\d+x/g) ?? [];
+}
