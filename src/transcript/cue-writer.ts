@@ -45,7 +45,11 @@ export class CueWriter implements CueSink {
     return null;
   }
 
-  mark(): Slices<void> | null {
+  mark(): void {
+    // It belongs to the slice of the cue that follows.
+  }
+
+  note(): Slices<void> | null {
     if (!this.#isInCue || this.#start === -1) return null;
     return this.#endPart();
   }
