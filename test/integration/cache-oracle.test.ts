@@ -63,6 +63,8 @@ test('one key of two workspaces and two processes: 60 pairs answer, cost and are
         const { one, two, both } = paths(subject);
         const seen: unknown[] = [];
         const ask = async (gateway: typeof world.here, path: string): Promise<void> => {
+          // What is learned later is newer.
+          world.clock.advance(1);
           const before = world.store.calls();
           const reply = await gateway.get(path, { key });
           seen.push([visible(reply), world.store.calls() - before]);
