@@ -1,7 +1,7 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
  * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
- * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, origin-fetch.ts).
+ * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
