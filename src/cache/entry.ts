@@ -159,7 +159,7 @@ export function entryOfAnswer<T>(
     throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${request.kind})`);
   }
   if (answer.kind === 'found' && !request.isAnsweredBy(answer.record)) {
-    throw new StoreError('malformed', `the answer is not the ${request.kind} that was asked for`);
+    throw new StoreError('invalidResponse', `the answer is not the ${request.kind} that was asked for`);
   }
   if (answer.kind === 'absent' || known?.answer.kind !== 'found') {
     return answered(new Entry<T>(answer, requestedAtMs), answer.kind !== known?.answer.kind);

@@ -107,7 +107,9 @@ export class Flights {
     return { result, startedByCaller: false, startedAtMs, signal: NEVER };
   }
 
-  async #fetch<T>(task: FetchTask<T>, signal: AbortSignal, isLate: Promise<never>): Promise<Landing> {
+  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, isLate: Promise<never>): Promise<Landing> {
+    const reserved: (() => void)[] = [];
+    const task = { ...wanted, onReserved: (release: () => void) => void reserved.push(release) };
     try {
       // 1. Look: since the reader looked, another flight or a page may have brought the copy.
       const local = this.#copies.inMemory(task.request, task.reader);
@@ -127,6 +129,9 @@ export class Flights {
       return { served, isForeign, isKept, from: 'store', workspaceSet: workspaceSetOf(task.reader) };
     } catch (error) {
       throw asStoreError(error);
+    } finally {
+      // Those who wait for the answer count it as theirs in this turn of the event loop.
+      if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
   }
 

@@ -25,6 +25,8 @@ export interface FetchTask<T = unknown> {
   readonly previous: CachedCopy<T> | null;
   /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
+  /** Called with what gives back the memory that was reserved for the answer. */
+  readonly onReserved?: (release: () => void) => void;
 }
 
 /** The store's answer as it is for the reader: `served` is its own record, or a negative entry. */
@@ -54,7 +56,7 @@ export async function callStore<T>(
   signal: AbortSignal,
   parts: ReadThroughParts,
 ): Promise<Answer<T>> {
-  const { request, reader, isBackground } = task;
+  const { request, reader, isBackground, onReserved = () => undefined } = task;
   const { fetch, purges, clock, events } = parts;
   // A copy that was purged while this flight waited for its turn is no base to renew anything on.
   const previous = task.previous !== null && isPurged(purges, task.previous.stored) ? null : task.previous;
@@ -65,7 +67,7 @@ export async function callStore<T>(
     events.onStoreCall?.({ class: cacheClass, key: request.key, route: reader.route ?? null, durationMs });
   };
   try {
-    const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground });
+    const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground, onReserved });
     const { stored, isChanged } = entryOfAnswer(request, known, answer, { ...stamp, receivedAtMs: clock.nowMs() });
     reportCall(classOf(request.kind, stored.entry));
     const judged = judge(request, reader, stored);

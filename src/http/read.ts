@@ -62,6 +62,8 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
+      // What memory holds is counted there.
+      if (read.tier !== 'memory') ctx.state.slot?.use(entry.answer);
       const made = represent({ entry, record: entry.answer.record }, request, { keyId: apiKeyOf(ctx).keyId, signal });
       await respond(ctx, read, made instanceof Representation ? made : await made);
     },

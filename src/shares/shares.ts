@@ -152,7 +152,7 @@ export class FairQueue<H = string> {
 
   /** Resolves as soon as it is decided; never rejects. */
   async acquire({ holder, amount = 1, priority = 'awaited', waitMs, signal }: Turn<H>): Promise<Release | Refusal> {
-    const line = this.#lines.get(holder) ?? { holder, awaited: new Set(), background: new Set() };
+    const line = this.#lines.get(holder) ?? newLine(holder);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
     const isFirst = line.awaited.size === 0 && this.#next('awaited') === undefined;
     const mayGo = isFirst && this.#shares.admits(holder, amount);
@@ -182,6 +182,11 @@ export class FairQueue<H = string> {
     this.#waiting += 1;
     this.#lines.set(holder, line);
     return promise;
+  }
+
+  /** Takes it at once, whatever the limits: it is there already. */
+  take(holder: H, amount: number): Release {
+    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount);
   }
 
   /** Does the work once its turn has come. Rejects as the work does, and with an Error if the turn is refused. */
@@ -267,4 +272,8 @@ export class FairQueue<H = string> {
   #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
     if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
   }
+}
+
+function newLine<H>(holder: H): Line<H> {
+  return { holder, awaited: new Set(), background: new Set() };
 }

@@ -11,8 +11,9 @@ import type { CallRate } from './call-rate.ts';
  * - `queue-full`: as many calls as may wait were waiting, and its key had most of them
  * - `queue-timeout`: it had waited as long as it may
  * - `store-failing`: too many of the last calls had failed
+ * - `key-failing`: too many of the last calls of its key had failed
  */
-export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing';
+export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing' | 'key-failing';
 
 /** Permits one call, to be called once the call is over; or why it is not sent. `abandoned`: nobody waits any more. */
 export type Permit = Release | Rejection | 'abandoned';

@@ -25,6 +25,11 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
+  /**
+   * Takes over what gives back the memory reserved for the answer, to be called once the answer is kept or given up. Without
+   * it, that is given back when the answer is returned.
+   */
+  readonly onReserved?: (release: () => void) => void;
   /** The API key whose reader caused the call: keys share the store fairly. */
   readonly keyId?: string;
 }
