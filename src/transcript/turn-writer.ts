@@ -1,5 +1,6 @@
 /** Collects the turns of a body while it is read. */
-import type { FormName } from './form.ts';
+
+export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
 
 /**
  * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may
