@@ -4,11 +4,11 @@
  *   most of them, the one that has idled longest.
  * - A few requests are begun per connection; pipelined ones (RFC 9112 section 9.3.2) behind them are begun one by one as
  *   these are answered, each in a turn of its own. A connection with far more unanswered requests is closed.
- * - Few new connections are read per turn of the event loop, because Node parses all that it reads from one at once: 64 kB,
+ * - Two new connections are read per turn of the event loop, because Node parses all that it reads from one at once: 64 kB,
  *   which may be 2,400 requests.
  *
- * A connection that was open before can still send as much at any time, and hold the event loop while that is parsed, some
- * 10 ms; it is closed then.
+ * A connection that has been read before can still send as much at any time, and hold the event loop while that is parsed,
+ * some 10 to 20 ms, and so can many of them together; then they are closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -43,8 +43,6 @@ export interface ConnectionHooks {
 const MAX_BEGUN = 4;
 /** Beyond this, a connection is closed. */
 const MAX_PIPELINED = 64;
-/** New connections that are read first in one turn of the event loop. */
-const NEW_PER_TURN = 2;
 
 /** Begins the work for a request. */
 type Begin = (request: IncomingMessage, response: ServerResponse) => void;
@@ -130,7 +128,8 @@ export class Connections {
   }
 
   #readSome(): void {
-    const sockets = this.#unread.splice(0, NEW_PER_TURN);
+    // The newest too, so that nobody waits behind all that came before.
+    const sockets = [...this.#unread.splice(0, 1), ...this.#unread.splice(-1)];
     for (const socket of sockets) socket.resume();
     // In the next turn, whatever had arrived has been read.
     setImmediate(() => {
