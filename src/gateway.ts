@@ -52,6 +52,8 @@ import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
   readonly logger: Logger;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines?: () => number;
   readonly clock?: Clock;
   readonly timers?: Timers;
   /** All workers, if this gateway is one of several. */
@@ -68,9 +70,9 @@ export interface Workers extends Siblings {
   metrics(): Promise<string>;
 }
 
-/** Failed authentications per address (K9). */
+/** K9: failed authentications are limited per address. */
 const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windowSeconds: 60 };
-/** Requests of one key for its own description (K8a). */
+/** K8a: a look at one's own key costs no quota, and has this limit. */
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
@@ -82,7 +84,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { clock = systemClock, timers = systemTimers, logger, workers = null, sample = null } = options;
   const { config } = loaded;
   const { upstream } = config;
-  const metrics = new Metrics(VERSION);
+  const metrics = new Metrics(VERSION, options.droppedLines);
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
@@ -322,7 +324,7 @@ export class Gateway {
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       resolve: createResolver(),
-      flightOf: (key, reader) => cache.flightOf(key, reader),
+      flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       members: backend.instances,
@@ -337,9 +339,10 @@ export class Gateway {
   }
 
   /**
-   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker
-   * is ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is one, so that a wrong password
-   * stops a rollout. Later outages change nothing: they would take all processes out of service at once.
+   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker is
+   * ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is
+   * one, so that a wrong password stops a rollout. Later outages change nothing: they would take all processes out of service
+   * at once.
    */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;

@@ -15,7 +15,7 @@ export interface Store {
   readonly guard: Guard;
   /** Names the store among others, in letters and digits, without its address. */
   readonly identity: string;
-  /** The sample that was started here; null in front of another store. */
+  /** The sample that was started here; null if the store is another. */
   readonly sample: SampleStore | null;
   close(): Promise<void>;
 }

@@ -24,11 +24,11 @@ export interface PublicAppOptions {
   readonly quota: QuotaLimiter;
   /** The limits of keys that have none of their own; read on each request. */
   readonly defaultLimits: () => QuotaLimits;
-  /** Requests of one key that cost no quota (K8a). */
+  /** Requests of one key that cost no quota (K8a: a look at one's own key). */
   readonly currentKeyLimit: RequestLimiter;
   /** The client's address, with trusted proxies taken into account. */
   readonly addressOf: (ctx: Context) => string;
-  /** How long a request waits for Redis in all (R6). */
+  /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   readonly maxInFlight: number;
   /** Of the answers that responses are made from. */
@@ -69,7 +69,7 @@ export interface Route {
   readonly scope: Scope | null;
   /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
   readonly quota: 'counted' | 'none';
-  /** The one text of every 403, so that its reasons cannot be told apart (K7). */
+  /** The text of every 403 (K7: one text, so that its reasons cannot be distinguished). */
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
@@ -79,7 +79,7 @@ export interface Route {
   readonly summary: string;
   readonly description: string;
   readonly parameters: readonly oas31.ParameterObject[];
-  /** The failures that the operation has, beside 405 (S1). Without 400, an address that is too long is a 404. */
+  /** S1: the failures that the operation has, beside 405. Without 400, an address that is too long is a 404. */
   readonly failures: readonly FailureStatus[];
   readonly response: ZodType;
   readonly success: string;

@@ -5,7 +5,7 @@ import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { durationText, formatDuration } from '../../time/duration.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { print } from '../command.ts';
-import { bar, columns, countText, percentText, printable, rateText } from '../format.ts';
+import { bar, columns, countText, percentText, rateText } from '../format.ts';
 
 type ClassAdvice = AnswerOf<typeof ROUTES.advice>['classes'][number];
 
@@ -32,7 +32,7 @@ export function adviceCommand(): Command {
       const source = advice.processes === 1 ? 'one process' : `${advice.processes} processes`;
       const idle = classes.filter(({ curve }) => curve.length === 0).map((one) => one.class);
       const charts = classes.filter(({ curve }) => curve.length > 0).map((one) => classText(one, source, adminOption));
-      if (idle.length > 0) charts.push(`No reads yet: ${printable(idle.join(', '))}.`);
+      if (idle.length > 0) charts.push(`No reads yet: ${idle.join(', ')}.`);
       print(command, { ...advice, classes }, charts.join('\n\n'));
     });
 }
@@ -60,7 +60,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
     const set = `evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)} --for 1h${adminOption}`;
     lines.push(`To apply it for an hour, or without --for until it is reset: ${set}`);
   }
-  return lines.map(printable).join('\n');
+  return lines.join('\n');
 }
 
 /** By lines. */

@@ -1,4 +1,4 @@
-/** Refuses requests beyond what a process works on at a time, and beyond one key's share of that (S2). */
+/** Refuses requests beyond what a process works on at a time, and beyond one key's share of that (S2: shed load is 500). */
 import { addressKey } from '../../keys/client-address.ts';
 import { Problem } from '../problem.ts';
 import { Slots } from '../slots.ts';

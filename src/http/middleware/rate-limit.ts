@@ -1,6 +1,7 @@
 /**
- * Counts the request against its key's two windows, and shows the consumer both (R1 to R4). A refused one costs nothing in
- * either: only admitted requests are added, by CONSUME in quota/redis-limiter.ts, without Redis by quota/window-log.ts.
+ * Counts the request against its key's two windows, and shows the consumer both (R1 to R4: exact limits and their headers;
+ * K8a: a look at one's own key costs none). A refused request costs nothing in either window: only admitted ones are added,
+ * by CONSUME in quota/redis-limiter.ts, without Redis by quota/window-log.ts.
  */
 import { LRUCache } from 'lru-cache';
 import { rateLimitHeaders } from '../../quota/headers.ts';
