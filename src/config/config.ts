@@ -27,13 +27,16 @@ export const configSchema = section({
       'How long new requests are still accepted after SIGTERM, so that balancers notice. Longer than their check interval.',
     ),
     maxConnections: setting(integer(1, 1_000_000), { env: null, default: 10_000 }).describe(
-      'Most open connections of clients per process; further ones are closed at once. Below the limit on open files.',
+      'Most open connections of clients per process. For one more, the one is closed that has idled longest; if none idles, the new one. Below the limit on open files.',
     ),
     maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000), Infinity), { env: null, default: null }).describe(
       'The same per address; no limit by default. Do not set it behind a balancer, which is one address.',
     ),
     keepAliveMs: setting(duration(1000, DAY), { env: null, default: '75s' }).describe(
       'How long an idle connection of a client stays open. Above the idle time of the balancer in front, so that the balancer closes first.',
+    ),
+    maxUnsentBytes: setting(optional(size(1_000_000, 1_000_000_000_000), null), { env: null, default: null }).describe(
+      "Most bytes of answers per process that clients have not taken yet; of one API key, four fifths. Beyond it, connections of the one that has most are closed. By default an eighth of the heap's limit, 256MB at most. Raise it for many clients with slow connections.",
     ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
       'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',

@@ -116,6 +116,7 @@ export function httpHooks(
       metrics.unreadableRequests.inc({ reason });
       logger.info({ requestId, status, reason }, 'refused before it was a request');
     },
+    onCut: (reason) => metrics.connectionsCut.inc({ reason }),
     onDropped: () => {
       metrics.connectionsDropped.inc();
       onRefused();
