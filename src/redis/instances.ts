@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type RedisLink, replyCode } from './connection.ts';
+import type { RedisLink } from './connection.ts';
+import { replyCode } from './errors.ts';
 import { channelName, HEARTBEATS_KEY, INSTANCES_KEY } from './names.ts';
 import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';

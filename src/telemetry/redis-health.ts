@@ -3,17 +3,22 @@ import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../time/clock.ts';
 import { formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
-import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import type { UndecidableLogError } from '../quota/redis-limiter.ts';
+import type { RedisLink, RedisRole } from '../redis/connection.ts';
+import { replyCode } from '../redis/errors.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { type Refusal, refusalOf } from '../redis/refusal.ts';
 import { settingsOf } from '../redis/settings.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 
+/** So many logs of quotas are named in `/readyz`. */
+const NAMED_LOGS = 3;
 /** Lines of the log. */
 const REFUSED: Readonly<Record<Refusal['kind'], string>> = {
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
   'read-only': 'Redis refuses changes: limits are per process',
-  forbidden: 'Redis refuses the user, the password or the commands of this gateway',
+  forbidden: 'Redis refuses the user, the password, the database or the commands of this gateway',
+  away: 'Redis answers, and does not serve',
 };
 
 export interface RedisHealthOptions {
@@ -62,6 +67,8 @@ export class RedisHealth {
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
+  /** The quotas that Redis cannot decide on, with their logs' names there. */
+  readonly #undecidedQuotas = new Map<string, string>();
   /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
   #beatRefusal: unknown = null;
   /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
@@ -88,6 +95,11 @@ export class RedisHealth {
   }
 
   get isQuotaExact(): boolean {
+    return this.#isQuotaShared && this.#undecidedQuotas.size === 0;
+  }
+
+  /** Whether Redis decides on limits, except single ones. */
+  get #isQuotaShared(): boolean {
     return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected' && this.#refusal === null;
   }
 
@@ -127,6 +139,18 @@ export class RedisHealth {
   readonly quotaHooks = {
     onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
     onExact: (): void => this.#setQuota(null),
+    onUndecided: (quotaId: string, reason: UndecidableLogError | null): void => {
+      const { health, logger } = this.#options;
+      if (reason === null) {
+        this.#undecidedQuotas.delete(quotaId);
+        logger.info({ quotaId }, 'Redis decides on a quota again');
+      } else {
+        this.#undecidedQuotas.set(quotaId, reason.log);
+        const advice = `another application may have written into ${reason.log}: delete it there`;
+        logger.warn({ quotaId, err: reason.cause }, `Redis cannot decide on one quota: ${advice}`);
+      }
+      health.update('quota');
+    },
   };
 
   readonly onBeat = (refusal: Error | null): void => {
@@ -192,6 +216,7 @@ export class RedisHealth {
    */
   get #refusal(): Refusal | null {
     const refusal = refusalOf(this.#refusalReason, 'REDIS_URL');
+    if (refusal?.kind === 'away') return null;
     return this.#connectivity.state === 'disconnected' && refusal?.code !== 'READONLY' ? null : refusal;
   }
 
@@ -236,6 +261,14 @@ export class RedisHealth {
 
   #checkQuota(processes: number): DependencyState {
     if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
+    if (this.#isQuotaShared) {
+      const logs = [...this.#undecidedQuotas.values()];
+      const named = logs.slice(0, NAMED_LOGS).join(', ') + (logs.length > NAMED_LOGS ? ', ...' : '');
+      return degraded(
+        'quotas: single ones are not exact over all processes',
+        `Redis cannot decide on ${logs.length}, whose logs hold something else: ${named}; all others are exact. Delete these keys`,
+      );
+    }
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
     const fields = { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') };
     const message = 'quotas: this process goes on with its share of the limits';

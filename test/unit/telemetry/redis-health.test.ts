@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger } from '../../../src/log/logger.ts';
-import { NotSentError } from '../../../src/redis/connection.ts';
+import { NotSentError } from '../../../src/redis/errors.ts';
 import { Health } from '../../../src/telemetry/health.ts';
 import { RedisHealth } from '../../../src/telemetry/redis-health.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
