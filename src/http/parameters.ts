@@ -88,23 +88,38 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   });
 }
 
-/** v2: 1 to `maxLength` characters, in Unicode code points (Q1). */
+/** As JSON Schema has it; no store has a use for a control character. */
+const TEXT_PATTERN = '^[^\\u0000-\\u001F\\u007F]*$';
+const TEXT = new RegExp(TEXT_PATTERN, 'u');
+
+/** v2: 1 to `maxLength` characters, in Unicode code points (Q1), and no control characters (Q4). */
 export function strictText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema }, null, (text) => {
-    const { length } = Array.from(text);
-    if (length >= 1 && length <= maxLength) return { value: text };
+  return textParameter(name, description, maxLength, (value) => {
+    const { length } = Array.from(value);
+    if (length >= 1 && length <= maxLength) return { value };
     return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
   });
 }
 
-/** v1: up to `maxLength` characters; an empty text counts as absent. */
+/** v1: up to `maxLength` characters and no control characters (Q2); an empty text counts as absent. */
 export function lenientText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema }, null, (text) => {
-    const { length } = Array.from(text);
-    if (length <= maxLength) return { value: text === '' ? null : text };
+  return textParameter(name, description, maxLength, (value) => {
+    const { length } = Array.from(value);
+    if (length <= maxLength) return { value: value === '' ? null : value };
     return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
+  });
+}
+
+function textParameter(
+  name: string,
+  description: string,
+  maxLength: number,
+  parse: Parameter<string | null>['parse'],
+): Parameter<string | null> {
+  const schema = { type: 'string', minLength: 1, maxLength, pattern: TEXT_PATTERN } as const;
+  return declared({ name, description, schema }, null, (value) => {
+    if (TEXT.test(value)) return parse(value);
+    return { fault: `The query parameter ${name} must hold no control characters (U+0000 to U+001F, U+007F).` };
   });
 }
 

@@ -62,6 +62,8 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
+      // What memory holds is counted there.
+      if (read.tier !== 'memory') ctx.state.slot?.use(entry.answer);
       const made = represent({ entry, record: entry.answer.record }, request, { keyId: apiKeyOf(ctx).keyId, signal });
       await respond(ctx, read, made instanceof Representation ? made : await made);
     },
@@ -126,9 +128,8 @@ export function renderedPage(
 /** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
 function readerOf(ctx: Context, { template }: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
   const { requestId, redisWait, traceparent, signal, slot } = ctx.state;
-  const isWaiting = (): boolean => !signal.aborted;
   const mayWait = (): boolean => slot === null || slot.wait();
   const { keyId } = apiKeyOf(ctx);
-  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, isWaiting, mayWait };
+  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, signal, mayWait };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }

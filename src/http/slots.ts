@@ -3,7 +3,8 @@
  * of its client's address until its key is known, then one of its key. While it waits for a call to the store it costs no
  * work, so it waits in a room of its own, which is larger. Neither the slots nor the room go to one holder alone.
  */
-import { RESERVE_PERCENT, Shares } from '../shares/shares.ts';
+import { type Release, RESERVE_PERCENT, Shares } from '../shares/shares.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
 
 /** Waiting costs memory only. A thousand readers of one key may wait for one call, and leave the others their share. */
 const ROOM_PER_SLOT = 2;
@@ -11,10 +12,12 @@ const ROOM_PER_SLOT = 2;
 export class Slots {
   readonly serving: Shares;
   readonly waiting: Shares;
+  readonly memory: AnswerMemory;
   readonly #onRefused: () => void;
 
   /** `maxInFlight`: how many are served at a time. `onRefused`: a request was refused. */
-  constructor(maxInFlight: number, onRefused: () => void) {
+  constructor(maxInFlight: number, memory: AnswerMemory, onRefused: () => void) {
+    this.memory = memory;
     this.#onRefused = onRefused;
     this.serving = new Shares({ capacity: maxInFlight, reservePercent: RESERVE_PERCENT });
     this.waiting = new Shares({ capacity: ROOM_PER_SLOT * maxInFlight, reservePercent: RESERVE_PERCENT });
@@ -38,6 +41,8 @@ export class Slot {
   #holder: string;
   /** Where it is counted; null once it has left. */
   #place: Shares | null;
+  /** Gives back the memory of the answer that its response is made from. */
+  #release: Release | null = null;
 
   constructor(slots: Slots, holder: string) {
     this.#slots = slots;
@@ -71,8 +76,15 @@ export class Slot {
     return true;
   }
 
+  /** The answer that the response is made from has just come, and is under way until the request leaves. */
+  use(answer: { readonly bytes: number }): void {
+    if (this.#place !== null) this.#release ??= this.#slots.memory.use(answer, this.#holder);
+  }
+
   /** Called as often as it may. */
   leave(): void {
+    this.#release?.();
+    this.#release = null;
     this.#place?.giveBack(this.#holder);
     this.#place = null;
   }

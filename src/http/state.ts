@@ -12,6 +12,7 @@ import type { ApiKey, Scope } from '../keys/key.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
 import type { Slot } from './slots.ts';
 
@@ -29,6 +30,8 @@ export interface PublicAppOptions {
   /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   readonly maxInFlight: number;
+  /** Of the answers that responses are made from. */
+  readonly answerMemory: AnswerMemory;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
   readonly isDraining: () => boolean;

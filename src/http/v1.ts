@@ -41,7 +41,7 @@ const limit = lenientInteger(
 );
 const search = lenientText(
   'search',
-  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points); longer or repeated: 400. Empty counts as absent.',
+  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400. Empty counts as absent.',
   100,
 );
 const scorecardId = lenientUuid(

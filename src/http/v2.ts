@@ -39,7 +39,7 @@ const callsPerPage = strictInteger(
 );
 const search = strictText(
   'search',
-  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
+  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400.',
   200,
 );
 const scorecardId = strictId(

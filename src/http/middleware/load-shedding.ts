@@ -14,8 +14,8 @@ const KEY_OVERLOADED =
  * Before anything is done for a request. It holds its slot until its response is handed over to be sent, or its client has
  * left. A client that is slow to take its response costs no work, and its connection is bounded by the server.
  */
-export function loadShedding({ maxInFlight, addressOf, hooks }: PublicAppOptions): Middleware {
-  const slots = new Slots(maxInFlight, hooks.onShed);
+export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: PublicAppOptions): Middleware {
+  const slots = new Slots(maxInFlight, answerMemory, hooks.onShed);
   return async (ctx, next) => {
     const slot = slots.enter(addressKey(addressOf(ctx)));
     if (slot === null) throw overloaded(OVERLOADED);

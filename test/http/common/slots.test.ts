@@ -1,6 +1,8 @@
 /** S2: how many requests are under way at a time, and that no key takes the place of the others. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Slots } from '../../../src/http/slots.ts';
+import { systemTimers } from '../../../src/time/timers.ts';
+import { AnswerMemory } from '../../../src/upstream/answer-memory.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 
@@ -57,10 +59,12 @@ function statuses(replies: readonly Reply[]): readonly number[] {
   return replies.map(({ status }) => status);
 }
 
+const memory = new AnswerMemory(1, systemTimers);
+
 describe('slots', () => {
   test('of one address, and of one key, are at most four fifths', () => {
     const onRefused = vi.fn<() => void>();
-    const slots = new Slots(10, onRefused);
+    const slots = new Slots(10, memory, onRefused);
     const enter = (address: string, count: number) => Array.from({ length: count }, () => slots.enter(address));
     const balancer = enter('10.0.0.1', 9);
     expect(balancer.filter((slot) => slot !== null)).toHaveLength(8);
@@ -71,7 +75,7 @@ describe('slots', () => {
   });
 
   test('are given back once, and a place in the room of those that wait as well', () => {
-    const slots = new Slots(1, () => undefined);
+    const slots = new Slots(1, memory, () => undefined);
     const slot = slots.enter('a');
     expect(slots.enter('b')).toBeNull();
     expect([slot?.wait(), slot?.wait(), slots.serving.total, slots.waiting.total]).toEqual([true, true, 0, 1]);
