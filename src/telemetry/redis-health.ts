@@ -1,7 +1,7 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../time/clock.ts';
-import { formatDuration } from '../time/duration.ts';
+import { clockText, formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
 import type { UndecidableLogError } from '../quota/redis-limiter.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
@@ -41,6 +41,8 @@ export interface Siblings {
 export interface TrackedRedis {
   readonly links: readonly RedisLink[];
   readonly processes: () => number;
+  /** How far this process's clock is ahead of Redis's; 0 if they agree. Milliseconds. */
+  readonly clockAheadMs: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
@@ -167,6 +169,8 @@ export class RedisHealth {
     health.add({ name: 'redis-cache', ...one, check: () => this.#checkRedis('cache') });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
+    const agreesAgain = 'the clock of this process agrees with that of Redis again';
+    health.add({ name: 'clock', okMessage: agreesAgain, check: () => checkClock(redis.clockAheadMs()) });
     const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
   }
@@ -320,6 +324,16 @@ export class RedisHealth {
       `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
     );
   }
+}
+
+function checkClock(aheadMs: number): DependencyState {
+  if (aheadMs === 0) return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
+  const off = clockText(aheadMs);
+  return degraded(
+    'the clock of this process is not that of Redis: copies from the future are stale, and keys end at the wrong time',
+    `the clock of this process is ${off} that of Redis: set the wrong one right`,
+    { fields: { clockAheadMs: aheadMs } },
+  );
 }
 
 /** A Redis that refuses changes answers everything else: it never ceased to answer. */
