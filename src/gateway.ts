@@ -283,7 +283,7 @@ export class Gateway {
   }
 
   #publicApp(cache: ReadThrough): RequestHandler {
-    const { loaded, config, backend, hooks, clock, answerMemory, unsent } = this.#parts;
+    const { loaded, config, backend, hooks, clock, timers, answerMemory, unsent } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
     const onRequest: typeof hooks.onRequest = (report) => {
       backend.stats.countRequest(report);
@@ -292,7 +292,7 @@ export class Gateway {
     const app = createPublicApp({
       clock,
       cache,
-      authenticator: new Authenticator({ registry: keyLookup(this.#parts), clock, failures }),
+      authenticator: new Authenticator({ registry: keyLookup(this.#parts), clock, timers, failures }),
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,

@@ -67,8 +67,9 @@ function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
   const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
     problem: silence && `${silence}, so nothing is heard of other processes (${members.count()} known in all)`,
-    members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo }) => {
-      return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === members.id };
+    members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo, clockAheadMs }) => {
+      const startedAt = iso(startedAtMs);
+      return { id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self: id === members.id };
     }),
   };
 }

@@ -33,7 +33,7 @@ export interface ReadReport {
   readonly tier: CacheRead<unknown>['tier'];
   /** Null for reads that a fresh or stale copy answered at once. */
   readonly missReason: MissReason | null;
-  /** The age of what was served; null if nothing was. */
+  /** The age of what was served; null if nothing was, or if that is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
   /** From the request to the answer, in fractions of a millisecond. */
   readonly durationMs: number;

@@ -102,7 +102,9 @@ export class Flights {
     const failure = this.#failures.get(name);
     if (failure === undefined) return undefined;
     const { error, atMs: startedAtMs } = failure;
-    if (this.#options.clock.nowMs() - startedAtMs >= REMEMBER_FAILURES_MS) return undefined;
+    const agoMs = this.#options.clock.nowMs() - startedAtMs;
+    // A clock that was set back must not make it last (C9).
+    if (agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS) return undefined;
     const result = Promise.reject(asStoreError(error));
     result.catch(() => undefined);
     return { result, startedByCaller: false, startedAtMs, signal: NEVER };
@@ -268,7 +270,8 @@ export class Flights {
     const { memory, purges, ttl } = this.#options;
     if (completion === 'lost' || isPurged(purges, served)) return false;
     const present = memory.peek(request.key);
-    const isPresentNewer = present !== undefined && isNewer(present, served) && !isPurged(purges, present);
+    const isPresentNewer =
+      present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);
     let isInMemory = false;
     if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
       isInMemory = memory.set(request.key, entry);

@@ -174,11 +174,12 @@ function flattened(groups: readonly Headers[]): string[] {
  * cannot be reached. It also lets caches that follow RFC 9111 section 3.5 keep an answer to a request with `Authorization`.
  */
 function cacheHeaders(read: CacheRead<unknown>): Headers {
-  const ageSeconds = Math.floor(read.ageMs / 1000);
+  const ageSeconds = Math.floor((read.ageMs ?? 0) / 1000);
   const leftSeconds = Math.floor(read.ttlMs / 1000);
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
-    Age: String(ageSeconds),
+    // Unknown of a copy from the future (C9).
+    ...(read.ageMs === null ? {} : { Age: String(ageSeconds) }),
     'Cache-Control': `private, max-age=${maxAgeSeconds}, must-revalidate`,
     'Cache-Status': cacheStatus(read, leftSeconds),
   };

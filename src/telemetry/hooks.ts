@@ -65,10 +65,21 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
   };
 }
 
+const CLOCK_WARNING_EVERY_MS = 60_000;
+
 /** Listens to the cache. */
 export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): CacheListener {
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
+  /** A record from the future (C9: it is stale), once a minute: there may be as many as copies. */
+  const warnOfClock = (cacheClass: string): void => {
+    if (performance.now() - warnedAtMs < CLOCK_WARNING_EVERY_MS) return;
+    warnedAtMs = performance.now();
+    const whose = 'the clock of this machine, or of the one that fetched it, is or was wrong';
+    logger.warn({ class: cacheClass }, `a copy is from the future, and is renewed: ${whose}`);
+  };
   return {
     onRead: ({ class: cacheClass, outcome, tier, missReason, ageMs }) => {
+      if (ageMs === null && outcome !== 'failed') warnOfClock(cacheClass);
       metrics.cacheReads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });
       if (ageMs !== null) metrics.entryAges.observe({ class: cacheClass }, ageMs / 1000);
       if (missReason !== null) metrics.cacheMisses.inc({ class: cacheClass, reason: missReason });

@@ -11,8 +11,10 @@ const MAX_NAME_UNITS = 120;
 export interface CueSink {
   /** A cue begins: its slice of the body at `sliceStart`, words on the line of its range at `wordsStart`, if before `end`. */
   range(sliceStart: number, wordsStart: number, end: number): Slices<void> | null;
-  /** A counter, an identifier, a line of a note. */
-  mark(): Slices<void> | null;
+  /** A counter or an identifier, right before its range. */
+  mark(): void;
+  /** A line of a note, a style or a region. */
+  note(): Slices<void> | null;
   blank(start: number, end: number): void;
   /** Words of the cue, or of what stands above the first. */
   words(start: number, end: number): void;

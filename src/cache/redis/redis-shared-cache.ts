@@ -63,7 +63,7 @@ const BACKFILL = defineScript(
   'backfillEntry',
   `${ENTRY_LUA}
 local present = read(KEYS[1])
-if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
+if present and present.fetchedAtMs >= tonumber(ARGV[4]) and not isFromFuture(present) then return 0 end
 if not present and ARGV[5] == '1' then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1

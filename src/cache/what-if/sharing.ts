@@ -6,7 +6,8 @@
  * those that nobody received. A message that is lost all the same loses its reads, and nothing else.
  */
 import type { Clock } from '../../time/clock.ts';
-import { NotSentError, type RedisLink } from '../../redis/connection.ts';
+import type { RedisLink } from '../../redis/connection.ts';
+import { NotSentError } from '../../redis/errors.ts';
 import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
 import type { Timers } from '../../time/timers.ts';
 import { hash32, mix32 } from '../request.ts';
