@@ -3,8 +3,8 @@
  * or queues; the guard does.
  */
 import { setMaxListeners } from 'node:events';
-import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
@@ -12,6 +12,7 @@ import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutErr
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import { type Agents, Connections, newConnection } from './connections.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
@@ -45,12 +46,12 @@ export interface StoreClientOptions {
   /** Cap on the decoded body of a 200. */
   readonly maxResponseBytes: number;
   readonly maxConnections: number;
+  /** After so long no call is sent on a connection any more. */
+  readonly connectionMaxAgeMs: number;
   readonly hooks?: StoreClientHooks;
   readonly clock?: Clock;
 }
 
-/** Below the shortest idle time that common servers allow (5 s), so that a call seldom meets a connection being closed. */
-const IDLE_TIMEOUT_MS = 4000;
 /** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
 const MAX_INTERIM_RESPONSES = 16;
 /** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
@@ -77,6 +78,12 @@ const NOBODY_THERE: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
+/** Codes of a connection that the store has closed. */
+const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+const REQUEST_TIMEOUT = 408;
+
+type Exchange = FetchOptions & { readonly timeoutMs: number; readonly agents: Agents };
+
 interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -87,26 +94,18 @@ interface Reply {
 export class StoreClient {
   readonly #options: StoreClientOptions;
   readonly #clock: Clock;
-  readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
+  readonly #connections: Connections;
   readonly #closing = new AbortController();
   readonly #http: Got;
 
   constructor(options: StoreClientOptions) {
-    const { token, maxConnections, clock = systemClock } = options;
+    const { token, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const agentOptions: AgentOptions = {
-      keepAlive: true,
-      maxSockets: maxConnections,
-      maxFreeSockets: maxConnections,
-      timeout: IDLE_TIMEOUT_MS,
-      scheduling: 'lifo',
-    };
-    this.#agent = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
+    this.#connections = new Connections({ ...options, clock });
     // Each call in flight listens to it.
     setMaxListeners(0, this.#closing.signal);
     this.#http = got.extend({
-      agent: this.#agent,
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         accept: 'application/json',
@@ -126,8 +125,7 @@ export class StoreClient {
   /** Ends the calls in flight with kind `aborted` and closes all connections; later calls are `aborted` too. */
   close(): void {
     this.#closing.abort();
-    this.#agent.http.destroy();
-    this.#agent.https.destroy();
+    this.#connections.close();
   }
 
   readonly fetch: Fetch = (resource, params, request) =>
@@ -155,17 +153,44 @@ export class StoreClient {
       }
     });
 
-  /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
-  async #get(path: string, title: string, { requestId, ifNoneMatch, ...request }: FetchOptions): Promise<Reply> {
-    const { baseUrl, maxResponseBytes, timeoutMs: longestMs } = this.#options;
-    const timeoutMs = Math.min(longestMs, request.timeoutMs ?? longestMs);
-    const traceparent = outgoingTraceparent(request.traceparent);
+  /**
+   * The whole reply. A connection that was kept may be closed by the store just when a call is sent on it. The store has not
+   * looked at such a call, so it is sent again at once, once, on a new connection (RFC 9112 section 9.3.1, RFC 9110 section
+   * 15.5.9). Rejects with a StoreError.
+   */
+  async #get(path: string, title: string, request: FetchOptions): Promise<Reply> {
+    const { timeoutMs: longestMs } = this.#options;
+    const deadlineMs = this.#nowMs() + Math.min(longestMs, request.timeoutMs ?? longestMs);
+    const send = (agents: Agents): Promise<Reply | null> => {
+      const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
+      return this.#exchange(path, title, { ...request, timeoutMs, agents });
+    };
+    const reply = (await this.#connections.use(send)) ?? (await send(newConnection()));
+    if (reply !== null) return reply;
+    throw new StoreError('unreachable', 'the store closed two connections in turn without an answer');
+  }
+
+  /**
+   * The whole reply, bounded in time and size while it streams in; null if the connection had been kept, and the store
+   * closed it instead of an answer. Rejects with a StoreError.
+   */
+  async #exchange(
+    path: string,
+    title: string,
+    { requestId, ifNoneMatch, ...exchange }: Exchange,
+  ): Promise<Reply | null> {
+    const { baseUrl, maxResponseBytes } = this.#options;
+    const { timeoutMs, agents } = exchange;
+    const traceparent = outgoingTraceparent(exchange.traceparent);
     const stream = this.#http.stream(baseUrl + path, {
+      agent: agents,
       // got leaves out headers that are undefined.
       headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
     });
+    const connection = new SentOn();
     stream.once('request', (outgoing: ClientRequest) => {
+      connection.watch(outgoing);
       let interim = 0;
       outgoing.on('information', () => {
         interim += 1;
@@ -179,12 +204,22 @@ export class StoreClient {
         stream.once('response', resolve).once('error', reject);
       });
       status = statusCode;
+      if (status === REQUEST_TIMEOUT && connection.wasKept) {
+        stream.destroy();
+        return null;
+      }
       const limit = { title, maxBytes: maxResponseBytes };
       const body = status === 200 ? await readBody(stream, headers, limit) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
+      if (connection.wasKept && !connection.hasAnswered && CLOSED.has(codeOfFailure(error))) return null;
       throw storeErrorOf(error, status, timeoutMs);
     }
+  }
+
+  /** A clock that is never set back. */
+  #nowMs(): number {
+    return this.#clock.nowMicros() / 1000;
   }
 
   /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
@@ -299,6 +334,32 @@ function retryAfterMsOf(header: string | undefined, nowMs: number): number | nul
   return Number.isNaN(inMs) ? null : Math.min(Math.max(inMs, 0), MAX_RETRY_AFTER_MS);
 }
 
+/** The connection that a call was sent on. */
+class SentOn {
+  #kept: { readonly socket: Socket; readonly bytesBefore: number } | null = null;
+
+  /** Called before the call is sent. */
+  watch(outgoing: ClientRequest): void {
+    outgoing.once('socket', (socket) => {
+      if (outgoing.reusedSocket) this.#kept = { socket, bytesBefore: socket.bytesRead };
+    });
+  }
+
+  /** Whether an earlier call had been sent on it. */
+  get wasKept(): boolean {
+    return this.#kept !== null;
+  }
+
+  /** Whether it has brought a byte since, if it was kept. */
+  get hasAnswered(): boolean {
+    return this.#kept !== null && this.#kept.socket.bytesRead > this.#kept.bytesBefore;
+  }
+}
+
+function codeOfFailure(error: unknown): string {
+  return codedErrorSchema.safeParse(error).data?.code ?? 'no code';
+}
+
 /**
  * How an exchange failed. got's errors carry the address and the bearer token of the request, and a logger writes
  * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
@@ -310,7 +371,7 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
     return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
   if (error instanceof AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
-  const code = codedErrorSchema.safeParse(error).data?.code ?? 'no code';
+  const code = codeOfFailure(error);
   if (code.startsWith('HPE_')) return invalidResponse(`the answer is not HTTP (${code})`, status);
   if (code.startsWith('Z_')) return invalidResponse(`the body cannot be decoded (${code})`, status);
   const when = status === null ? 'before the answer' : 'half-way through the answer';

@@ -87,7 +87,7 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   readonly idTag: IdTag | null;
   /** Names an answer among all that are cached: equal for equal parameters. */
   cacheName(params: P): string;
-  /** Whether the record is of the id, or of the workspaces, asked for. (C4: one that is not is never stored or served). */
+  /** Whether the record is of the id, or of the workspaces, asked for (C4: one that is not is never stored or served). */
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
