@@ -45,6 +45,7 @@ import { RequestLog } from './telemetry/request-report.ts';
 import { systemTimers, type Timers } from './time/timers.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { traced } from './http/request-span.ts';
+import { AnswerMemory, defaultAnswerBytes } from './upstream/answer-memory.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
@@ -90,9 +91,11 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
+  const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
-  const store = await openStore({ upstream, hooks: hooks.store, sample, maintenance, clock, timers });
-  const shared = { ...reporting, config, memory, ttl, maintenance, store, workers, timers };
+  const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
+  const store = await openStore(outside);
+  const shared = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(shared).catch(async (error: unknown) => {
     await store.close();
     throw error;
@@ -113,6 +116,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: ReturnType<typeof httpHooks>;
+  readonly answerMemory: AnswerMemory;
   readonly requestLog: RequestLog;
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
@@ -134,7 +138,7 @@ export class Gateway {
   demo: DemoAnnouncement | null = null;
 
   constructor(parts: Parts) {
-    const { metrics, memory, store, backend, config, clock } = parts;
+    const { metrics, memory, answerMemory, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
     metrics.addGauges({
@@ -144,6 +148,7 @@ export class Gateway {
       isMaintenanceOn: () => backend.maintenance.current() !== null,
       connections: () => ({ public: this.#public?.connections() ?? 0, admin: this.#admin?.connections() ?? 0 }),
       guard: () => store.guard.status(),
+      answers: () => answerMemory.load(),
       processes: () => backend.instances.count(),
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,
@@ -269,7 +274,7 @@ export class Gateway {
   }
 
   #publicApp(cache: ReadThrough): RequestHandler {
-    const { loaded, config, backend, hooks, clock } = this.#parts;
+    const { loaded, config, backend, hooks, clock, answerMemory } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
     const onRequest: typeof hooks.onRequest = (report) => {
       backend.stats.countRequest(report);
@@ -287,6 +292,7 @@ export class Gateway {
       isDraining: () => this.#status === 'draining',
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
+      answerMemory,
       redisTimeoutMs: config.redis.timeoutMs,
       hooks: { ...hooks, onRequest },
     });
@@ -308,7 +314,7 @@ export class Gateway {
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       resolve: createResolver(),
-      flightOf: (key, reader) => cache.flightOf(key, reader),
+      flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       members: backend.instances,

@@ -19,7 +19,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
-  // What goes wrong is then shown by the exit status only.
+  // Without standard error only the exit status shows a failure.
   process.stderr.on('error', () => undefined);
   // A gateway serves on, whether its output is taken or not.
   process.stdout.on('error', argv[0] === 'serve' ? () => undefined : onOutputError);

@@ -38,7 +38,7 @@ type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'rel
 
 /**
  * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
- * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor tells each worker to do
+ * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor asks each worker to do
  * so, since workers ignore the signal itself, and kills those that take too long.
  */
 async function serve(command: Command, isDemo: boolean): Promise<void> {

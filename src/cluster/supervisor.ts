@@ -32,6 +32,7 @@ export class Supervisor {
   adminUrl = '';
   demo: DemoAnnouncement | null = null;
   readonly #logger: Logger;
+  readonly #relayLog: ProcessLog['relay'];
   readonly #started: LoadedConfig;
   /** Since when each is ready (Unix milliseconds); null before. */
   readonly #workers = new Map<Worker, number | null>();
@@ -48,9 +49,10 @@ export class Supervisor {
   #earlyEnds = 0;
   #lastMetricsId = 0;
 
-  constructor(loaded: LoadedConfig, { logger, droppedLines }: ProcessLog) {
+  constructor(loaded: LoadedConfig, { logger, droppedLines, relay }: ProcessLog) {
     const { workers } = loaded.config.server;
     this.#logger = logger;
+    this.#relayLog = relay;
     this.#started = loaded;
     this.#latest = loaded;
     this.#metrics = new WorkerMetrics(workers, droppedLines);
@@ -58,8 +60,14 @@ export class Supervisor {
     // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
     // connections on: one on its way to a worker that is killed is never answered and never closed.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    // Metrics hold NaN, which JSON cannot express.
-    cluster.setupPrimary({ exec: PROGRAM, args: ['serve'], serialization: 'advanced' });
+    cluster.setupPrimary({
+      exec: PROGRAM,
+      args: ['serve'],
+      // Metrics hold NaN, which JSON cannot express.
+      serialization: 'advanced',
+      // Workers share no pipe with this process: Node makes one that it hands on, or gives back, block its writers again.
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
   }
 
   /**
@@ -118,6 +126,7 @@ export class Supervisor {
   #startWorker(): void {
     const worker = cluster.fork();
     this.#workers.set(worker, null);
+    if (worker.process.stderr !== null) this.#relayLog(worker.process.stderr);
     worker.on('message', (received: unknown) => {
       const { data: message } = fromWorkerSchema.safeParse(received);
       if (message !== undefined && this.#workers.has(worker)) this.#onMessage(worker, message);

@@ -8,7 +8,7 @@ import type { Cache } from '../cache/reader.ts';
 import { hasScope } from '../keys/key.ts';
 import type { RequestHandler } from '../server/server.ts';
 import { authenticate } from './middleware/authenticate.ts';
-import { loadShedding } from './middleware/load-shedding.ts';
+import { keyShedding, loadShedding } from './middleware/load-shedding.ts';
 import { rateLimit } from './middleware/rate-limit.ts';
 import { requestContext } from './middleware/request-context.ts';
 import { ALLOWED_METHODS, errorHandler, forbidden, notFound, Problem } from './problem.ts';
@@ -42,6 +42,7 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
   app.use(options.docs.routes());
   app.use(authenticate(options));
   app.use(rateLimit(options));
+  app.use(keyShedding());
   app.use(surfaceRouter('/v1', V1_ROUTES, options).routes());
   app.use(surfaceRouter('/v2', V2_ROUTES, options).routes());
   app.use(refuseUnknown());

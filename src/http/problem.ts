@@ -29,7 +29,10 @@ export const ERROR_CODES = {
   store_unavailable: { status: 500, meaning: 'The store behind the gateway is down, slow or paused.' },
   record_malformed: { status: 500, meaning: 'The store answered with something that breaks its own contract.' },
   keys_unavailable: { status: 500, meaning: 'API keys cannot be checked at the moment.' },
-  overloaded: { status: 500, meaning: 'The gateway has as many requests in progress as it can serve.' },
+  overloaded: {
+    status: 500,
+    meaning: 'The gateway is at its limit: of requests, of calls to the store, or of memory for answers.',
+  },
   internal_error: { status: 500, meaning: 'A fault of the gateway.' },
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
@@ -138,7 +141,8 @@ function problemOf(error: unknown): Problem {
   if (error instanceof StoreError) {
     // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
-    return new Problem(error.isTransient ? 'store_unavailable' : 'record_malformed', error.publicMessage, { headers });
+    const transient = error.kind === 'overloaded' ? 'overloaded' : 'store_unavailable';
+    return new Problem(error.isTransient ? transient : 'record_malformed', error.publicMessage, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
     const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;

@@ -184,9 +184,9 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   };
 }
 
-function cacheStatus({ outcome, forward = 'uri-miss', stored }: CacheRead<unknown>, ttlSeconds: number): string {
+function cacheStatus({ outcome, forward = 'uri-miss', isKept }: CacheRead<unknown>, ttlSeconds: number): string {
   if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
-  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
+  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${isKept ? '; stored' : ''}`;
   if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
   return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

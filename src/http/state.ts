@@ -12,7 +12,9 @@ import type { ApiKey, Scope } from '../keys/key.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
+import type { Slot } from './slots.ts';
 
 export interface PublicAppOptions {
   readonly clock: Clock;
@@ -28,6 +30,8 @@ export interface PublicAppOptions {
   /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   readonly maxInFlight: number;
+  /** Of the answers that responses are made from. */
+  readonly answerMemory: AnswerMemory;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
   readonly isDraining: () => boolean;
@@ -91,6 +95,8 @@ export interface RequestState {
   signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
+  /** What the request holds of the process; null before it has been let in. */
+  slot: Slot | null;
   /** The declared route of the path and of a method that it allows; null if there is none. */
   route: Route | null;
   /** The active key of the request. */

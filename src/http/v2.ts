@@ -34,7 +34,7 @@ const workspaceId = strictUuid(
 );
 const callsPerPage = strictInteger(
   'pageSize',
-  'How many calls a page holds. No integer, out of range or repeated: 400.',
+  'How many calls a page holds. Must be an integer from 1 to 100, given once; otherwise 400.',
   { min: 1, max: 100, fallback: 50 },
 );
 const search = strictText(
@@ -50,12 +50,12 @@ const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
 
 const segmentsPerPage = strictInteger(
   'pageSize',
-  'How many segments a page holds at most. No integer, out of range or repeated: 400.',
+  'How many segments a page holds at most. Must be an integer from 1 to 200, given once; otherwise 400.',
   { min: 1, max: 200, fallback: 100 },
 );
 const maxChars = strictInteger(
   'maxChars',
-  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and continues on the next page. Must be an integer from 1 to 50000, given once; otherwise 400.',
   { min: 1, max: 50_000, fallback: 50_000 },
 );
 const raw = flag(

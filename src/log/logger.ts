@@ -1,4 +1,6 @@
 /** The log: JSON lines for machines, or lines for a person at the terminal. */
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { type DestinationStream, type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import { logError } from './error.ts';
 import { StandardError } from './standard-error.ts';
@@ -19,9 +21,13 @@ export interface ProcessLog {
   readonly logger: Logger;
   /** How many lines were dropped, because nobody took them. */
   readonly droppedLines: () => number;
-  /** Resolves when all lines are written, or after a second. To be called before the process exits. */
+  /** Passes on what another process writes to its log, until that ends. */
+  readonly relay: (log: Readable) => void;
+  /** Resolves when all lines are written, or after two seconds. To be called before the process exits. */
   readonly flush: () => Promise<void>;
 }
+
+const RELAYED_WITHIN_MS = 1000;
 
 /**
  * Opens the log on standard error, since standard output belongs to what a command answers: for people if one is watching,
@@ -29,9 +35,42 @@ export interface ProcessLog {
  */
 export async function openProcessLog(level: LogOptions['level']): Promise<ProcessLog> {
   const lines = new StandardError();
-  const logger = createLogger({ level, format: await terminalFormat(), destination: lines });
+  const format = await terminalFormat();
+  const logger = createLogger({ level, format, destination: lines });
   lines.onTaken((dropped) => logger.warn({ dropped }, 'lines of the log were dropped: nobody took them'));
-  return { logger, droppedLines: () => lines.droppedLines, flush: () => lines.flush() };
+  const write = (text: string): void => {
+    if (format === null) lines.write(text);
+    else for (const line of text.split('\n').slice(0, -1)) lines.write(format(line));
+  };
+  const relayed = new Set<Readable>();
+  return {
+    logger,
+    droppedLines: () => lines.droppedLines,
+    relay: (log) => {
+      passOn(log, write);
+      relayed.add(log);
+      log.once('close', () => relayed.delete(log));
+    },
+    flush: async () => {
+      const signal = AbortSignal.timeout(RELAYED_WITHIN_MS);
+      await Promise.allSettled([...relayed].map((log) => finished(log, { signal })));
+      await lines.flush();
+    },
+  };
+}
+
+/** Whole lines only, so that those of several processes never mix. */
+function passOn(log: Readable, write: (lines: string) => void): void {
+  let rest = '';
+  log.setEncoding('utf8');
+  log.on('data', (chunk: string) => {
+    const end = chunk.lastIndexOf('\n') + 1;
+    if (end > 0) write(rest + chunk.slice(0, end));
+    rest = end > 0 ? chunk.slice(end) : rest + chunk;
+  });
+  log.on('end', () => {
+    if (rest !== '') write(`${rest}\n`);
+  });
 }
 
 async function terminalFormat(): Promise<LineFormat | null> {

@@ -16,8 +16,7 @@ import { promisify } from 'node:util';
 
 const STDERR = 2;
 const FLUSH_EVERY_MS = 100;
-/** A pipe takes so many bytes as one (PIPE_BUF of Linux), so that lines of several processes never mix. */
-const MAX_BATCH_BYTES = 4096;
+const MAX_BATCH_BYTES = 8192;
 const MAX_WAITING_BYTES = 1_000_000;
 const MAX_FLUSH_MS = 1000;
 const LINE_END = Buffer.from('\n');
@@ -63,18 +62,18 @@ export class StandardError {
     this.#onTaken = listener;
   }
 
-  /** Takes one line, with its end. Never throws, never waits. */
-  write(line: string): void {
-    const bytes = Buffer.byteLength(line);
-    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return this.#drop(1);
+  /** Takes whole lines. Never throws, never waits. */
+  write(lines: string): void {
+    const bytes = Buffer.byteLength(lines);
+    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return this.#drop(lines.split('\n').length - 1);
     this.#waitingBytes += bytes;
     const last = this.#waiting.at(-1);
     if (last !== undefined && last.bytes + bytes <= MAX_BATCH_BYTES) {
-      last.text += line;
+      last.text += lines;
       last.bytes += bytes;
       return;
     }
-    this.#waiting.push({ text: line, bytes });
+    this.#waiting.push({ text: lines, bytes });
     if (this.#waiting.length > 1) void this.#writeWaiting();
   }
 

@@ -84,8 +84,9 @@ export type Release = () => void;
  * - `queue-full`: as many as may wait were waiting, and its holder had most of them
  * - `queue-timeout`: it had waited as long as it may
  * - `refused`: the queue was cleared
+ * - `abandoned`: nobody waits for it any more
  */
-export type Refusal = 'queue-full' | 'queue-timeout' | 'refused';
+export type Refusal = 'queue-full' | 'queue-timeout' | 'refused' | 'abandoned';
 
 /** `background`: nobody waits for it, so that what is awaited goes first. */
 type Priority = 'awaited' | 'background';
@@ -96,6 +97,8 @@ export interface Turn<H = string> {
   readonly priority?: Priority;
   /** How long it may wait; without it as long as it takes. */
   readonly waitMs?: number;
+  /** Aborted once nobody waits for it any more. */
+  readonly signal?: AbortSignal;
 }
 
 export interface QueueLimits extends ShareLimits {
@@ -148,8 +151,8 @@ export class FairQueue<H = string> {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ holder, amount = 1, priority = 'awaited', waitMs }: Turn<H>): Promise<Release | Refusal> {
-    const line = this.#lines.get(holder) ?? { holder, awaited: new Set(), background: new Set() };
+  async acquire({ holder, amount = 1, priority = 'awaited', waitMs, signal }: Turn<H>): Promise<Release | Refusal> {
+    const line = this.#lines.get(holder) ?? newLine(holder);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
     const isFirst = line.awaited.size === 0 && this.#next('awaited') === undefined;
     const mayGo = isFirst && this.#shares.admits(holder, amount);
@@ -160,22 +163,30 @@ export class FairQueue<H = string> {
       amount,
       leave: (result) => {
         cancel?.();
+        signal?.removeEventListener('abort', abandon);
         line[priority].delete(waiting);
         this.#waiting -= 1;
         this.#forgetIfIdle(line);
         resolve(result);
       },
     };
-    const giveUp = (): void => {
-      waiting.leave('queue-timeout');
+    const giveUp = (why: Refusal): void => {
+      waiting.leave(why);
       // Others may have waited behind it for room.
       this.serve();
     };
-    const cancel = waitMs === undefined ? undefined : this.#timers.after(waitMs, giveUp);
+    const abandon = (): void => giveUp('abandoned');
+    signal?.addEventListener('abort', abandon);
+    const cancel = waitMs === undefined ? undefined : this.#timers.after(waitMs, () => giveUp('queue-timeout'));
     line[priority].add(waiting);
     this.#waiting += 1;
     this.#lines.set(holder, line);
     return promise;
+  }
+
+  /** Takes it at once, whatever the limits: it is there already. */
+  take(holder: H, amount: number): Release {
+    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount);
   }
 
   /** Does the work once its turn has come. Rejects as the work does, and with an Error if the turn is refused. */
@@ -261,4 +272,8 @@ export class FairQueue<H = string> {
   #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
     if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
   }
+}
+
+function newLine<H>(holder: H): Line<H> {
+  return { holder, awaited: new Set(), background: new Set() };
 }

@@ -19,7 +19,7 @@ const STORE_SETTLED_AFTER_MS = 5000;
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
 /** The same for the circuits of API keys. */
 const KEYS_SETTLED_AFTER_MS = 10_000;
-/** Calls and waits of so long are reported. A slow store is no trouble by itself: caching it is what this is for. */
+/** Calls and waits of this length are reported. A slow store is no trouble by itself: caching it is what this is for. */
 const SLOW_MS = 2000;
 /** How many calls are looked at. */
 const TIMED_CALLS = 5;

@@ -74,6 +74,9 @@ const HELP = {
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
+  evalgate_store_answers_bytes:
+    "Bytes of the evaluation store's large answers under way: being read, parsed, rendered or compressed.",
+  evalgate_store_answers_waiting: 'Answers of the evaluation store that wait for room (upstream.answerMemory).',
   evalgate_store_breaker_open:
     '1 while the circuit is open for all API keys, because too many calls to the evaluation store failed; one probe per second is sent.',
   evalgate_store_breaker_open_keys:
@@ -143,7 +146,7 @@ export class Metrics {
 
   /** Adds what is read at each scrape. What is null or not in the list has no sample. */
   addGauges(sources: GaugeSources): void {
-    const { readiness, memory, connections, guard, redis } = sources;
+    const { readiness, memory, connections, guard, answers, redis } = sources;
     const links = () => redis?.links() ?? [];
     const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
       ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
@@ -164,6 +167,8 @@ export class Metrics {
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
     this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
+    this.#one('evalgate_store_answers_bytes', 'sum', () => answers().bytes);
+    this.#one('evalgate_store_answers_waiting', 'sum', () => answers().waiting);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
     this.#one('evalgate_store_breaker_open_keys', 'max', () => guard().openKeys);
     this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
@@ -270,6 +275,8 @@ export interface GaugeSources {
   readonly isMaintenanceOn: () => boolean;
   readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
   readonly guard: () => GuardStatus;
+  /** The memory of answers under way. */
+  readonly answers: () => { readonly bytes: number; readonly waiting: number };
   readonly processes: () => number;
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;

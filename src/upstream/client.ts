@@ -12,6 +12,7 @@ import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutErr
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { type Agents, Connections, newConnection } from './connections.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
@@ -48,6 +49,8 @@ export interface StoreClientOptions {
   readonly maxConnections: number;
   /** After so long no call is sent on a connection any more. */
   readonly connectionMaxAgeMs: number;
+  /** Bounds what is read at a time. */
+  readonly memory: AnswerMemory;
   readonly hooks?: StoreClientHooks;
   readonly clock?: Clock;
 }
@@ -82,7 +85,7 @@ const NOBODY_THERE: ReadonlySet<string> = new Set([
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 const REQUEST_TIMEOUT = 408;
 
-type Exchange = FetchOptions & { readonly timeoutMs: number; readonly agents: Agents };
+type Exchange = FetchOptions & CallLimit & { readonly agents: Agents };
 
 interface Reply {
   readonly status: number;
@@ -141,12 +144,18 @@ export class StoreClient {
         span?.setAttribute('evalgate.store.outcome', publicName(result.outcome));
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
+      const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
+      // The other half of the time is for the body.
+      const reservation = this.#options.memory.reservation(request.keyId, timeoutMs / 2);
       try {
-        const reply = await this.#get(path, resource.title(params), request);
+        const reply = await this.#get(path, { ...request, timeoutMs, title: resource.title(params) }, reservation);
         const answer = await this.#answerOf(resource, params, request, reply);
         report({ outcome: answer.kind, status: reply.status, failure: null });
+        if (request.onReserved === undefined) reservation.release();
+        else request.onReserved(() => reservation.release());
         return answer;
       } catch (error) {
+        reservation.release();
         const failure = asStoreError(error);
         report({ outcome: failure.kind, status: failure.status, failure: failure.message });
         throw failure;
@@ -158,12 +167,11 @@ export class StoreClient {
    * looked at such a call, so it is sent again at once, once, on a new connection (RFC 9112 section 9.3.1, RFC 9110 section
    * 15.5.9). Rejects with a StoreError.
    */
-  async #get(path: string, title: string, request: FetchOptions): Promise<Reply> {
-    const { timeoutMs: longestMs } = this.#options;
-    const deadlineMs = this.#nowMs() + Math.min(longestMs, request.timeoutMs ?? longestMs);
+  async #get(path: string, request: FetchOptions & CallLimit, reservation: Reservation): Promise<Reply> {
+    const deadlineMs = this.#nowMs() + request.timeoutMs;
     const send = (agents: Agents): Promise<Reply | null> => {
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
-      return this.#exchange(path, title, { ...request, timeoutMs, agents });
+      return this.#exchange(path, { ...request, timeoutMs, agents }, reservation);
     };
     const reply = (await this.#connections.use(send)) ?? (await send(newConnection()));
     if (reply !== null) return reply;
@@ -176,12 +184,11 @@ export class StoreClient {
    */
   async #exchange(
     path: string,
-    title: string,
-    { requestId, ifNoneMatch, ...exchange }: Exchange,
+    { requestId, ifNoneMatch, timeoutMs, title, agents, ...request }: Exchange,
+    reservation: Reservation,
   ): Promise<Reply | null> {
     const { baseUrl, maxResponseBytes } = this.#options;
-    const { timeoutMs, agents } = exchange;
-    const traceparent = outgoingTraceparent(exchange.traceparent);
+    const traceparent = outgoingTraceparent(request.traceparent);
     const stream = this.#http.stream(baseUrl + path, {
       agent: agents,
       // got leaves out headers that are undefined.
@@ -208,10 +215,11 @@ export class StoreClient {
         stream.destroy();
         return null;
       }
-      const limit = { title, maxBytes: maxResponseBytes };
+      const limit = { title, maxBytes: maxResponseBytes, reservation };
       const body = status === 200 ? await readBody(stream, headers, limit) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
+      stream.destroy();
       if (connection.wasKept && !connection.hasAnswered && CLOSED.has(codeOfFailure(error))) return null;
       throw storeErrorOf(error, status, timeoutMs);
     }
@@ -249,24 +257,31 @@ export class StoreClient {
   }
 }
 
-interface BodyLimit {
-  /** What messages call the record. */
+interface CallLimit {
+  readonly timeoutMs: number;
+  /** The record's name in messages. */
   readonly title: string;
+}
+
+interface BodyLimit extends Pick<CallLimit, 'title'> {
   readonly maxBytes: number;
+  /** Null for a body that is too short to be counted. */
+  readonly reservation: Reservation | null;
 }
 
 /**
  * The decoded body. Its cap is on the decoded bytes: a gzip bomb is given up when its output passes the cap. Any failure
- * destroys the stream and its connection.
+ * destroys the stream and its connection. It is left in the socket until there is room for it.
  */
 async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: BodyLimit): Promise<Buffer> {
-  const { title, maxBytes } = limit;
+  const { title, maxBytes, reservation } = limit;
   const chunks: Buffer[] = [];
   let bytes = 0;
   const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of decoded) {
       bytes += chunk.length;
       if (bytes > maxBytes) throw malformed(`the store's ${title} is larger than ${maxBytes} bytes`);
+      if (reservation?.covers(bytes) === false) await reservation.cover(bytes, maxBytes);
       chunks.push(chunk);
     }
   };
@@ -281,12 +296,16 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: B
     }
   }
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? '';
-  if (coding === '' || coding === 'identity') await collect(stream);
-  else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
+  if (coding === '' || coding === 'identity') {
+    const declaredBytes = Math.min(Number(headers['content-length'] ?? 0), maxBytes);
+    if (reservation?.covers(declaredBytes) === false) await reservation.cover(declaredBytes, declaredBytes);
+    await collect(stream);
+  } else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
   else {
     stream.destroy();
     throw invalidResponse('the body has a content coding that was not asked for');
   }
+  reservation?.settle(bytes);
   return Buffer.concat(chunks, bytes);
 }
 
@@ -294,7 +313,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: B
 async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Promise<Buffer> {
   const timer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
   try {
-    return await readBody(stream, headers, { title: 'error', maxBytes: MAX_ERROR_BODY_BYTES });
+    return await readBody(stream, headers, { title: 'error', maxBytes: MAX_ERROR_BODY_BYTES, reservation: null });
   } catch {
     return Buffer.alloc(0);
   } finally {

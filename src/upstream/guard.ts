@@ -122,13 +122,14 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const { keyId, isBackground = false } = options;
+    const { keyId, isBackground = false, signal } = options;
     const caller = { keyId, isBackground };
     const admission = this.#circuits.admit(caller, startedMs);
     if (admission === null) throw this.#heldBack(caller);
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ ...caller, waitMs });
+    const permit = await this.#queue.acquire({ ...caller, waitMs, ...(signal && { signal }) });
     try {
+      if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
       if (typeof permit === 'string') throw this.#rejected(permit, caller);
       // A circuit may have opened while this call waited.
       if (!this.#circuits.begin(admission, this.#nowMs())) throw this.#heldBack(caller);

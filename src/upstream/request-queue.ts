@@ -15,8 +15,8 @@ import type { CallRate } from './call-rate.ts';
  */
 export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing' | 'key-failing';
 
-/** Permits one call, to be called once the call is over; or why it is not sent. */
-export type Permit = Release | Rejection;
+/** Permits one call, to be called once the call is over; or why it is not sent. `abandoned`: nobody waits any more. */
+export type Permit = Release | Rejection | 'abandoned';
 
 export interface QueueLimits {
   /** Calls in flight. */
@@ -32,6 +32,8 @@ export interface QueuedCall {
   readonly isBackground: boolean;
   /** How long it may wait. */
   readonly waitMs: number;
+  /** Aborted once nobody waits for the call: it gives up its place. */
+  readonly signal?: AbortSignal;
 }
 
 export class RequestQueue {
@@ -55,9 +57,9 @@ export class RequestQueue {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ keyId, isBackground, waitMs }: QueuedCall): Promise<Permit> {
+  async acquire({ keyId, isBackground, waitMs, signal }: QueuedCall): Promise<Permit> {
     const priority = isBackground ? 'background' : 'awaited';
-    const permit = await this.#queue.acquire({ holder: keyId, priority, waitMs });
+    const permit = await this.#queue.acquire({ holder: keyId, priority, waitMs, ...(signal && { signal }) });
     return permit === 'refused' ? 'store-failing' : permit;
   }
 

@@ -1,4 +1,4 @@
-/** What dependency-cruiser finds in a folder `src`, by the rules of `.dependency-cruiser.mjs`, and the picture of it. */
+/** The imports of a folder `src` as dependency-cruiser finds and judges them (`.dependency-cruiser.mjs`), and their picture. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

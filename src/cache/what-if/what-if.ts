@@ -20,7 +20,7 @@ export interface WhatIfOptions {
 /** The other processes, if there may be any. */
 export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
 
-/** What this process itself saw of a class. */
+/** The reads and changes of a class that this process itself saw. */
 interface Observed {
   readonly measured: NonNullable<WhatIfReport['classes'][number]['measured']>;
   readonly changes: ChangeTally;

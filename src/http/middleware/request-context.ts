@@ -39,6 +39,7 @@ export function requestContext({ clock, redisTimeoutMs, hooks }: PublicAppOption
       redisWait: new RedisWait(redisTimeoutMs),
       signal: left.signal,
       headers: [{ 'X-Request-Id': requestId }, COMMON_HEADERS],
+      slot: null,
       route: null,
       apiKey: null,
       keyId: null,
