@@ -93,6 +93,9 @@ export const configSchema = section({
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. Set it to the capacity of the store divided by the number of processes.',
     ),
+    connectionMaxAgeMs: setting(duration(SECOND, DAY), { env: null, default: '60s' }).describe(
+      'How long a connection to the store is used for new calls. Lower it if the store moves to other addresses and calls have to follow sooner; raise it if connecting is costly.',
+    ),
     maxQueue: setting(integer(0, 100_000), { env: null, default: 100 }).describe(
       'Most calls in the queue for the store per process; further ones are refused at once. Raise it if bursts are short; lower it if a late answer is useless.',
     ),
@@ -106,10 +109,10 @@ export const configSchema = section({
       'Most calls per second to the store by all processes together, a tenth of them at once after a pause; no limit by default. For stores with a quota.',
     ),
     retryPercent: setting(integer(0, 100), { env: null, default: 10 }).describe(
-      'Retries in percent of all calls, if a retry can succeed. 0 for a store that must never get a call twice.',
+      'Retries in percent of all calls, if a retry can succeed. 0 for a store that has no capacity to spare. A call that met a connection just being closed is sent again in any case.',
     ),
     breakerPercent: setting(optional(integer(1, 100), null), { env: null, default: 50 }).describe(
-      'The circuit breaker opens if more than this percentage of the recent calls failed (the last 80 of the last 10 s, at least 10): then only one probe per second is sent. `null` disables it. Raise it for a store that fails often and is still useful.',
+      'The circuit of an API key opens if more than this percentage of its recent calls failed (the last 80 of the last 10 s, at least 10), and that of all keys if as many fail even without those of any one key: then only one probe per second is sent. `null` disables it. Raise it for a store that fails often and is still useful.',
     ),
   }),
   keys: section({
