@@ -28,7 +28,11 @@ export function doctorCommand(): Command {
       'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
   })
-    .option('--workspace <uuid>', 'also check the lists and records of this workspace', matching(UUID_PATTERN, 'a UUID'))
+    .option(
+      '--workspace <uuid>',
+      'also check the lists and records of this workspace',
+      matching(UUID_PATTERN, 'a UUID'),
+    )
     .action(async ({ workspace }: { workspace?: string }, command: Command) => {
       const found = await examine(command, workspace ?? null);
       const isWell = found.every(({ status }) => status !== 'fail');
