@@ -24,7 +24,7 @@ async function get(url: string): Promise<{ readonly page: Page; readonly next: s
     const { status, headers } = response;
     if (status === 200) {
       const next = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
-      return { page: await response.json(), next: next && new URL(next, url).href };
+      return { page: JSON.parse(await response.text()), next: next && new URL(next, url).href };
     }
     // Only an answer with Retry-After can go better: a damaged record (record_malformed) has none.
     const wait = headers.get('retry-after');
