@@ -3,6 +3,7 @@
  * listener changes nothing, and never throws.
  */
 import type { StoreError } from '../upstream/store-error.ts';
+import type { Refresh } from './entry.ts';
 import type { CacheRead, ReadOutcome } from './reader.ts';
 import type { CacheClass } from './ttl-policy.ts';
 
@@ -23,6 +24,10 @@ export interface ReadReport {
   readonly key: string;
   /** `hash32` of the key. */
   readonly keyHash: number;
+  /** `copyHashOf` what was served. */
+  readonly copyHash: number;
+  /** `hash32` of the keys of the single records that came along in a list, and are kept as entries of their own. */
+  readonly items: readonly number[];
   /** `failed`: the store failed and there was nothing to serve. */
   readonly outcome: ReadOutcome | 'failed';
   readonly tier: CacheRead<unknown>['tier'];
@@ -67,21 +72,13 @@ export interface BackfillReport {
   readonly keyHash: number;
 }
 
-/** The store answered, and there was a previous copy to compare the answer with. */
-export interface RefreshReport {
-  readonly class: CacheClass;
-  readonly key: string;
-  readonly changed: boolean;
-  /** Between the fetch of the copy and this one. */
-  readonly sinceMs: number;
-}
-
 export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
   onBackfill?(report: BackfillReport): void;
-  onRefresh?(report: RefreshReport): void;
+  /** The store answered, by itself or as part of a list, and there was a previous copy to compare the answer with. */
+  onRefresh?(report: Refresh): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
   /** An operation on the shared cache failed, and the cache went on without it. */

@@ -27,6 +27,8 @@ export interface CacheRequest<T> {
   isAnsweredBy(record: T): boolean;
   workspaceOf(record: T): string | null;
   tags(record: T | null): readonly RecordTag[];
+  createdAtMs(record: T): number | null;
+  itemIds(record: T): readonly string[];
   backfills(record: T): readonly Backfill[];
 }
 
@@ -42,6 +44,8 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): C
     isAnsweredBy: (record) => resource.isAnsweredBy(record, params),
     workspaceOf: (record) => resource.workspaceOf(record),
     tags: (record) => resource.tags(params, record),
+    createdAtMs: (record) => resource.createdAtMs(record),
+    itemIds: (record) => resource.itemIds(record),
     backfills: (record) => resource.backfills(record, params),
   };
 }

@@ -19,13 +19,10 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The terminal is gone; a gateway still has to drain.
-    if (error.code === 'EIO') return;
-    if (error.code !== 'EPIPE') throw error;
-    // The reader of our output stopped early (`| head`).
-    process.exit();
-  });
+  // Without standard error only the exit status shows a failure.
+  process.stderr.on('error', () => undefined);
+  // A gateway serves on, whether its output is taken or not.
+  process.stdout.on('error', argv[0] === 'serve' ? () => undefined : onOutputError);
   try {
     const program = await buildProgram(argv[0]);
     await program.parseAsync(argv, { from: 'user' });
@@ -33,6 +30,13 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.exitCode = exitCodeOf(error);
     if (process.exitCode !== 0) report(error, argv);
   }
+}
+
+/** A reader that stopped early (`| head`) has what it wanted. Any other error has lost an answer. */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit();
+  process.stderr.write(`Standard output takes nothing (${error.code}).\n`);
+  process.exit(1);
 }
 
 /** The program with the command of that name; with all of them if there is none, for help and "did you mean". */

@@ -34,7 +34,7 @@ const crmDealSchema = z
   .strictObject({ id: z.string(), name: z.string(), url: z.string().nullable() })
   .meta({ id: 'CrmDeal', description: 'A deal in the CRM that the call belongs to.' });
 
-/** A report, with no member beyond those of the specification. */
+/** A report, with no member beyond those of the specification (Q8: `share` only if there is one, arrays always). */
 export const reportSchema = z
   .strictObject({
     ...sharedFields,

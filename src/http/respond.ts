@@ -1,9 +1,9 @@
 /**
- * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their
- * ETag, with everything that a cache at the consumer needs to know (C5). `sendResponse` is the one place that writes to
- * Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached response
- * they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa learns
- * from `ctx.respond = false` that it has nothing left to send.
+ * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their ETag, with
+ * everything that a cache at the consumer needs (C5: ETag, Age, Cache-Control, Cache-Status). `sendResponse` is the one place
+ * that writes to Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached
+ * response they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa
+ * learns from `ctx.respond = false` that it has nothing left to send.
  */
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
@@ -91,10 +91,10 @@ function matchesEtag(ifNoneMatch: string, etag: string): boolean {
 }
 
 /**
- * The `Link` header of a list or of a transcript page (RFC 8288): the first, the previous, the next and the last page, as far
- * as there are such. `page` is from 1. `parameters` are those that the request has beside `page`; one that is null is left
- * out. The links are relative to the address of the request (RFC 3986, section 5.2), so that they hold behind any prefix and
- * under any host name.
+ * The `Link` header of a list or of a transcript page (A4: first, prev, next and last, as far as there are such pages; RFC
+ * 8288). `page` is from 1. `parameters` are those that the request has beside `page`; one that is null is left out. The links
+ * are relative to the address of the request (RFC 3986, section 5.2), so that they hold behind any prefix and under any host
+ * name.
  */
 export function pageLinks(
   { page, totalPages }: { readonly page: number; readonly totalPages: number },
@@ -184,9 +184,9 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   };
 }
 
-function cacheStatus({ outcome, forward = 'uri-miss', stored }: CacheRead<unknown>, ttlSeconds: number): string {
+function cacheStatus({ outcome, forward = 'uri-miss', isKept }: CacheRead<unknown>, ttlSeconds: number): string {
   if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
-  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
+  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${isKept ? '; stored' : ''}`;
   if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
   return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

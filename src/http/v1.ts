@@ -1,4 +1,4 @@
-/** The workspace surface: the reports of one workspace. Invalid numbers in queries are corrected, not refused (Q2). */
+/** The workspace surface: the reports of one workspace (Q2: invalid numbers in queries are corrected, not refused). */
 import type { z } from 'zod';
 import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
 import {
@@ -46,7 +46,7 @@ const reports = {
     'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.',
 } as const;
 
-/** A single read of v1 has no 400 (S1). */
+/** S1: a single read of v1 has no 400. */
 const report = {
   ...reports,
   parse: parseReport,
@@ -154,7 +154,7 @@ function toReportBody(record: EvaluationRecord): z.output<typeof reportBodySchem
   throw malformed(`the store's evaluation ${record['_id']} is malformed at ${REPORT_EMAIL_PATH}`);
 }
 
-/** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
+/** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
 function parseReport(view: RequestView): RecordRequest {
   return { params: { id: parseId(view, 'reportId') }, workspaceIds: [workspaceOf(view.params)] };
 }

@@ -1,4 +1,4 @@
-/** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
+/** The calls surface: calls of all workspaces of a key, with scopes (Q3, Q4: queries are strict, and every fault is named). */
 import { callBodySchema, callsPageSchema, toCall, toCallsPage } from '../domain/call.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
@@ -44,7 +44,7 @@ const segmentsPerPage = strictInteger('pageSize', 'How many segments a page hold
 });
 const maxChars = strictInteger(
   'maxChars',
-  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page.',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and continues on the next page.',
   { min: 1, max: 50_000, fallback: 50_000 },
 );
 const raw = flag('raw', 'Exact slices of the stored transcript instead of the parsed turns.');
@@ -74,7 +74,7 @@ const listCalls = readRoute({
   resource: RESOURCES.list,
   notFound: 'There are no such calls.',
   parse: (view) => {
-    // A foreign workspace is refused before any other fault of the query (K6).
+    // K6: a foreign workspace is refused before any other fault of the query.
     const workspaceIds = workspacesOf(view);
     return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
       listRequest(workspaceIds, get(page), {
@@ -105,7 +105,7 @@ const getCall = readRoute({
   name: 'getCall',
   path: '/calls/:callId',
   resource: RESOURCES.evaluation,
-  // Only completed evaluations are calls (Q5).
+  // Q5: only completed evaluations are calls.
   isPublic: ({ state }) => state === 'COMPLETED',
   represent: rendered((record) => ({ call: toCall(record) })),
   notFound: 'There is no such call.',

@@ -5,6 +5,7 @@ import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
+import { publicName } from '../tracing/spans.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
@@ -32,11 +33,12 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
   return {
     store: {
       onCall: (call) => {
-        const { resource, outcome, durationMs } = call;
+        const { resource, durationMs } = call;
+        const outcome = publicName(call.outcome);
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
         storeHealth.onCall(call);
-        logger.debug({ ...call }, 'store call');
+        logger.debug({ ...call, outcome }, 'store call');
       },
       onRecordLeftOut: (leftOut) => {
         metrics.recordsLeftOut.inc({ resource: leftOut.resource });
@@ -46,14 +48,19 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
     guard: {
       onRefused: (reason) => {
         metrics.storeCallsRefused.inc({ reason });
-        if (reason !== 'store-failing') storeHealth.onQueued(null);
+        if (reason === 'key-failing') storeHealth.onKeyHeldBack();
+        else if (reason !== 'store-failing') storeHealth.onQueued(null);
       },
       onRetry: (outcome) => metrics.storeRetries.inc({ outcome }),
       onTurnTaken: (waitedMs) => {
         metrics.storeQueueWaits.observe(waitedMs / 1000);
         storeHealth.onQueued(waitedMs);
       },
-      onBreaker: (error) => storeHealth.onBreaker(error),
+      onCircuit: (keyId, error) => {
+        if (keyId === null) storeHealth.onCircuit(error);
+        else if (error === null) logger.info({ keyId }, 'the circuit of an API key is closed again');
+        else logger.warn({ keyId, err: error }, 'the circuit of an API key is open: too many of its calls failed');
+      },
     },
   };
 }

@@ -43,7 +43,13 @@ export class Watched {
   }
 
   refreshed(cacheClass: CacheClass, changed: boolean, sinceMs: number): void {
-    this.whatIf.hooks.onRefresh?.({ class: cacheClass, key: 'any', changed, sinceMs });
+    this.whatIf.hooks.onRefresh?.({
+      class: cacheClass,
+      copyHash: hash32('any'),
+      changed: changed ? 1 : 0,
+      sinceMs,
+      createdAtMs: null,
+    });
   }
 
   /** The counts of one TTL's simulation. */
@@ -77,7 +83,8 @@ export function adviceFor(
 
 export function readOf(key: string, cacheClass: CacheClass): ReadReport {
   const answer = { outcome: 'hit', tier: 'memory', missReason: null, ageMs: 0, durationMs: 0 } as const;
-  return { class: cacheClass, key, keyHash: hash32(key), ...answer };
+  const keyHash = hash32(key);
+  return { class: cacheClass, key, keyHash, copyHash: keyHash, items: [], ...answer };
 }
 
 /** The calls to the store that a cache with that time would make, every key followed; freshness is jittered. */

@@ -18,7 +18,7 @@ export type OutdatedAt = (ageMs: number) => number;
 const MIN_RATE = 1e-15;
 const MAX_RATE = 10;
 const HALVINGS = 60;
-/** Fewer comparisons show nothing: one change more or less would turn the rate round. */
+/** Fewer comparisons show nothing: the rate would swing with one change more or less. */
 export const MIN_COMPARISONS = 30;
 
 /**

@@ -20,7 +20,7 @@ export interface WhatIfOptions {
 /** The other processes, if there may be any. */
 export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
 
-/** What this process itself saw of a class. */
+/** The reads and changes of a class that this process itself saw. */
 interface Observed {
   readonly measured: NonNullable<WhatIfReport['classes'][number]['measured']>;
   readonly changes: ChangeTally;
@@ -42,12 +42,12 @@ export class WhatIf {
     this.#sharing = fleet === null ? null : new Sharing({ ...options, ...fleet });
     const target = this.#sharing ?? this.#simulator;
     this.hooks = {
-      onRead: ({ class: cacheClass, keyHash, outcome }) => {
+      onRead: ({ class: cacheClass, copyHash, outcome }) => {
         if (outcome === 'failed') return;
         const { measured } = this.#observedOf(cacheClass);
         measured.reads += 1;
         if (outcome === 'hit' || outcome === 'stale-while-revalidate') measured.hits += 1;
-        const id = keyId(cacheClass, keyHash);
+        const id = keyId(cacheClass, copyHash);
         target.add(this.#hotKeys.vote(id), cacheClass, id, clock.nowMs());
       },
       onStoreCall: ({ class: cacheClass }) => {
@@ -58,7 +58,7 @@ export class WhatIf {
         target.add(this.#hotKeys.has(id) ? 'hot-backfill' : 'backfill', cacheClass, id, clock.nowMs());
       },
       onRefresh: ({ class: cacheClass, changed, sinceMs }) =>
-        this.#observedOf(cacheClass).changes.add(changed, sinceMs, clock.nowMs()),
+        this.#observedOf(cacheClass).changes.add(changed > 0, sinceMs, clock.nowMs()),
     };
   }
 

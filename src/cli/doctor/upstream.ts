@@ -1,6 +1,8 @@
 /** Checks of the store: whether it answers, accepts the token, agrees on the time, and keeps the contract. */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
+import { systemTimers } from '../../time/timers.ts';
+import { AnswerMemory } from '../../upstream/answer-memory.ts';
 import { StoreClient } from '../../upstream/client.ts';
 import { StoreError } from '../../upstream/store-error.ts';
 import { reasonOf } from '../admin-client.ts';
@@ -46,7 +48,8 @@ async function checkContract(
   workspaceId: string | null,
   hasKeys: boolean,
 ): Promise<readonly Check[]> {
-  const client = new StoreClient({ ...settings, baseUrl: settings.url, maxConnections: 1 });
+  const memory = new AnswerMemory(settings.maxResponseBytes, systemTimers);
+  const client = new StoreClient({ ...settings, baseUrl: settings.url, maxConnections: 1, memory });
   const read: ReadStore = (resource, params, etag) =>
     client.fetch(resource, params, { requestId: randomUUID(), ...(etag === undefined ? {} : { ifNoneMatch: etag }) });
   const found: Check[] = [];

@@ -63,7 +63,7 @@ function cacheOf({ headers }: Reply): readonly unknown[] {
   return [headers['cache-status'], headers.age, headers['cache-control']];
 }
 
-/** Each class of C1 by the endpoints that read it. */
+/** Each class (C1) by the endpoints that read it. */
 const CLASSES: readonly (readonly [EndpointRow, fresh: number, stale: number, error: number])[] = [
   [LIST_REPORTS, 30 * SECOND, 5 * MINUTE, HOUR],
   [LIST_CALLS, 30 * SECOND, 5 * MINUTE, HOUR],
