@@ -27,7 +27,7 @@ Prints one line of JSON per call that is new, has changed or is gone since the l
 const HOUR_MS = 3_600_000;
 /** A call is listed once its evaluation is completed, at the place of its `created_at`. This is how late that may be. */
 const LOOK_BACK_MS = 24 * HOUR_MS;
-/** How often the whole list is read: only that shows older calls that have changed, and calls that are gone. */
+/** How often the whole list is read: only that shows older calls that have changed or are gone. */
 const FULL_EVERY_MS = 24 * HOUR_MS;
 const MOST_CALLS_OF_A_PAGE = 100;
 /** Calls that a page has in common with those before it. */
@@ -67,8 +67,9 @@ export async function syncCalls(options) {
   const isWhole = isFull || lastRunMs === null || lastFullMs === null || startedMs - lastFullMs >= FULL_EVERY_MS;
   const copy = new Copy(state, emit);
   const until = isWhole ? null : new Date(lastRunMs - LOOK_BACK_MS).toISOString();
-  const seen = await walk(api, copy, { workspaceId, until });
-  if (isWhole) await dropMissing(api, copy, seen);
+  const { seen, oldest } = await walk(api, copy, { workspaceId, until });
+  await dropMissing(api, copy, seen, oldest);
+  if (isWhole) copy.forgetOldPages();
   state.lastRunMs = startedMs;
   if (isWhole) state.lastFullMs = startedMs;
   return { isWhole, calls: seen.size, requests: api.requests };
@@ -92,7 +93,7 @@ async function chooseWorkspace(api, wanted) {
 /**
  * Reads the list from its beginning to its end, or to what was created before `until`. Each page must have a call in
  * common with those before it: then there is none between them, however old either page is, and however many calls have
- * come since.
+ * come since. `oldest` is how far it came: the `created_at` of the last call, or '' at the end of the list.
  */
 async function walk(api, copy, { workspaceId, until }) {
   const seen = new Set();
@@ -113,8 +114,9 @@ async function walk(api, copy, { workspaceId, until }) {
       for (const { id } of body.calls) joined.add(id);
       end = page.number * page.size;
       overlap = OVERLAP;
-      const isPast = until !== null && body.calls.length > 0 && body.calls.at(-1).created_at < until;
-      if (isPast || end >= body.pagination.total_count) return seen;
+      if (end >= body.pagination.total_count) return { seen, oldest: '' };
+      const oldest = body.calls.at(-1)?.created_at;
+      if (until !== null && oldest !== undefined && oldest < until) return { seen, oldest };
     } else {
       // It is an older copy than the page before, or calls are gone. Step back, once the copy is no longer fresh.
       breaks += 1;
@@ -135,12 +137,14 @@ export function pageAt(place) {
   return best;
 }
 
-/** Calls that the list no longer has are gone or being evaluated again. Each is asked for by id before it is dropped. */
-async function dropMissing(api, copy, seen) {
-  for (const id of copy.ids()) {
+/**
+ * Calls that the part of the list from `oldest` on no longer has are gone or being evaluated again. Each is asked for by id
+ * before it is dropped.
+ */
+async function dropMissing(api, copy, seen, oldest) {
+  for (const id of copy.idsSince(oldest)) {
     if (!seen.has(id) && (await isGone(api, id))) copy.drop(id);
   }
-  copy.forgetOldPages();
 }
 
 /** A 500 is not gone: a record that can't be published is left out of the list, and its own address fails until it is mended. */
@@ -164,8 +168,10 @@ class Copy {
     this.#emit = emit;
   }
 
-  ids() {
-    return Object.keys(this.#state.calls);
+  /** Those created after that time, in ISO 8601. */
+  idsSince(time) {
+    const { calls } = this.#state;
+    return Object.keys(calls).filter((id) => calls[id].call.created_at > time);
   }
 
   /** A page that hasn't changed since the last run is a 304, and is taken from the state. */

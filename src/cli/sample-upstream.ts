@@ -65,6 +65,8 @@ async function run(
     throw new CliError(`It cannot listen on ${host}:${port} (${code}). Give another --port or --host.`);
   });
   const { workspaceIds } = data;
+  // Before it announces itself, since whoever waits for that may stop it at once.
+  const stopped = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   print(
     command,
     // A token from the environment is not shown.
@@ -76,6 +78,6 @@ async function run(
       `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} npm start`,
     ].join('\n'),
   );
-  await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  await stopped;
   await store.close();
 }

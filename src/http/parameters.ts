@@ -1,7 +1,7 @@
 /**
  * The parameters of paths and queries. Each is declared once, with the words that document it and, in a query, the rule that
- * reads it (Q2: v1 corrects invalid numbers; Q3, Q4: v2 refuses a parameter that breaks its rule, and names every fault). Only
- * required parameters have examples, because a docs page fills examples in and then sends them.
+ * reads it and a sentence that says this rule (Q2: v1 corrects invalid numbers; Q3, Q4: v2 refuses a parameter that breaks its
+ * rule, and names every fault). Only required parameters have examples, because a docs page fills examples in and sends them.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
@@ -15,7 +15,7 @@ const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
 
 export const workspaceParameter = inPath(
   'workspaceId',
-  'The workspace. Anything that is no UUID is a workspace that the key may not see: 403.',
+  'The workspace. Must be a UUID, of a workspace that the key may see; otherwise 403.',
   UUID,
   EXAMPLE_WORKSPACE_ID,
 );
@@ -29,7 +29,7 @@ type IdName = keyof typeof EXAMPLES;
 
 /** An id of the store in the path. */
 export function pathId(name: IdName, description: string): oas31.ParameterObject {
-  return inPath(name, `${description} Against the pattern: 404.`, ID, EXAMPLES[name]);
+  return inPath(name, `${description} Must be ${ID_RULE}; otherwise 404.`, ID, EXAMPLES[name]);
 }
 
 function inPath(name: string, description: string, schema: oas31.SchemaObject, example: string): oas31.ParameterObject {
@@ -59,6 +59,14 @@ const MAX_INTEGER = 999_999_999;
 /** How much of what was given an error repeats. */
 const MAX_ECHO_LENGTH = 40;
 
+/** In v1. */
+const EMPTY_IS_ABSENT = ' Empty counts as absent.';
+
+/** The rule as a sentence, for people. */
+function withRule(description: string, rule: string): string {
+  return `${description} Must be ${rule}, given once; otherwise 400.`;
+}
+
 interface IntegerRule {
   readonly min: number;
   readonly max?: number;
@@ -69,12 +77,16 @@ interface IntegerRule {
 export function strictInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
   const { min, max, fallback } = rule;
   const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
-  return declared({ name, description, schema }, fallback, (text) => {
+  const allowed = integerRule(rule);
+  return declared({ name, description: withRule(description, allowed), schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
     if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
-    const allowed = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
-    return { fault: `The query parameter ${name} must be an integer ${allowed}${butGiven(text)}.` };
+    return { fault: `The query parameter ${name} must be ${allowed}${butGiven(text)}.` };
   });
+}
+
+function integerRule({ min, max }: IntegerRule): string {
+  return max === undefined ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
 }
 
 /** v1: no integer counts as the fallback, one out of range as the nearest bound (Q2). */
@@ -82,7 +94,9 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   const { min, max, fallback } = rule;
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
-  return declared({ name, description, schema }, fallback, (text) => {
+  const otherwise = `A number out of range counts as the nearest allowed one; anything else counts as ${fallback}.`;
+  const described = `${description} Must be ${integerRule(rule)}, given once. ${otherwise}`;
+  return declared({ name, description: described, schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : fallback;
     return { value: Math.min(max ?? Infinity, Math.max(min, value)) };
   });
@@ -91,10 +105,11 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
 /** As JSON Schema has it; no store has a use for a control character. */
 const TEXT_PATTERN = '^[^\\u0000-\\u001F\\u007F]*$';
 const TEXT = new RegExp(TEXT_PATTERN, 'u');
+const TEXT_RULE = ' (Unicode code points), none of them a control character';
 
 /** v2: 1 to `maxLength` characters, in Unicode code points (Q1), and no control characters (Q4). */
 export function strictText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  return textParameter(name, description, maxLength, (value) => {
+  return textParameter(name, withRule(description, `1 to ${maxLength} characters${TEXT_RULE}`), maxLength, (value) => {
     const { length } = Array.from(value);
     if (length >= 1 && length <= maxLength) return { value };
     return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
@@ -103,7 +118,8 @@ export function strictText(name: string, description: string, maxLength: number)
 
 /** v1: up to `maxLength` characters and no control characters (Q2); an empty text counts as absent. */
 export function lenientText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  return textParameter(name, description, maxLength, (value) => {
+  const described = withRule(description, `at most ${maxLength} characters${TEXT_RULE}`) + EMPTY_IS_ABSENT;
+  return textParameter(name, described, maxLength, (value) => {
     const { length } = Array.from(value);
     if (length <= maxLength) return { value: value === '' ? null : value };
     return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
@@ -125,7 +141,7 @@ function textParameter(
 
 /** v2: an id of the store. */
 export function strictId(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: ID }, null, (text) => {
+  return declared({ name, description: withRule(description, ID_RULE), schema: ID }, null, (text) => {
     if (ID_PATTERN.test(text)) return { value: text };
     return { fault: `The query parameter ${name} must be made of ${ID_RULE}${butGiven(text)}.` };
   });
@@ -133,15 +149,19 @@ export function strictId(name: string, description: string): Parameter<string | 
 
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: UUID }, null, (text) => {
-    if (text === '') return { value: null };
-    return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
-  });
+  return declared(
+    { name, description: withRule(description, 'a UUID') + EMPTY_IS_ABSENT, schema: UUID },
+    null,
+    (text) => {
+      if (text === '') return { value: null };
+      return UUID_PATTERN.test(text) ? { value: text } : { fault: `The query parameter ${name} must be a UUID.` };
+    },
+  );
 }
 
 /** v2: a UUID, in lower case. */
 export function strictUuid(name: string, description: string): Parameter<string | null> {
-  return declared({ name, description, schema: UUID }, null, (text) => {
+  return declared({ name, description: withRule(description, 'a UUID'), schema: UUID }, null, (text) => {
     if (UUID_PATTERN.test(text)) return { value: text.toLowerCase() };
     return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
   });
@@ -150,7 +170,10 @@ export function strictUuid(name: string, description: string): Parameter<string 
 /** Any value but `false` is true, the empty one too (Q3). */
 export function flag(name: string, description: string): Parameter<boolean> {
   const schema = { type: 'boolean', default: false } as const;
-  return declared({ name, description, schema, allowEmptyValue: true }, false, (text) => ({ value: text !== 'false' }));
+  const rule = 'Must be given once; otherwise 400. Any value but `false` counts as true, the empty one too.';
+  return declared({ name, description: `${description} ${rule}`, schema, allowEmptyValue: true }, false, (text) => ({
+    value: text !== 'false',
+  }));
 }
 
 function declared<T>(

@@ -29,25 +29,14 @@ import { route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
 import type { RequestView, Route } from './state.ts';
 
-const page = lenientInteger(
-  'page',
-  'The page, from 1. Lenient: missing, repeated, no integer (`-?[0-9]{1,9}`) or below 1 counts as 1. A page past the end is an empty list.',
-  { min: 1, fallback: 1 },
-);
-const limit = lenientInteger(
-  'limit',
-  'How many reports a page holds. Lenient: missing, repeated or no integer (`-?[0-9]{1,9}`) counts as 50; a number out of range is clamped to 1 to 50.',
-  { min: 1, max: 50, fallback: 50 },
-);
+const page = lenientInteger('page', 'The page, from 1. A page past the end is an empty list.', { min: 1, fallback: 1 });
+const limit = lenientInteger('limit', 'How many reports a page holds.', { min: 1, max: 50, fallback: 50 });
 const search = lenientText(
   'search',
-  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400. Empty counts as absent.',
+  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case.',
   100,
 );
-const scorecardId = lenientUuid(
-  'scorecardId',
-  'Only reports that were scored with this scorecard. No UUID, or repeated: 400. Empty counts as absent.',
-);
+const scorecardId = lenientUuid('scorecardId', 'Only reports that were scored with this scorecard.');
 
 const reports = {
   surface: 'v1',

@@ -22,46 +22,32 @@ import { parseQuery, route, ViewerNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
 import type { RequestView, Route } from './state.ts';
 
-const page = strictInteger(
-  'page',
-  'The page, from 1. A page past the end is empty. No integer of up to 9 digits, below 1 or repeated: 400.',
-  { min: 1, fallback: 1 },
-);
+const page = strictInteger('page', 'The page, from 1. A page past the end is empty.', { min: 1, fallback: 1 });
 
 const workspaceId = strictUuid(
   'workspaceId',
-  "Only calls of this workspace; without it, of all workspaces of the key. No UUID, empty or repeated: 400. Not one of the key's: 403, whatever else is wrong with the query.",
+  "Only calls of this workspace; without it, of all workspaces of the key. A workspace that is not one of the key's is 403, whatever else is wrong with the query.",
 );
-const callsPerPage = strictInteger(
-  'pageSize',
-  'How many calls a page holds. Must be an integer from 1 to 100, given once; otherwise 400.',
-  { min: 1, max: 100, fallback: 50 },
-);
+const callsPerPage = strictInteger('pageSize', 'How many calls a page holds.', { min: 1, max: 100, fallback: 50 });
 const search = strictText(
   'search',
-  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400.',
+  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case.',
   200,
 );
-const scorecardId = strictId(
-  'scorecardId',
-  'Only calls that were scored with this scorecard. Against the pattern, or repeated: 400.',
-);
+const scorecardId = strictId('scorecardId', 'Only calls that were scored with this scorecard.');
 const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
 
-const segmentsPerPage = strictInteger(
-  'pageSize',
-  'How many segments a page holds at most. Must be an integer from 1 to 200, given once; otherwise 400.',
-  { min: 1, max: 200, fallback: 100 },
-);
+const segmentsPerPage = strictInteger('pageSize', 'How many segments a page holds at most.', {
+  min: 1,
+  max: 200,
+  fallback: 100,
+});
 const maxChars = strictInteger(
   'maxChars',
-  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and continues on the next page. Must be an integer from 1 to 50000, given once; otherwise 400.',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and continues on the next page.',
   { min: 1, max: 50_000, fallback: 50_000 },
 );
-const raw = flag(
-  'raw',
-  'Exact slices of the stored transcript instead of the parsed turns. Any value but `false` counts as true, the empty one too (`raw`, `raw=`); repeated: 400.',
-);
+const raw = flag('raw', 'Exact slices of the stored transcript instead of the parsed turns.');
 const TRANSCRIPT_PARAMETERS = [page, segmentsPerPage, maxChars, raw];
 
 const NO_PARAMETERS = 'It takes no query parameters; any is refused with 400.';

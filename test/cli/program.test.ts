@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runCli, runJson, type RunningCli, startCliUntil } from '../support/cli.ts';
-import { PROGRAM, runProcess } from '../support/process.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer } from '../support/store-server.ts';
 
@@ -54,16 +53,6 @@ describe('the program', () => {
   test('a wrong call with --json gives a document too', async () => {
     const { status, stdout } = await runCli(['keys', 'show', '--json']);
     expect([status, JSON.parse(stdout)]).toEqual([2, { error: { message: "error: missing required argument 'id'" } }]);
-  });
-
-  test('the launcher of an older Node.js says what to do and ends with 1', async () => {
-    const pretend = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '23.11.0' } })";
-    const flags = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`];
-    const { code, stdout, stderr } = await runProcess(process.execPath, [...flags, PROGRAM, '--version']);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(
-      /^evalgate needs Node\.js 24 or newer, and this is 23\.11\.0\.\nIt brings its own: run `npm ci` /,
-    );
   });
 });
 

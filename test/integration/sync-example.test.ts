@@ -132,6 +132,22 @@ describe('the calls that reach a consumer', () => {
     expect(world.changes).toMatchObject([{ change: 'changed', call: { id: oldest, score: 1 } }]);
   });
 
+  test('a recent run finds calls that are gone from the part that it read, and asks for no others', async () => {
+    world.addMany(1000, world.nowMs - MINUTE, 10 * MINUTE);
+    await world.sync();
+    const [, recent, ...others] = world.records.map(({ _id }) => _id);
+    const old = others.at(-1);
+    if (recent === undefined || old === undefined) throw new Error('There are no records.');
+    for (const id of [recent, old]) world.remove(id);
+    world.changes.length = 0;
+    world.gateway.clock.advance(2 * HOUR);
+    const { isWhole } = await world.sync();
+    expect([isWhole, world.changes]).toMatchObject([false, [{ change: 'gone', call: { id: recent } }]]);
+    expect(
+      world.gateway.store.requests.filter(({ resource }) => resource === 'evaluation').map(({ id }) => id),
+    ).toEqual([recent]);
+  });
+
   test('an older copy of a call never takes the place of a newer one', async () => {
     world.addMany(150, world.nowMs - MINUTE, MINUTE);
     await world.readByOther(pathOf(2, 90));

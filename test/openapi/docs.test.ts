@@ -73,6 +73,24 @@ describe.each(FILES)('%s', (path) => {
   });
 });
 
+test.each(['GET', 'HEAD'])(
+  'A1: %s / leads to /docs without a key, is not counted, and is not to be kept',
+  async (method) => {
+    const key = await gateway.issueKey({ perMinute: 1, perHour: 1 });
+    for (const ask of [{}, { key }, { key }]) {
+      const { status, headers } = await get('/', { ...ask, method });
+      expect([status, headers.location, headers['cache-control']]).toEqual([302, '/docs', 'no-store']);
+      expect(headers).not.toHaveProperty('x-ratelimit-limit');
+    }
+    expect((await gateway.get('/v2/calls', { key })).status).toBe(200);
+  },
+);
+
+test('any other method of / is 405', async () => {
+  const { status, headers } = await get('/', { method: 'POST' });
+  expect([status, headers.allow, headers['x-error-code']]).toEqual([405, 'GET, HEAD', 'method_not_allowed']);
+});
+
 test.each(['/docs/', '/docs/package.json', '/docs/../package.json', '/openapi.yaml', '/v1/openapi.json'])(
   '%s is not there',
   async (path) => {

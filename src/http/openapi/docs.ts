@@ -1,4 +1,4 @@
-/** `/openapi.json`, and a page that shows it at `/docs` (A1: neither needs a key). */
+/** `/openapi.json`, a page that shows it at `/docs`, and the way there from `/`; none needs a key or counts (A1). */
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Router } from '@koa/router';
@@ -26,6 +26,10 @@ export function docsRouter(document: () => Promise<OpenApiDocument>): Router<Req
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const written = new WeakMap<OpenApiDocument, StaticFile>();
 
+  router.get('/', (ctx) => {
+    ctx.set('Cache-Control', 'no-store');
+    ctx.redirect('/docs');
+  });
   router.get('/openapi.json', async (ctx) => {
     const current = await document();
     const file = written.get(current) ?? new StaticFile('.json', Buffer.from(JSON.stringify(current)));

@@ -6,7 +6,7 @@ import { V1_ROUTES } from '../v1.ts';
 import { V2_ROUTES } from '../v2.ts';
 import { bodyExamples } from './examples.ts';
 import { headerComponents, headerParameters } from './headers.ts';
-import { introductionOf } from './info.ts';
+import { EXAMPLE_ORIGIN, introductionOf } from './info.ts';
 import { responseComponents, responsesOf } from './responses.ts';
 import type { Route } from '../state.ts';
 
@@ -55,7 +55,7 @@ export function buildOpenApiDocument({
       info: {
         title: 'evalgate: coaching reports and calls',
         version: '1.0.0',
-        description: introductionOf(limits),
+        description: introductionOf(limits, serverUrl === '/' ? EXAMPLE_ORIGIN : serverUrl),
         contact: { name: 'The operator of this gateway' },
         license: { name: 'MIT', identifier: 'MIT' },
       },

@@ -121,7 +121,8 @@ export const headerParameters = {
   RequestId: {
     name: 'X-Request-Id',
     in: 'header',
-    description: 'An id of your own for this request. One that does not match the pattern is replaced by a new one.',
+    description:
+      'An id of your own for this request: 1 to 64 letters, digits, dots, hyphens and underscores. One of another form, or with `evg_` in it, is replaced by a new one.',
     schema: { type: 'string', pattern: REQUEST_ID.source },
   },
 } as const satisfies Readonly<Record<string, oas31.ParameterObject>>;

@@ -2,8 +2,8 @@
 import type { QuotaLimits } from '../../quota/limiter.ts';
 import { ERROR_CODES } from '../problem.ts';
 
-/** Stands for the address of the gateway. */
-const EXAMPLE_ORIGIN = 'https://gateway.example';
+/** Stands for the address of the gateway. The page puts the gateway's own in its place. */
+export const EXAMPLE_ORIGIN = 'https://gateway.example';
 
 const ERROR_TABLE = [
   '| Status | X-Error-Code | Meaning |',
@@ -11,8 +11,8 @@ const ERROR_TABLE = [
   ...Object.entries(ERROR_CODES).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`),
 ].join('\n');
 
-/** The part of the reference that holds for every operation. `limits`: those of a key that has none of its own. */
-export function introductionOf(limits: QuotaLimits): string {
+/** The part of the reference that holds for every operation. `limits`: those of a key that has none of its own. `origin`: of the first request. */
+export function introductionOf(limits: QuotaLimits, origin: string): string {
   return `This API publishes the results of automated coaching evaluations of recorded sales calls. It only reads.
 
 It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Version 2 (\`/v2\`) shows the same evaluations as **calls**, across all workspaces of a key, with transcripts in pages and with rubrics.
@@ -21,11 +21,11 @@ It has two surfaces. Version 1 (\`/v1\`) shows **reports** of one workspace. Ver
 Ask for the two newest calls that your key may read:
 
 \`\`\`bash
-curl -H 'Authorization: Bearer YOUR_KEY' '${EXAMPLE_ORIGIN}/v2/calls?pageSize=2'
+curl -H 'Authorization: Bearer YOUR_KEY' '${origin}/v2/calls?pageSize=2'
 \`\`\`
 
 \`\`\`javascript
-const response = await fetch('${EXAMPLE_ORIGIN}/v2/calls?pageSize=2', {
+const response = await fetch('${origin}/v2/calls?pageSize=2', {
   headers: { Authorization: 'Bearer YOUR_KEY' },
 });
 console.log(response.status, await response.json());
@@ -35,7 +35,7 @@ console.log(response.status, await response.json());
 import requests
 
 response = requests.get(
-    '${EXAMPLE_ORIGIN}/v2/calls?pageSize=2',
+    '${origin}/v2/calls?pageSize=2',
     headers={'Authorization': 'Bearer YOUR_KEY'},
 )
 print(response.status_code, response.json())
@@ -69,7 +69,7 @@ Each key has two sliding windows: ${limits.perMinute} requests in any 60 seconds
 Responses to counted requests carry the \`X-RateLimit-*\` headers for both windows and for the active one, which is the one with fewer requests left (\`minute\` if both have the same), and \`RateLimit\` and \`RateLimit-Policy\` of the IETF draft. \`Remaining\` is after this request. \`Reset\` is when the window would be empty again if no more requests came. On a 429, \`Retry-After\` is the earliest time at which one more request is admitted.
 
 ## Caching
-Answers come from a cache if it holds them. \`Age\` is the age of the data in seconds, and \`Cache-Status\` says how the gateway answered. \`Cache-Control: private, max-age=...\` says how long you may keep a copy. Send its \`ETag\` as \`If-None-Match\`: if nothing has changed, the answer is a 304 without a body. A request cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
+Answers come from a cache if it holds them. \`Age\` is the age of the data in seconds, and \`Cache-Status\` says how the gateway answered. \`Cache-Control: private, max-age=..., must-revalidate\` says how long you may use a copy. Send its \`ETag\` as \`If-None-Match\`: if nothing has changed, the answer is a 304 without a body. A request cannot bypass the cache. Answers are compressed as \`Accept-Encoding\` asks.
 
 ## Versions
 An operation that will end says so on every answer: \`Deprecation\` (RFC 9745) is since when, \`Sunset\` (RFC 8594) from when it may be gone, and \`Link\` where to read more.

@@ -76,7 +76,6 @@ describe('A2: an unknown path is a 404 in the form of its surface', () => {
     ['/v2%2fcalls', V1],
     ['/v2x', V1],
     ['/V2/calls', V1],
-    ['/', V1],
     ['//', V1],
     ['//v2/calls', V1],
     ['/internal/v1/evaluations', V1],
@@ -149,16 +148,16 @@ describe('request targets that are no path (RFC 9112 section 3.2)', () => {
     expect(reply.headers['x-request-id']).toMatch(NEW_ID);
   });
 
-  test.each([
-    'http://',
-    'http://?',
-    'http://gateway.example',
-    'http://[',
-    'http://gateway.example?x=1',
-    '*',
-    '/#',
-    '//[/v2/calls',
-  ])('%s is no address of the API', async (target) => {
+  test.each(['http://', 'http://?', 'http://gateway.example', 'http://[', 'http://gateway.example?x=1', '/#'])(
+    '%s is the way to the docs',
+    async (target) => {
+      const reply = await ask(target);
+      expect([reply.status, reply.headers['location']]).toEqual([302, '/docs']);
+      expect(reply.headers['x-request-id']).toMatch(NEW_ID);
+    },
+  );
+
+  test.each(['*', '//[/v2/calls'])('%s is no address of the API', async (target) => {
     const reply = await ask(target);
     expect(reply.status).toBe(404);
     expect(reply.body).toBe(V1);
@@ -178,6 +177,7 @@ describe('A3: on every response', () => {
     [405, 'POST', '/v2/calls', true],
     [405, 'POST', '/docs', false],
     [200, 'GET', '/openapi.json', false],
+    [302, 'GET', '/', false],
     [200, 'GET', '/docs', false],
     [200, 'GET', '/docs/swagger-ui.css', false],
   ];

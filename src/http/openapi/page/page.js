@@ -15,14 +15,20 @@ const urlOf = (request) => JSON.stringify(request.get('url'));
 /** @param {ShownRequest} request */
 const headersOf = (request) => JSON.stringify(Object.fromEntries(request.get('headers') ?? []));
 
+/** Stands for the gateway in the document. */
+const EXAMPLE_ORIGIN = 'https://gateway.example';
+/** Where this gateway is, as the reader reaches it, with whatever prefix is in front of it. */
+const gateway = new URL('.', location.href).href.replace(/\/$/, '');
+const response = await fetch('openapi.json');
+const text = await response.text();
+
 SwaggerUIBundle({
-  url: 'openapi.json',
+  spec: JSON.parse(text.replaceAll(EXAMPLE_ORIGIN, gateway)),
   dom_id: '#reference',
   deepLinking: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
   persistAuthorization: false,
-  showCommonExtensions: true,
   tryItOutEnabled: true,
   validatorUrl: null,
   requestSnippetsEnabled: true,

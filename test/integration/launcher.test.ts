@@ -1,0 +1,56 @@
+/** The launcher, called with a Node.js that is too old: it starts the one that comes with evalgate, as if it were one process. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runProcess } from '../support/process.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PROGRAM = join(ROOT, 'src/cli/evalgate.js');
+const PRETENCE = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.11.0' } })";
+const OLD = ['--import', `data:text/javascript,${encodeURIComponent(PRETENCE)}`];
+
+/** Folders of a launcher with the bundled Node.js, and of one without. */
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'evalgate-launcher-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test('the exit status and the output are those of the program', async () => {
+  expect(await runProcess(process.execPath, [...OLD, PROGRAM, '--version'])).toMatchObject({ code: 0, stderr: '' });
+  expect(await runProcess(process.execPath, [...OLD, PROGRAM, 'keys', 'show'])).toMatchObject({ code: 2, stdout: '' });
+});
+
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s reaches the program, which ends by itself', async (signal) => {
+  const launcher = spawn(process.execPath, [...OLD, PROGRAM, 'sample-upstream', '--port', '0', '--evaluations', '5'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(launcher.stdout, 'data');
+  launcher.kill(signal);
+  // sample-upstream handles two of the three; the third ends it, and the launcher with it.
+  expect(await once(launcher, 'exit')).toEqual(signal === 'SIGHUP' ? [null, signal] : [0, null]);
+});
+
+describe('without the bundled Node.js', () => {
+  test('it says what to do and ends with 1', async () => {
+    const path = join(folder, 'src/cli/evalgate.js');
+    await mkdir(join(folder, 'src/cli'), { recursive: true });
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+    await copyFile(PROGRAM, path);
+    const { code, stdout, stderr } = await runProcess(process.execPath, [...OLD, path, '--version']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /^evalgate needs Node\.js 24 or newer, and this is 20\.11\.0\.\nIt brings its own: run `npm ci` /,
+    );
+  });
+});
+
+test('it works through a link in another folder', async () => {
+  const link = join(folder, 'evalgate');
+  await symlink(PROGRAM, link);
+  const { code, stdout } = await runProcess(process.execPath, [...OLD, link, '--version']);
+  expect([code, stdout]).toMatchObject([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)]);
+});
