@@ -26,7 +26,7 @@ import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, parseJson, retention
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
-export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOptions {
+export interface RedisSharedCacheOptions extends LeaseOptions, Omit<FlightChannelOptions, 'cache'> {
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
