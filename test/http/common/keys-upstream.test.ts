@@ -23,6 +23,7 @@ function put(record: Partial<ApiKeyRecord> = {}, token: string = newToken()): st
   return token;
 }
 
+const here = (key: string) => from('203.0.113.9', key);
 const from = (address: string, key: string) => gateway.get('/v2/key', { key, headers: { 'x-forwarded-for': address } });
 const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;
 const lookUps = (): number => gateway.store.calls('apiKey');
@@ -170,7 +171,6 @@ describe('when the store is asked', () => {
 
   test('K9: a key that was confirmed before is looked up again from an address whose failures are used up', async () => {
     const known = put();
-    const here = (key: string) => from('203.0.113.9', key);
     expect((await here(known)).status).toBe(200);
     for (let i = 0; i < 60; i += 1) await here('evg_wrong');
     gateway.clock.advance(61_000);
