@@ -39,6 +39,8 @@ export interface ProcessOptions {
   /** Whether it reports how long its event loop is held. Not with WORKERS. */
   readonly isProbed?: boolean;
   readonly onLine?: (line: string) => void;
+  /** The launcher, if it is that of another checkout. */
+  readonly program?: string;
 }
 
 export interface Hold {
@@ -76,11 +78,17 @@ export class GatewayProcess {
   }
 
   /** On free ports. Resolves once it announces that it listens; rejects with its log if it ends before. */
-  static async start({ env = {}, clockOffsetMs = 0, isProbed = false, onLine }: ProcessOptions = {}) {
+  static async start({
+    env = {},
+    clockOffsetMs = 0,
+    isProbed = false,
+    onLine,
+    program = PROGRAM,
+  }: ProcessOptions = {}) {
     const hasProbe = isProbed || clockOffsetMs !== 0;
     const child = spawn(
       process.execPath,
-      [...(hasProbe ? ['--import', PROBE] : []), PROGRAM, 'serve', '--demo', '--json'],
+      [...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
       {
         env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
         stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],

@@ -1,0 +1,156 @@
+/**
+ * Rolling from 0.2 to this version and back, over one Redis: nothing is lost, and a copy of the other's that cannot be read
+ * is a miss. It needs a checkout of 0.2 with its packages:
+ *
+ *     git worktree add ../evalgate-0.2 da3fe82 && (cd ../evalgate-0.2 && npm ci)
+ *     EVALGATE_0_2=$PWD/../evalgate-0.2 npm run prove -- test/prove/upgrade.test.ts
+ */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { GatewayProcess, PROGRAM } from '../support/process.ts';
+import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights, WORKSPACE_A } from '../support/records.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { createStoreServer, type StoreServer } from '../support/store-server.ts';
+import { count, prove, skipLoudly } from './bar.ts';
+
+const OTHER = process.env['EVALGATE_0_2'];
+const V1 = `/v1/workspaces/${WORKSPACE_A}/reports`;
+const PATHS = [
+  V1,
+  '/v2/calls',
+  ...[`${V1}/ev_1`, '/v2/calls/ev_1'].flatMap((path) => [path, `${path}/scorecard`, `${path}/transcript`]),
+  `${V1}/ev_1/deal-insights`,
+  '/v2/scorecards/sc_1/rubric',
+  '/v2/calls/no-such-call',
+];
+const MINUTE_LIMIT = 5000;
+const keysSchema = z.object({ keys: z.array(z.object({ keyId: z.string(), status: z.string() })) });
+const timesSchema = z.object({ classes: z.array(z.looseObject({ class: z.string() })) });
+const auditSchema = z.object({ entries: z.array(z.object({ action: z.string(), target: z.string() })) });
+
+let redis: TestRedis;
+let store: StoreServer;
+const running: GatewayProcess[] = [];
+const errors: string[] = [];
+
+beforeAll(async () => {
+  redis = await startRedis();
+  await redis.flush();
+  store = await createStoreServer();
+  store.put({
+    evaluations: Array.from({ length: 9 }, (_, index) => anEvaluation({ _id: `ev_${index + 1}` })),
+    transcripts: [aTranscript()],
+    scoredCards: [aScoredCard()],
+    dealInsights: [dealInsights()],
+    scorecards: [aScorecard()],
+  });
+  // 0.2 has no form for these two.
+  const { evaluatee } = anEvaluation();
+  store.evaluations.set('ev_8', {
+    ...anEvaluation({ _id: 'ev_8' }),
+    evaluatee: { ...evaluatee, email: 'j\u00f6rg@example.com' },
+  });
+  store.evaluations.set('ev_9', { ...anEvaluation({ _id: 'ev_9' }), evaluatee: { ...evaluatee, userId: null } });
+});
+afterAll(async () => {
+  await Promise.all(running.map((gateway) => gateway.kill()));
+  await store.close();
+  await redis.close();
+});
+
+async function start(program: string): Promise<GatewayProcess> {
+  const env = { REDIS_URL: redis.url, UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, DRAIN_DELAY: '0s' };
+  const onLine = (line: string): void => {
+    if (/"level":"(?:error|fatal)"/.test(line)) errors.push(line);
+  };
+  const gateway = await GatewayProcess.start({ env, program, onLine });
+  running.push(gateway);
+  return gateway;
+}
+
+/** The statuses of all reads, and what is left of the key's minute after the last of them. */
+async function readAll(gateway: GatewayProcess, key: string) {
+  const statuses: number[] = [];
+  let remaining = 0;
+  for (const path of PATHS) {
+    const response = await gateway.get(path, key);
+    statuses.push(response.status);
+    remaining = Number(response.headers.get('x-ratelimit-minute-remaining'));
+    await response.arrayBuffer();
+  }
+  return { statuses, remaining };
+}
+
+/** What operators have set, as a gateway shows it. */
+async function stateOf(gateway: GatewayProcess) {
+  const { keys } = keysSchema.parse(await gateway.administer('GET', '/api/keys'));
+  const { classes } = timesSchema.parse(await gateway.administer('GET', '/api/cache/ttl'));
+  const { entries } = auditSchema.parse(await gateway.administer('GET', '/api/audit'));
+  return {
+    keys: Object.fromEntries(keys.map(({ keyId, status }) => [keyId, status])),
+    list: classes.find((one) => one.class === 'list'),
+    audit: entries.map(({ action, target }) => `${action} ${target}`),
+  };
+}
+
+test('0.2, both, 0.3, both, 0.2: keys, quotas, times, revocations and purges stay in force', async (context) => {
+  if (OTHER === undefined) skipLoudly(context, 'EVALGATE_0_2 names no checkout of 0.2');
+  const old = join(OTHER, 'src/cli/evalgate.js');
+  const expected = PATHS.map((path) => (path.endsWith('no-such-call') ? 404 : 200));
+  let reads = 0;
+  const results: string[] = [];
+  const check = async (gateway: GatewayProcess, what: string): Promise<void> => {
+    const { statuses, remaining } = await readAll(gateway, token);
+    reads += PATHS.length;
+    if (statuses.join() !== expected.join()) results.push(`${what}: ${statuses.join()}`);
+    if (remaining > MINUTE_LIMIT - PATHS.length) results.push(`${what}: the quota began anew`);
+  };
+
+  const first = await start(old);
+  const { token } = await first.issue({ perMinute: MINUTE_LIMIT });
+  const revoked = await first.issue();
+  await first.administer('PUT', '/api/cache/ttl/list', { fresh: '45s', for: '1h' });
+  await first.status('/v2/calls', token);
+  reads += 1;
+  await check(first, '0.2 alone');
+  const before = await stateOf(first);
+
+  const second = await start(PROGRAM);
+  await check(second, '0.3 beside 0.2');
+  await check(first, '0.2 beside 0.3');
+  expect(await stateOf(second)).toEqual(before);
+  // Each obeys the other at once.
+  await second.administer('DELETE', `/api/keys/${revoked.keyId}`);
+  await expect.poll(() => first.status('/v2/calls', revoked.token), { timeout: 2000 }).toBe(403);
+  for (const [by, at] of [
+    [first, second],
+    [second, first],
+  ] as const) {
+    const calls = store.calls('rubric');
+    await by.administer('POST', '/api/cache/purge', { tags: ['scorecard:sc_1'] });
+    await expect
+      .poll(async () => [await at.status('/v2/scorecards/sc_1/rubric', token), store.calls('rubric') > calls], {
+        timeout: 2000,
+      })
+      .toEqual([200, true]);
+  }
+
+  const rolled = await stateOf(second);
+  await first.stop();
+  await check(second, '0.3 alone');
+  const third = await start(old);
+  await check(third, '0.2 again, beside 0.3');
+  await check(second, '0.3, beside 0.2 again');
+  expect(await stateOf(third)).toEqual(rolled);
+  await second.stop();
+  await check(third, '0.2 alone again');
+  expect(await third.status('/v2/calls', revoked.token)).toBe(403);
+
+  prove(context, {
+    name: 'rolling from 0.2 to 0.3 and back',
+    bar: 'every answer as expected, no error in the log',
+    measured: `${count(reads)} reads, ${results.length} unexpected, ${errors.length} errors: ${[...results, ...errors].join('; ')}`,
+    ok: results.length === 0 && errors.length === 0,
+  });
+});
