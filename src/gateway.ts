@@ -308,6 +308,7 @@ export class Gateway {
       flightOf: (key, reader) => cache.flightOf(key, reader),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
+      maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {
