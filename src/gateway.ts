@@ -45,11 +45,14 @@ import { RequestLog } from './telemetry/request-report.ts';
 import { systemTimers, type Timers } from './time/timers.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { traced } from './http/request-span.ts';
+import { AnswerMemory, defaultAnswerBytes } from './upstream/answer-memory.ts';
 import { apiKey } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
   readonly logger: Logger;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines?: () => number;
   readonly clock?: Clock;
   readonly timers?: Timers;
   /** All workers, if this gateway is one of several. */
@@ -66,9 +69,9 @@ export interface Workers extends Siblings {
   metrics(): Promise<string>;
 }
 
-/** Failed authentications per address (K9). */
+/** K9: failed authentications are limited per address. */
 const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windowSeconds: 60 };
-/** Requests of one key for its own description (K8a). */
+/** K8a: a look at one's own key costs no quota, and has this limit. */
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
@@ -80,7 +83,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { clock = systemClock, timers = systemTimers, logger, workers = null, sample = null } = options;
   const { config } = loaded;
   const { upstream } = config;
-  const metrics = new Metrics(VERSION);
+  const metrics = new Metrics(VERSION, options.droppedLines);
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
@@ -88,9 +91,11 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
+  const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
-  const store = await openStore({ upstream, hooks: hooks.store, sample, maintenance, clock, timers });
-  const shared = { ...reporting, config, memory, ttl, maintenance, store, workers, timers };
+  const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
+  const store = await openStore(outside);
+  const shared = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(shared).catch(async (error: unknown) => {
     await store.close();
     throw error;
@@ -111,6 +116,7 @@ interface Parts extends BackendOptions {
   /** The configuration that it was started with. */
   readonly loaded: LoadedConfig;
   readonly hooks: ReturnType<typeof httpHooks>;
+  readonly answerMemory: AnswerMemory;
   readonly requestLog: RequestLog;
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
@@ -132,7 +138,7 @@ export class Gateway {
   demo: DemoAnnouncement | null = null;
 
   constructor(parts: Parts) {
-    const { metrics, memory, store, backend, config, clock } = parts;
+    const { metrics, memory, answerMemory, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
     metrics.addGauges({
@@ -142,6 +148,7 @@ export class Gateway {
       isMaintenanceOn: () => backend.maintenance.current() !== null,
       connections: () => ({ public: this.#public?.connections() ?? 0, admin: this.#admin?.connections() ?? 0 }),
       guard: () => store.guard.status(),
+      answers: () => answerMemory.load(),
       processes: () => backend.instances.count(),
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,
@@ -167,6 +174,7 @@ export class Gateway {
       startAdminServer(this.#adminOptions(cache), admin),
       listen(this.#publicApp(cache), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
+        keepAliveTimeoutMs: server.keepAliveMs,
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks,
@@ -266,7 +274,7 @@ export class Gateway {
   }
 
   #publicApp(cache: ReadThrough): RequestHandler {
-    const { loaded, config, backend, hooks, clock } = this.#parts;
+    const { loaded, config, backend, hooks, clock, answerMemory } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
     const onRequest: typeof hooks.onRequest = (report) => {
       backend.stats.countRequest(report);
@@ -284,6 +292,7 @@ export class Gateway {
       isDraining: () => this.#status === 'draining',
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
+      answerMemory,
       redisTimeoutMs: config.redis.timeoutMs,
       hooks: { ...hooks, onRequest },
     });
@@ -305,7 +314,7 @@ export class Gateway {
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       resolve: createResolver(),
-      flightOf: (key, reader) => cache.flightOf(key, reader),
+      flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
@@ -321,9 +330,10 @@ export class Gateway {
   }
 
   /**
-   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker
-   * is ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is one, so that a wrong password
-   * stops a rollout. Later outages change nothing: they would take all processes out of service at once.
+   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker is
+   * ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is
+   * one, so that a wrong password stops a rollout. Later outages change nothing: they would take all processes out of service
+   * at once.
    */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;

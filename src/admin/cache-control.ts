@@ -73,16 +73,16 @@ async function changeTtl(
   const { ttlControl, audit, clock } = options;
   const forMs = wanted?.forMs ?? null;
   const untilMs = forMs === null ? null : clock.nowMs() + forMs;
-  const spell = forMs === null ? {} : { for: formatDuration(forMs) };
+  const duration = forMs === null ? {} : { for: formatDuration(forMs) };
   await makeChange(audit, {
     who: callerOf(ctx),
     action: wanted === null ? 'cache.ttl.reset' : TTL_SET,
     target: cacheClass,
-    asked: wanted && { ...ttlTexts(wanted.ttl), ...spell },
+    asked: wanted && { ...ttlTexts(wanted.ttl), ...duration },
     make: () => (wanted === null ? ttlControl.reset(cacheClass) : ttlControl.set(cacheClass, wanted.ttl, untilMs)),
     note: (change) => {
       const [from, to] = [auditedTtl(change.from), auditedTtl(change.to)];
-      return isDeepStrictEqual(from, to) ? null : { from, to: { ...to, ...spell } };
+      return isDeepStrictEqual(from, to) ? null : { from, to: { ...to, ...duration } };
     },
   });
   return ttlView(cacheClass, await audit.entries(), options);

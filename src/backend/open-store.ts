@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import type { SampleAccess, SampleStore } from './demo-store.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Timers } from '../time/timers.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import { createLocalCallRate } from '../upstream/call-rate.ts';
 import { StoreClient } from '../upstream/client.ts';
 import { Guard } from '../upstream/guard.ts';
@@ -14,13 +15,15 @@ export interface Store {
   readonly guard: Guard;
   /** Names the store among others, in letters and digits, without its address. */
   readonly identity: string;
-  /** The sample that was started here; null in front of another store. */
+  /** The sample that was started here; null if the store is another. */
   readonly sample: SampleStore | null;
   close(): Promise<void>;
 }
 
 export interface StoreOptions {
   readonly upstream: Config['upstream'];
+  /** Of the answers under way. */
+  readonly memory: AnswerMemory;
   readonly hooks: StoreHooks;
   /** The sample that the workers of a gateway share; null if there is none. */
   readonly sample: SampleAccess | null;
@@ -34,7 +37,7 @@ const IDENTITY_LENGTH = 12;
 
 /** Opens the configured store, behind the maintenance gate and the guard; if there is none, the sample. */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { upstream, hooks, maintenance, clock, timers } = options;
+  const { upstream, memory, hooks, maintenance, clock, timers } = options;
   const { url, maxRequestsPerSecond } = upstream;
   let sample: SampleStore | null = null;
   let target = url === null ? options.sample : { url, token: upstream.token };
@@ -44,7 +47,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     sample = await startSampleStore();
     target = sample;
   }
-  const client = new StoreClient({ ...upstream, baseUrl: target.url, token: target.token, clock, hooks: hooks.store });
+  const { url: baseUrl, token } = target;
+  const client = new StoreClient({ ...upstream, baseUrl, token, memory, clock, hooks: hooks.store });
   // Innermost, so that a call that waited for its turn is stopped too.
   const send = gated(client.fetch, maintenance, clock);
   const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });

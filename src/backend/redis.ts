@@ -99,7 +99,7 @@ function openLinks(
   };
   const state = connect('state', url);
   const cache = connect('cache', cacheUrl ?? url);
-  // A request that waited for one of them does not wait for the other too (R6).
+  // R6: a request that waited for one of them does not wait for the other too.
   state.onTimeout(() => void cache.doubt());
   const hasCacheBudget = config.cache.redisBytes !== null;
   warnOfRedis({ state, cache: cacheUrl === null ? null : cache, hasCacheBudget, logger });

@@ -3,7 +3,7 @@ import type { Clock } from '../time/clock.ts';
 import type { CacheListener } from './events.ts';
 import type { Timers } from '../time/timers.ts';
 import type { Fetch } from '../upstream/store.ts';
-import type { Learned, StoredEntry } from './entry.ts';
+import type { StoredEntry } from './entry.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, newerCopy, type VisibleCopies } from './plan.ts';
@@ -25,15 +25,15 @@ export interface ReadThroughParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
-  /** How long a wait for the end of one call may take, of this process or another; longer than `upstream.timeoutMs`. */
+  /** How long a flight may take, the wait for another process included; longer than `upstream.timeoutMs`. */
   readonly maxWaitMs: number;
 }
 
 /** The copies that the tiers hold for a request, before it is decided which of them the reader may see. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
-  /** When the foreign record in the shared cache was fetched: a copy that is older was replaced by it. */
-  readonly foreign: Learned | null;
+  /** When the last answer was fetched, if the reader gets no copy of it: an older copy was replaced by it. Unix milliseconds. */
+  readonly replacedAtMs: number | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
 }
@@ -51,7 +51,7 @@ export class Copies {
     const { memory } = this.#options;
     return {
       newest: assess(request, memory.get(request.key), 'memory', this.#options),
-      foreign: null,
+      replacedAtMs: null,
       negative: assess(request, memory.negative(request.key, reader), 'memory', this.#options),
     };
   }
@@ -70,16 +70,16 @@ export class Copies {
   }
 
   /** Copies into memory everything found in the shared cache that is newer than the copy there. */
-  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, foreign, negative }: Shared): FoundCopies<T> {
+  adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, replacedAtMs, negative }: Shared): FoundCopies<T> {
     const { memory } = this.#options;
     const { key } = request;
     if (entry !== null && isNewer(entry, memory.get(key))) memory.set(key, entry);
     if (negative !== null && isNewer(negative, memory.negative(key, reader))) {
-      memory.setNegative(key, workspaceSetOf(reader), negative);
+      memory.setNegative(key, reader, negative);
     }
     return {
       newest: assess(request, entry, 'redis', this.#options),
-      foreign,
+      replacedAtMs,
       negative: assess(request, negative, 'redis', this.#options),
     };
   }
@@ -117,16 +117,13 @@ export function visibleCopies<T>(
 }
 
 export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): FoundCopies<T> {
-  const { foreign } = shared;
+  const { replacedAtMs } = shared;
   const newest = newerCopy(local.newest, shared.newest);
-  const isReplaced = newest !== null && foreign !== null && newest.stored.entry.requestedAtMs < foreign.requestedAtMs;
-  return {
-    newest: isReplaced ? null : newest,
-    foreign,
-    negative: newerCopy(local.negative, shared.negative),
-  };
+  const isReplaced = newest !== null && replacedAtMs !== null && newest.stored.entry.requestedAtMs < replacedAtMs;
+  return { newest: isReplaced ? null : newest, replacedAtMs, negative: newerCopy(local.negative, shared.negative) };
 }
 
-function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
+/** Whether its fetch began later. */
+export function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
   return other === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }

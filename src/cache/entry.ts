@@ -80,7 +80,8 @@ export class Derivation<D extends object> {
   }
 }
 
-export interface Learned {
+/** When an answer was fetched, by the clock and by the purge log. */
+export interface FetchStamp {
   /** Where the purge log stood before the fetch began. */
   readonly epoch: PurgeEpoch;
   /** When the fetch began, Unix milliseconds. */
@@ -90,7 +91,7 @@ export interface Learned {
 }
 
 /** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
-export interface StoredEntry<T = unknown> extends Tagged, Pick<Learned, 'receivedAtMs'> {
+export interface StoredEntry<T = unknown> extends Tagged, Pick<FetchStamp, 'receivedAtMs'> {
   readonly kind: ResourceKind;
   readonly entry: Entry<T>;
 }
@@ -110,6 +111,8 @@ export interface Measured extends Usage {
   readonly isComplete: boolean;
 }
 
+const WORKSPACE = 'workspace:';
+
 /** The class whose TTLs rule an answer. */
 export function classOf(kind: ResourceKind, { answer }: Entry<unknown>): CacheClass {
   return answer.kind === 'absent' ? 'notFound' : kind;
@@ -121,6 +124,11 @@ export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly T
   const own = request.tags(entry.answer.kind === 'found' ? entry.answer.record : null);
   if (entry.answer.kind === 'found') return ['all', `class:${kind}`, ...own];
   return ['all', `class:${kind}`, 'class:notFound', ...own];
+}
+
+/** Whose a single record is; null for an absent one. Lists have no negative entries, so theirs does not matter. */
+export function workspaceIn({ tags }: Tagged): string | null {
+  return tags.find((tag) => tag.startsWith(WORKSPACE))?.slice(WORKSPACE.length) ?? null;
 }
 
 /** The entry of an answer of the store. */
@@ -138,12 +146,12 @@ export function entryOfAnswer<T>(
   request: CacheRequest<T>,
   previous: StoredEntry<T> | null,
   answer: StoreAnswer<T>,
-  learned: Learned,
+  stamp: FetchStamp,
 ): Answered<T> {
-  const { requestedAtMs } = learned;
+  const { requestedAtMs } = stamp;
   const known = previous?.entry ?? null;
   const answered = (entry: Entry<T>, isChanged: boolean): Answered<T> => ({
-    stored: storedEntry(request, entry, learned),
+    stored: storedEntry(request, entry, stamp),
     isChanged: known === null ? null : isChanged,
   });
   if (answer.kind === 'not-modified') {
@@ -151,7 +159,7 @@ export function entryOfAnswer<T>(
     throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${request.kind})`);
   }
   if (answer.kind === 'found' && !request.isAnsweredBy(answer.record)) {
-    throw new StoreError('malformed', `the answer is not the ${request.kind} that was asked for`);
+    throw new StoreError('invalidResponse', `the answer is not the ${request.kind} that was asked for`);
   }
   if (answer.kind === 'absent' || known?.answer.kind !== 'found') {
     return answered(new Entry<T>(answer, requestedAtMs), answer.kind !== known?.answer.kind);
@@ -163,15 +171,19 @@ export function entryOfAnswer<T>(
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
-export function negativeEntry<T>(request: CacheRequest<T>, learned: Learned): StoredEntry<T> {
-  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, learned.requestedAtMs), learned);
+export function negativeEntry<T>(request: CacheRequest<T>, stamp: FetchStamp): StoredEntry<T> {
+  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, stamp.requestedAtMs), stamp);
 }
 
-export function learnedOf({ entry, epoch, receivedAtMs }: StoredEntry): Learned {
+export function stampOf({ entry, epoch, receivedAtMs }: StoredEntry): FetchStamp {
   return { requestedAtMs: entry.requestedAtMs, epoch, receivedAtMs };
 }
 
-function storedEntry<T>(request: CacheRequest<T>, entry: Entry<T>, { epoch, receivedAtMs }: Learned): StoredEntry<T> {
+function storedEntry<T>(
+  request: CacheRequest<T>,
+  entry: Entry<T>,
+  { epoch, receivedAtMs }: FetchStamp,
+): StoredEntry<T> {
   return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
@@ -225,7 +237,7 @@ export function backfillsOf<T>(
             sinceMs: requestedAtMs - existing.requestedAtMs,
             createdAtMs: single.createdAtMs(record),
           };
-    return { key: single.key, stored: storedEntry(single, entry, learnedOf(stored)), refresh };
+    return { key: single.key, stored: storedEntry(single, entry, stampOf(stored)), refresh };
   });
 }
 

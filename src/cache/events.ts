@@ -73,6 +73,8 @@ export interface CacheListener {
   onRefresh?(report: Refresh): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
+  /** A record could not be read, and nothing shows whose it is: to the reader there is none (K7a). */
+  onOwnerUnknown?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
   /** An operation on the shared cache failed, and the cache went on without it. */
   onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }
@@ -90,6 +92,7 @@ export function broadcast(listeners: readonly CacheListener[]): Required<CacheLi
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
+    onOwnerUnknown: toEach((listener, event) => listener.onOwnerUnknown?.(event)),
     onSharedCacheFailed: toEach((listener, event) => listener.onSharedCacheFailed?.(event)),
   };
 }

@@ -8,6 +8,7 @@ import { type CacheRequest, hash32 } from './request.ts';
 import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
+  audienceOf,
   type CachedCopy,
   freshnessOf,
   type FreshnessPolicy,
@@ -18,8 +19,8 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
-import { type FlightView, isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
-import type { Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
+import { type FlightView, isOfKind, isVisible, type Tier, workspaceSetOf } from './reader.ts';
+import type { FlightInspection, Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
 
 /**
  * How the path of a public request is read:
@@ -40,8 +41,9 @@ export type Resolution =
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'inspect' | 'wasEvicted'>;
   /** Null for a gateway that is alone. */
-  readonly shared: Pick<SharedCacheAdmin, 'inspect'> | null;
-  readonly flightOf: (key: string, reader: Pick<Reader, 'workspaceIds'> | null) => FlightView;
+  readonly shared: Pick<SharedCacheAdmin, 'inspect' | 'inspectFlight'> | null;
+  /** `audience`: null for any. */
+  readonly flightOf: (key: string, audience: string | null) => FlightView;
   readonly lastMissOf: (key: string) => LastMiss | null;
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
@@ -61,23 +63,27 @@ export async function explain(
   const viewer = { request, workspaceIds };
   const workspaceSet = workspaceIds === null ? null : workspaceSetOf({ workspaceIds });
   const shared = await inspectShared(key, workspaceSet, parts.shared);
+  const inRedis = foundIn(shared, 'redis', viewer, parts);
+  const look = () => {
+    const local = memory.inspect(key, workspaceSet);
+    const inMemory = foundIn(local, 'memory', viewer, parts);
+    const maintenance = parts.maintenance.current();
+    return { local, inMemory, maintenance, next: planOf([inMemory, inRedis], viewer, maintenance) };
+  };
+  const sharedFlight = await inspectFlight(key, audienceIn(look().next, viewer), parts.shared);
   // Memory is looked at last, in one go: none of it changes meanwhile.
-  const local = memory.inspect(key, workspaceSet);
-  const maintenance = parts.maintenance.current();
-  const flight = flightOf(key, workspaceIds === null ? null : { workspaceIds });
+  const { local, inMemory, maintenance, next } = look();
+  const flight = flightOf(key, workspaceIds === null ? null : audienceIn(next, viewer));
   const isEvicted = memory.wasEvicted(key);
   const lastMiss = lastMissOf(key);
-  const inMemory = foundIn(local, 'memory', viewer, parts);
-  const inRedis = foundIn(shared, 'redis', viewer, parts);
-  const next = planOf([inMemory, inRedis], viewer, maintenance);
   const previous = 'copy' in next ? next.copy : next.previous;
   const [own, redis] = [shownOf(local, viewer, parts), shownOf(shared, viewer, parts)];
   const isKnownForeign = inMemory.negative?.state === 'fresh' && inMemory.newest?.stored.entry.answer.kind !== 'absent';
-  const justFailed = flight.hasJustFailed || shared.hasJustFailed;
+  const justFailed = flight.hasJustFailed || sharedFlight.hasJustFailed;
   const store = storeState(next, maintenance, {
     'under-way': flight.sinceMs !== null,
     'just-failed': justFailed,
-    leased: shared.leaseLeftMs !== null,
+    leased: sharedFlight.leaseLeftMs !== null,
     refreshed: visibleTo(inRedis, viewer).copy?.state === 'fresh',
   });
   const miss = missReasonOf(
@@ -101,7 +107,7 @@ export async function explain(
     knownForeign: isKnownForeign,
     flight: {
       since: flight.sinceMs === null ? null : iso(flight.sinceMs),
-      leaseLeftMs: shared.leaseLeftMs,
+      leaseLeftMs: sharedFlight.leaseLeftMs,
       justFailed,
     },
     lastMiss: lastMiss === null ? null : { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
@@ -121,7 +127,7 @@ interface Viewer {
 
 type InTier = Pick<Inspection, 'entry' | 'negative'>;
 
-const NOT_ASKED: Inspection = { entry: null, negative: null, isBroken: false, leaseLeftMs: null, hasJustFailed: false };
+const NOT_ASKED: Inspection = { entry: null, negative: null, isBroken: false };
 
 /** `alone`: nothing is shared; `unreachable`: the shared cache can't be asked now. */
 async function inspectShared(
@@ -136,6 +142,25 @@ async function inspectShared(
   );
 }
 
+/** `audience`: null if it is not known who asks. */
+async function inspectFlight(
+  key: string,
+  audience: string | null,
+  shared: ExplainParts['shared'],
+): Promise<FlightInspection> {
+  const none = { leaseLeftMs: null, hasJustFailed: false };
+  if (shared === null || audience === null) return none;
+  return await shared.inspectFlight(key, audience).catch(() => none);
+}
+
+/** The audience of the call that the next read makes; null if it is not known who asks. */
+function audienceIn(next: Plan, { request, workspaceIds }: Viewer): string | null {
+  const copy = copyOf(next);
+  const isRenewal = copy?.stored.entry.answer.kind === 'found' && request.kind !== 'list';
+  if (workspaceIds === null && !isRenewal) return null;
+  return audienceOf(request, { workspaceIds: workspaceIds ?? [] }, copy);
+}
+
 function foundIn(
   { entry, negative }: InTier,
   tier: Tier,
@@ -144,7 +169,7 @@ function foundIn(
 ): FoundCopies<unknown> {
   return {
     newest: assess(request, entry?.stored ?? null, tier, parts),
-    foreign: null,
+    replacedAtMs: null,
     negative: assess(request, negative?.stored ?? null, tier, parts),
   };
 }

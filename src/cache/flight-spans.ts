@@ -6,7 +6,8 @@ import { beginSpan, endSpan, nowMs, recordingSpan, within } from '../tracing/spa
 
 /** A flight as one of its callers sees it. */
 interface Joined {
-  readonly key: string;
+  /** Of the flight. */
+  readonly name: string;
   readonly kind: ResourceKind;
   readonly isBackground: boolean;
   /** Whether this caller began it. */
@@ -15,11 +16,11 @@ interface Joined {
 }
 
 export class FlightSpans {
-  /** By the key of the request. */
+  /** By the name of the flight. */
   readonly #underWay = new Map<string, Span>();
 
   /** Called at once when a caller has begun or joined a flight, before the flight runs. */
-  joined({ key, kind, isBackground, startedByCaller, result }: Joined): void {
+  joined({ name, kind, isBackground, startedByCaller, result }: Joined): void {
     const caller = recordingSpan();
     if (caller === undefined) return;
     if (startedByCaller) {
@@ -28,10 +29,10 @@ export class FlightSpans {
       const span = isBackground
         ? beginSpan(`refresh ${kind}`, { root: true, links: [{ context: caller.spanContext() }], attributes })
         : beginSpan(`flight ${kind}`, { attributes });
-      this.#underWay.set(key, span);
+      this.#underWay.set(name, span);
       return;
     }
-    const other = this.#underWay.get(key);
+    const other = this.#underWay.get(name);
     if (other === undefined || isBackground) return;
     const links = [{ context: other.spanContext() }];
     const wait = beginSpan('wait for a flight', { links, attributes: { 'evalgate.cache.class': kind } });
@@ -40,8 +41,8 @@ export class FlightSpans {
   }
 
   /** Runs it in the flight's span, if it has one. */
-  async run<R extends { readonly from: string }>(key: string, work: () => Promise<R>): Promise<R> {
-    const span = this.#underWay.get(key);
+  async run<R extends { readonly from: string }>(name: string, work: () => Promise<R>): Promise<R> {
+    const span = this.#underWay.get(name);
     if (span === undefined) return await work();
     try {
       return await within(span, async () => {
@@ -50,7 +51,7 @@ export class FlightSpans {
         return result;
       });
     } finally {
-      if (this.#underWay.get(key) === span) this.#underWay.delete(key);
+      if (this.#underWay.get(name) === span) this.#underWay.delete(name);
     }
   }
 }

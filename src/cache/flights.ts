@@ -1,229 +1,343 @@
 /**
- * One call per key in this process, whoever asks. A caller that comes while it is under way waits for it.
+ * A flight asks the store for one key and one audience, on behalf of all their readers in this process, and by a lease among
+ * all processes (C10): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
  *
- * Readers who may not see a record must not notice that others read it (K7a: a foreign record looks like none). So what a
- * call brings, and the memory of its failure, are for one set of workspaces. Readers of another set wait for the same call,
- * but unless it brings a record that they may see, they are answered no sooner than by a call of their own.
+ * An audience (`audienceOf`) is a set of workspaces, or all who may see the copy that is renewed. Nothing of another
+ * audience's flight is ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace
+ * looks like none (K7a), because its readers share nothing with those who may not see it.
+ *
+ * A thousand readers of one set cost one call, and readers of n sets up to n, unless a copy is renewed. That fails as
+ * follows:
+ * - The process that has the lease dies: it lapses 2 s after its last renewal, and one of those who wait takes over.
+ * - The process is paused past its lease: another takes over, and the late answer is stored nowhere.
+ * - Redis does not answer: each process calls for itself (C8).
+ * - The store does not answer: the flight ends after `maxWaitMs`, for all who wait, here and elsewhere.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../time/clock.ts';
+import { unrecorded } from '../tracing/spans.ts';
+import { asStoreError, StoreError } from '../upstream/store-error.ts';
+import { type Copies, type FoundCopies, isNewer, newerOf, type ReadThroughParts, visibleCopies } from './copies.ts';
+import { type Backfill, backfillsOf, classOf } from './entry.ts';
+import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
-import type { ReadThroughParts } from './copies.ts';
-import { type Learned, learnedOf, negativeEntry } from './entry.ts';
-import { type FetchResult, type FetchTask, type OriginFetcher } from './origin-fetch.ts';
+import { audienceOf, type CachedCopy, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { type FlightView, isFailureVisible, isVisible, type Reader, workspaceSetOf } from './reader.ts';
+import { type FlightView, isFailureVisible, type Tier, workspaceSetOf } from './reader.ts';
+import { evaluationOf } from './request.ts';
+import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
+import { type Flight, SingleFlight } from './single-flight.ts';
+import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
+import { isCacheable } from './ttl-policy.ts';
 
-/** The end of a flight for the readers of one set of workspaces: `stored` is a copy that they may see, or a negative entry. */
-export interface FlightResult extends Omit<FetchResult, 'failure' | 'notBeforeMs'> {
-  /** The store has a record of another workspace: to these readers there is none. */
-  readonly isForeign: boolean;
+/** How a flight ended, unless it rejects. */
+export interface Landing extends Pick<Answer, 'served' | 'isForeign'> {
+  /**
+   * `store`: this flight called it. `elsewhere`: another process did, while this one waited. A tier: the copy was there
+   * before the flight began. The values are public, in spans.
+   */
+  readonly from: 'store' | 'elsewhere' | Tier;
+  /** Whether a tier keeps the answer for later readers. */
+  readonly isKept: boolean;
+  /** The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may see. */
+  readonly workspaceSet: string;
 }
 
-/** For so long readers of the same workspaces get the failure of the last flight instead of trying anew. */
+/** For so long the readers of an audience get the failure of its last flight instead of trying anew. */
 const REMEMBER_FAILURES_MS = 1000;
 const MAX_FAILURES = 10_000;
-/** These failures are not the store's: nobody waited for the call any more, or a maintenance, which may end at any moment, stopped it. */
-const NOT_REMEMBERED: ReadonlySet<StoreErrorKind> = new Set(['aborted', 'maintenance'] as const);
+/** How long a waiter trusts to be woken before it asks for the lease again. */
+const LOOK_EVERY_MS = 250;
+/** So that a lease that was not renewed has lapsed when it is asked for. */
+const LAPSE_MARGIN_MS = 5;
 
 export class Flights {
-  readonly #origin: OriginFetcher;
   readonly #options: ReadThroughParts;
-  /** By key: one call at a time, for readers of all workspaces. */
-  readonly #calls: SingleFlight<FetchResult>;
-  /** By key and set of workspaces: what the call is to those readers. */
-  readonly #flights: SingleFlight<FlightResult>;
+  readonly #copies: Copies;
+  /** By key and audience. */
+  readonly #underWay: SingleFlight<Landing>;
   /** By the same: flights that have failed. */
-  readonly #failures = new LRUCache<string, { readonly flight: Flight<FlightResult>; readonly atMs: number }>({
-    max: MAX_FAILURES,
-  });
+  readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>({ max: MAX_FAILURES });
   readonly #spans = new FlightSpans();
 
-  constructor(origin: OriginFetcher, options: ReadThroughParts) {
-    this.#origin = origin;
+  constructor(options: ReadThroughParts, copies: Copies) {
+    const { clock, timers, maxWaitMs } = options;
     this.#options = options;
-    this.#calls = new SingleFlight(options.clock);
-    this.#flights = new SingleFlight(options.clock);
+    this.#copies = copies;
+    const late = () => new StoreError('timeout', `the call to the store took longer than ${maxWaitMs} ms`);
+    this.#underWay = new SingleFlight({ clock, timers, timeoutMs: maxWaitMs, late });
   }
 
-  /** `reader`: for whom a failure is remembered; null for anybody. */
-  flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
-    const names =
-      reader === null ? [...this.#failures.keys()].filter((name) => name.startsWith(`${key} `)) : [nameOf(key, reader)];
-    const hasJustFailed = names.some((name) => this.#lastFailure(name) !== undefined);
-    return { sinceMs: this.#calls.underWaySinceMs(key), hasJustFailed };
-  }
-
-  /**
-   * Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. `isWanted` of the task:
-   * whether this caller still waits.
-   */
-  join<T>(task: FetchTask<T>): Flight<FlightResult> {
-    const name = nameOf(task.request.key, task.reader);
-    // `join` calls it in a later turn, when `flight` is set.
-    const fly = (isWanted: () => boolean): Promise<FlightResult> =>
-      this.#callOrJoin({ ...task, isWanted }).catch((error: unknown) => {
-        this.#remember(name, flight, error);
-        throw error;
-      });
-    const flight = this.#lastFailure(name) ?? this.#flights.join(name, fly, task.isWanted);
-    if (!flight.startedByCaller) this.#spans.joined({ ...task.request, ...flight, isBackground: task.isBackground });
-    return flight;
-  }
-
-  #remember(name: string, flight: Flight<FlightResult>, error: unknown): void {
-    if (error instanceof StoreError && NOT_REMEMBERED.has(error.kind)) return;
-    this.#failures.set(name, { flight: { ...flight, startedByCaller: false }, atMs: this.#options.clock.nowMs() });
-  }
-
-  #lastFailure(name: string): Flight<FlightResult> | undefined {
-    const failure = this.#failures.get(name);
-    const isOver = failure === undefined || this.#options.clock.nowMs() - failure.atMs >= REMEMBER_FAILURES_MS;
-    return isOver ? undefined : failure.flight;
-  }
-
-  async #callOrJoin<T>(task: FetchTask<T>): Promise<FlightResult> {
-    const { clock, purges } = this.#options;
-    const { key } = task.request;
-    const joinedAt = { requestedAtMs: clock.nowMs(), epoch: purges.epoch() };
-    for (;;) {
-      const call = this.#calls.join(
-        key,
-        (isWanted) => this.#spans.run(key, () => this.#origin.fetch({ ...task, isWanted })),
-        task.isWanted,
+  /** Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. */
+  join<T>(task: FetchTask<T>, reader?: AbortSignal): Flight<Landing> {
+    const name = nameOf(task.request.key, audienceOf(task.request, task.reader, task.previous));
+    const flight =
+      this.#lastFailure(name) ??
+      this.#underWay.join(name, reader, (signal, isLate) =>
+        this.#spans.run(name, () => this.#fetch(task, signal, isLate)),
       );
-      this.#spans.joined({ ...task.request, ...call, isBackground: task.isBackground });
-      if (call.startedByCaller) {
-        const result = await call.result;
-        if (result.notBeforeMs === undefined) return resultFor(task, result);
-      }
-      const result = await this.#answerWaiter(task, call, joinedAt);
-      if (result !== null) return result;
-    }
-  }
-
-  /**
-   * What readers get who have waited for a call that others had caused, here or in another process. Null if it brought
-   * nothing for these: it began before a purge, or only found what is kept for the others.
-   */
-  async #answerWaiter<T>(
-    task: FetchTask<T>,
-    call: Flight<FetchResult>,
-    joinedAt: Pick<Learned, 'requestedAtMs' | 'epoch'>,
-  ): Promise<FlightResult | null> {
-    const { request, reader, previous } = task;
-    const { clock, purges } = this.#options;
-    const end = await call.result.catch(asStoreError);
-    const [result, failure] = end instanceof StoreError ? [null, end] : [end, end.failure];
-    if (result !== null && isVisible(request, result.stored, reader)) {
-      return isPurged(purges, result.stored) ? null : { ...result, from: 'elsewhere', isForeign: false };
-    }
-    const isFound = result?.stored.entry.answer.kind === 'found';
-    // A negative entry that was found for the reader who began the flight says nothing of what these may see.
-    const isOfCaller = !call.startedByCaller && failure === null && result?.from !== 'store';
-    if (isOfCaller && !isFound) return null;
-    const nowMs = clock.nowMs();
-    const learned = result === null ? { ...joinedAt, receivedAtMs: nowMs } : learnedOf(result.stored);
-    const negative = negativeEntry(request, learned);
-    if (isPurged(purges, negative)) return null;
-    const isOwnFailure = failure !== null && isFailureVisible(failure, reader);
-    const isKnownToBeOwn = isOwnFailure && (previous?.entry.answer.kind === 'found' || failure.workspaceId !== null);
-    // Another process's call may have begun before this process waited for it.
-    const tookMs = Math.max(nowMs - call.startedAtMs, learned.receivedAtMs - learned.requestedAtMs);
-    const notBeforeMs = Math.max(joinedAt.requestedAtMs + tookMs, result?.notBeforeMs ?? 0);
-    if (!isKnownToBeOwn) await pauseUntil(notBeforeMs, this.#options);
-    if (isOwnFailure) {
-      this.#origin.keepFailure(task, failure);
-      throw failure;
-    }
-    const isForeign = failure !== null || isFound;
-    return { stored: negative, from: 'elsewhere', isStored: this.#origin.keepNegative(task, negative), isForeign };
-  }
-}
-
-function nameOf(key: string, reader: Pick<Reader, 'workspaceIds'>): string {
-  return `${key} ${workspaceSetOf(reader)}`;
-}
-
-function resultFor<T>({ request, reader }: FetchTask<T>, { failure, ...result }: FetchResult): FlightResult {
-  const { stored, from } = result;
-  if (from !== 'store' || isVisible(request, stored, reader)) return { ...result, isForeign: false };
-  const isForeign = failure !== null || stored.entry.answer.kind === 'found';
-  return { ...result, stored: negativeEntry(request, learnedOf(stored)), isForeign };
-}
-
-/** A reader who waits for a time looks at the clock this often: it may be set meanwhile. */
-const LOOK_AT_CLOCK_MS = 100;
-
-/** Waits until that time, Unix milliseconds, but no longer than `maxWaitMs`. */
-async function pauseUntil(untilMs: number, { clock, timers, maxWaitMs }: ReadThroughParts): Promise<void> {
-  let leftMs = Math.min(untilMs - clock.nowMs(), maxWaitMs);
-  while (leftMs > 0 && clock.nowMs() < untilMs) {
-    const waitMs = Math.min(leftMs, LOOK_AT_CLOCK_MS);
-    await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
-    leftMs -= waitMs;
-  }
-}
-
-export interface Flight<T> {
-  readonly result: Promise<T>;
-  /** Whether this caller began it, and did not join one that was under way. */
-  readonly startedByCaller: boolean;
-  /** When it began, Unix milliseconds. */
-  readonly startedAtMs: number;
-}
-
-type IsWaiting = () => boolean;
-
-interface UnderWay<T> {
-  readonly flight: Flight<T>;
-  readonly waiters: IsWaiting[];
-}
-
-/** One flight per key: a caller that comes while it is under way waits for it. */
-class SingleFlight<T> {
-  readonly #clock: Clock;
-  readonly #underWay = new Map<string, UnderWay<T>>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** When the key's flight that is under way began, Unix milliseconds; null if there is none. */
-  underWaySinceMs(key: string): number | null {
-    return this.#underWay.get(key)?.flight.startedAtMs ?? null;
-  }
-
-  /**
-   * Joins the key's flight, or begins it by calling `fly`. A flight belongs to nobody: a caller that leaves aborts
-   * nothing. `fly` may ask whether anyone still waits: once nobody does, nobody joins the flight any more, and it has to end.
-   */
-  join(key: string, fly: (isWanted: () => boolean) => Promise<T>, isWaiting: IsWaiting): Flight<T> {
-    const underWay = this.#underWay.get(key);
-    if (underWay !== undefined) {
-      underWay.waiters.push(isWaiting);
-      return { ...underWay.flight, startedByCaller: false };
-    }
-    const waiters = [isWaiting];
-    const flight = { result: this.#run(key, waiters, fly), startedByCaller: true, startedAtMs: this.#clock.nowMs() };
-    this.#underWay.set(key, { flight, waiters });
+    this.#spans.joined({ name, kind: task.request.kind, isBackground: task.isBackground, ...flight });
+    if (flight.startedByCaller) flight.result.catch((error: unknown) => this.#onFailed(name, task, error));
     return flight;
   }
 
-  async #run(key: string, waiters: readonly IsWaiting[], fly: (isWanted: () => boolean) => Promise<T>): Promise<T> {
-    // An abandoned flight may have been followed by another of its key.
-    const isCurrent = (): boolean => this.#underWay.get(key)?.waiters === waiters;
-    const end = (): void => {
-      if (isCurrent()) this.#underWay.delete(key);
-    };
-    const isWanted = (): boolean => {
-      const isStillWanted = isCurrent() && waiters.some((isWaiting) => isWaiting());
-      if (!isStillWanted) end();
-      return isStillWanted;
-    };
-    // `fly` may end at once, and the flight has to be known before that.
-    await Promise.resolve();
-    return await fly(isWanted).finally(end);
+  /** `audience`: null for any. */
+  flightOf(key: string, audience: string | null): FlightView {
+    const isOfKey = (name: string): boolean =>
+      audience === null ? name.startsWith(`${key} `) : name === nameOf(key, audience);
+    const since = [...this.#underWay.underWay()].filter(([name]) => isOfKey(name)).map(([, atMs]) => atMs);
+    const failed = [...this.#failures.keys()].filter((name) => isOfKey(name) && this.#lastFailure(name) !== undefined);
+    return { sinceMs: since.length === 0 ? null : Math.min(...since), hasJustFailed: failed.length > 0 };
   }
+
+  /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */
+  #onFailed(name: string, { request, previous }: FetchTask, error: unknown): void {
+    const failure = asStoreError(error);
+    if (failure.kind === 'maintenance') return;
+    if (previous !== null)
+      this.#options.events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+    if (failure.kind !== 'aborted') this.#failures.set(name, { error, atMs: this.#options.clock.nowMs() });
+  }
+
+  #lastFailure(name: string): Flight<Landing> | undefined {
+    const failure = this.#failures.get(name);
+    if (failure === undefined) return undefined;
+    const { error, atMs: startedAtMs } = failure;
+    if (this.#options.clock.nowMs() - startedAtMs >= REMEMBER_FAILURES_MS) return undefined;
+    const result = Promise.reject(asStoreError(error));
+    result.catch(() => undefined);
+    return { result, startedByCaller: false, startedAtMs, signal: NEVER };
+  }
+
+  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, isLate: Promise<never>): Promise<Landing> {
+    const reserved: (() => void)[] = [];
+    const task = { ...wanted, onReserved: (release: () => void) => void reserved.push(release) };
+    try {
+      // 1. Look: since the reader looked, another flight or a page may have brought the copy.
+      const local = this.#copies.inMemory(task.request, task.reader);
+      const copy = sufficientCopy(local, task);
+      if (copy !== null) return landingOn(copy, copy.tier, task);
+      // 2. The audience's lease, or what another process has brought.
+      const attempt = await this.#acquire(task, local, signal);
+      if ('landing' in attempt) return attempt.landing;
+      const { lease } = attempt;
+      // 3. Call.
+      const answer = await this.#call(task, lease, { signal, isLate });
+      // 4. Complete: in Redis first, so that no process keeps what Redis refuses.
+      const completion = await this.#try('complete', () => withinWait(task, lease.complete(answer)));
+      // 5. Keep, in memory.
+      const isKept = this.#keep(task, answer, completion ?? 'unshared');
+      const { served, isForeign } = answer;
+      return { served, isForeign, isKept, from: 'store', workspaceSet: workspaceSetOf(task.reader) };
+    } catch (error) {
+      throw asStoreError(error);
+    } finally {
+      // Those who wait for the answer count it as theirs in this turn of the event loop.
+      if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
+    }
+  }
+
+  /**
+   * Asks for the lease until it is had. While another process has it:
+   * 1. This process follows the audience's calls before it asks, so that it notices every end after its question.
+   * 2. The other process stores its answer, ends its lease and publishes that, in one step.
+   * 3. This process asks again, and finds the answer. It takes over if there is none, or once the lease has lapsed.
+   */
+  async #acquire<T>(
+    task: FetchTask<T>,
+    local: FoundCopies<T>,
+    signal: AbortSignal,
+  ): Promise<{ readonly lease: Lease } | { readonly landing: Landing }> {
+    const { clock, sharedCache, events } = this.#options;
+    const { request, reader } = task;
+    const { key, kind } = request;
+    const audience = audienceOf(request, reader, task.previous);
+    const following = sharedCache.follow(key, audience);
+    let waitsSinceMs: number | null = null;
+    const report = (end: LeaseWaitEnd): void => {
+      if (waitsSinceMs === null) return;
+      events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - waitsSinceMs });
+    };
+    let found = local;
+    let newerThanMs = seenAtMs(task, local);
+    try {
+      while (!signal.aborted) {
+        const ask = () => this.#ask(task, sharedCache.acquire({ key, audience, reader, newerThanMs }));
+        // Asking several times a second would hide all other spans.
+        const attempt: LeaseAttempt = await (waitsSinceMs === null ? ask() : unrecorded(ask));
+        if (attempt.status === 'taken') {
+          waitsSinceMs ??= clock.nowMs();
+          await following.next(Math.min(LOOK_EVERY_MS, attempt.leaseLeftMs + LAPSE_MARGIN_MS));
+        } else if (attempt.status === 'found') {
+          const news = this.#copies.adopt(request, reader, attempt.found);
+          found = newerOf(found, news);
+          newerThanMs = attempt.newestMs;
+          const copy = sufficientCopy(found, task) ?? (waitsSinceMs === null ? null : newsOf(news, task));
+          if (copy === null) continue;
+          report('stored');
+          const landing = landingOn(copy, waitsSinceMs === null ? copy.tier : 'elsewhere', task);
+          // A negative entry beside a copy that nothing has replaced: the other process was told of another workspace.
+          const isForeign = copy === found.negative && visibleCopies(found, request, reader).copy !== null;
+          return { landing: { ...landing, isForeign } };
+        } else {
+          report(attempt.status === 'failed' ? 'failed' : 'taken-over');
+          if (attempt.status === 'failed') throw fromFailure(attempt.failure);
+          return { lease: attempt.lease };
+        }
+      }
+    } finally {
+      following.close();
+    }
+    if (!(signal.reason instanceof StoreError)) throw new StoreError('aborted', 'nobody waits for the call any more');
+    report('timeout');
+    throw signal.reason;
+  }
+
+  /** If the shared cache can't be asked, this process asks the store for itself. */
+  async #ask(task: FetchTask, asked: Promise<LeaseAttempt>): Promise<LeaseAttempt> {
+    const attempt = await this.#try('acquire', () => withinWait(task, asked));
+    if (attempt !== undefined) return attempt;
+    // It may be granted after the reader's time for Redis is over. Nobody would end it.
+    const release = async (): Promise<void> => {
+      const late = await asked;
+      if (late.status === 'acquired') await late.lease.release();
+    };
+    release().catch(() => undefined);
+    return { status: 'acquired', lease: OWN_LEASE };
+  }
+
+  /** Calls the store, and ends the lease if that fails. */
+  async #call<T>(task: FetchTask<T>, lease: Lease, { signal, isLate }: End): Promise<Answer<T>> {
+    const { request, previous } = task;
+    const { clock, events } = this.#options;
+    const stamp = beginStamp(this.#options);
+    try {
+      return await Promise.race([callStore(task, stamp, signal, this.#options), isLate]);
+    } catch (error) {
+      const failure = asStoreError(error);
+      // If it can't be known whose the record is, that is the failure.
+      const isOwn = await Promise.race([this.#isOwnFailure(failure, task), isLate]).catch(asStoreError);
+      if (isOwn === false) {
+        if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+        return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+      }
+      const reported = isOwn === true ? failure : isOwn;
+      // The calls of other processes may go through if this one was not sent.
+      void this.#try('fail', () => (isOfStore(reported) ? lease.fail(toFailure(reported)) : lease.release()));
+      throw reported;
+    }
+  }
+
+  /**
+   * Whether the reader may learn of a failed call: a failure of the store, or of a record that is its own. Whose a record is
+   * that is malformed, it may say itself. If it can't be read at all, a copy may have shown it among the reader's; else, if it
+   * is a part of an evaluation, it is whose that is. An evaluation or a rubric that can't be read is nobody's (K7a).
+   *
+   * What remains: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
+   * time of its transfer and of the call for its evaluation, which is then known to be none of the reader's.
+   */
+  async #isOwnFailure<T>(
+    failure: StoreError,
+    { request, reader, previous, isBackground }: FetchTask<T>,
+  ): Promise<boolean> {
+    if (failure.kind !== 'malformed' || request.kind === 'list') return true;
+    if (failure.workspaceId !== null) return isFailureVisible(failure, reader);
+    if (previous?.stored.entry.answer.kind === 'found') return true;
+    const evaluation = evaluationOf(request);
+    if (evaluation === null) {
+      this.#options.events.onOwnerUnknown?.({ class: request.kind, key: request.key, error: failure });
+      return false;
+    }
+    if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy !== null) return true;
+    try {
+      const { served } = await this.join({ request: evaluation, reader, previous: null, isBackground }).result;
+      return served.entry.answer.kind === 'found';
+    } catch (error) {
+      // It is malformed too, but has named a workspace of the reader's: of another one there would be none.
+      if (error instanceof StoreError && error.kind === 'malformed') return true;
+      throw error;
+    }
+  }
+
+  /**
+   * Keeps the answer in memory, unless a purge has come since the call began, or one that was fetched later is there:
+   * 1. This call begins.
+   * 2. A call for another audience begins, and ends first. Without Redis nothing else orders the two.
+   * 3. This one ends with the older answer.
+   */
+  #keep<T>({ request, reader }: FetchTask<T>, { served, entry, negative }: Answer<T>, completion: Completion): boolean {
+    const { memory, purges, ttl } = this.#options;
+    if (completion === 'lost' || isPurged(purges, served)) return false;
+    const present = memory.peek(request.key);
+    const isPresentNewer = present !== undefined && isNewer(present, served) && !isPurged(purges, present);
+    let isInMemory = false;
+    if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
+      isInMemory = memory.set(request.key, entry);
+      this.#backfill(backfillsOf(request, served, (key) => memory.get(key)));
+    }
+    if (negative !== null) isInMemory = memory.setNegative(request.key, reader, negative);
+    return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
+  }
+
+  #backfill(entries: readonly Backfill[]): void {
+    if (entries.length === 0) return;
+    this.#options.memory.backfill(entries);
+    const { events } = this.#options;
+    for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
+    void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
+  }
+
+  /** Undefined if the shared cache fails: that is reported, and never a reader's trouble. */
+  async #try<R>(operation: string, run: () => Promise<R>): Promise<R | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      this.#options.events.onSharedCacheFailed?.({ operation, error });
+      return undefined;
+    }
+  }
+}
+
+/** Aborted once nobody waits any more, and what rejects when the flight is late. */
+interface End {
+  readonly signal: AbortSignal;
+  readonly isLate: Promise<never>;
+}
+
+const NEVER = new AbortController().signal;
+
+function nameOf(key: string, audience: string): string {
+  return `${key} ${audience}`;
+}
+
+/** The copy that the reader can be served without asking the store; null if the store has to be asked. */
+function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
+  const visible = visibleCopies(found, request, reader);
+  if (visible.copy === null && visible.negative === null) return null;
+  const next = plan(visible, null);
+  return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
+}
+
+/** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
+function newsOf<T>(news: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
+  const { copy, negative } = visibleCopies(news, request, reader);
+  return [copy, negative].find((each) => each !== null && each.state !== 'purged') ?? null;
+}
+
+/**
+ * When the newest thing that this process has seen for the reader was requested. After a purge a copy of the same
+ * millisecond may have taken its place.
+ */
+function seenAtMs<T>({ request, reader, previous }: FetchTask<T>, local: FoundCopies<T>): number | null {
+  const { copy, negative } = visibleCopies(local, request, reader);
+  const seen = [previous, copy, negative].filter((each) => each !== null && each.state !== 'purged');
+  return seen.length === 0 ? null : Math.max(...seen.map((each) => each?.stored.entry.requestedAtMs ?? 0));
+}
+
+function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader }: FetchTask<T>): Landing {
+  return { served: stored, from, isKept: true, isForeign: false, workspaceSet: workspaceSetOf(reader) };
+}
+
+/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
+function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
+  return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
 }

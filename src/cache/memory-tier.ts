@@ -16,10 +16,27 @@ interface Slot {
 
 /** A key without a record: the store's answer, and the negative entries of those who asked for it. */
 interface AbsentKey {
-  /** The store's answer. Keeps an older copy from coming back. Answers nobody: each set of workspaces asks for itself, so that nobody notices what others learned (K7a). */
+  /**
+   * The store's answer. It keeps an older copy from coming back, and answers nobody: each set of workspaces asks for itself,
+   * so that nobody notices what others learned (K7a: a foreign record looks like none).
+   */
   readonly absent: StoredEntry | null;
   /** By set of workspaces. */
-  readonly negatives: ReadonlyMap<string, StoredEntry>;
+  readonly negatives: ReadonlyMap<string, Negative>;
+}
+
+interface Negative {
+  readonly stored: StoredEntry;
+  /** The set. */
+  readonly workspaceIds: readonly string[];
+}
+
+/** What another process has stored: copies of the key that were requested before that time were replaced. */
+export interface Replacement {
+  /** Unix milliseconds; 0 if none was replaced. */
+  readonly filledAtMs: number;
+  /** Whose record was stored; null for a list, and for no record. */
+  readonly workspaceId: string | null;
 }
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
@@ -75,15 +92,15 @@ export class MemoryTier {
   }
 
   negative(key: string, reader: Pick<Reader, 'workspaceIds'>): StoredEntry | null {
-    const known = this.#absent.get(key);
-    return known?.negatives.get(workspaceSetOf(reader)) ?? null;
+    return this.#absent.get(key)?.negatives.get(workspaceSetOf(reader))?.stored ?? null;
   }
 
   /** False if it doesn't fit. */
-  setNegative(key: string, workspaceSet: string, negative: StoredEntry): boolean {
+  setNegative(key: string, { workspaceIds }: Pick<Reader, 'workspaceIds'>, stored: StoredEntry): boolean {
     if (this.#isSuspended) return false;
     const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
-    return this.#setAbsent(key, { ...known, negatives: new Map(known.negatives).set(workspaceSet, negative) });
+    const negatives = new Map(known.negatives).set(workspaceSetOf({ workspaceIds }), { stored, workspaceIds });
+    return this.#setAbsent(key, { ...known, negatives });
   }
 
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
@@ -94,18 +111,20 @@ export class MemoryTier {
     }
   }
 
-  /** Drops everything about the key whose fetch began earlier than that: another process has stored something newer. */
-  deleteOlder(key: string, requestedAtMs: number): void {
-    const isNewer = (stored: StoredEntry): boolean => stored.entry.requestedAtMs >= requestedAtMs;
+  /**
+   * Drops the copy that was replaced, and the negative entries of those who may see the record that was stored. Those of
+   * other sets of workspaces stay: what others store is none of their business (K7a).
+   */
+  deleteOlder(key: string, { filledAtMs, workspaceId }: Replacement): void {
+    const isOlder = (stored: StoredEntry): boolean => stored.entry.requestedAtMs < filledAtMs;
     const present = this.#cacheOf(key).peek(key);
-    if (present !== undefined && !isNewer(present.stored)) this.#cacheOf(key).delete(key);
+    if (present !== undefined && isOlder(present.stored)) this.#cacheOf(key).delete(key);
     const known = this.#absent.peek(key);
-    if (known === undefined) return;
-    const { absent, negatives } = known;
-    this.#setAbsent(key, {
-      absent: absent !== null && isNewer(absent) ? absent : null,
-      negatives: new Map([...negatives].filter(([, negative]) => isNewer(negative))),
-    });
+    if (known === undefined || workspaceId === null) return;
+    const left = [...known.negatives].filter(
+      ([, { stored, workspaceIds }]) => !(isOlder(stored) && workspaceIds.includes(workspaceId)),
+    );
+    if (left.length < known.negatives.size) this.#setAbsent(key, { ...known, negatives: new Map(left) });
   }
 
   /** The last answer for the key: to look at it is no use of it. */
@@ -115,7 +134,7 @@ export class MemoryTier {
 
   /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
   inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
-    const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet);
+    const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet)?.stored;
     return {
       entry: kept(this.peek(key), this.#cacheOf(key).peek(key)?.bytes ?? weighNegative(key)),
       negative: kept(negative, weighNegative(key)),
@@ -164,7 +183,7 @@ export class MemoryTier {
       bytes += slot.bytes;
     }
     for (const [key, { negatives }] of this.#absent.entries()) {
-      const matching = [...negatives.values()].filter(matches).length;
+      const matching = [...negatives.values()].filter(({ stored }) => matches(stored)).length;
       entries += matching;
       bytes += matching * weighNegative(key);
     }

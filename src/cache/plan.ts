@@ -1,14 +1,14 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
  * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
- * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, origin-fetch.ts).
+ * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type StoredEntry } from './entry.ts';
-import { mix32 } from './request.ts';
+import { type CacheRequest, mix32 } from './request.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
-import type { Tier } from './reader.ts';
+import { type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
 
 /**
@@ -149,6 +149,23 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
   const isTie = shared.ageMs === local.ageMs;
   const isReplaced = isTie ? shared.state === 'fresh' && local.state !== 'fresh' : shared.ageMs < local.ageMs;
   return isReplaced ? shared : local;
+}
+
+/**
+ * For whom a call to the store is made: readers of one audience share one flight and one lease (C10).
+ *
+ * A renewal of a copy that its reader may see is for all who may see it, so it is named by the workspace of the record. Any
+ * other call is for the reader's own set of workspaces: a reader who gets no copy must not notice what readers of other sets
+ * do (K7a: a foreign record looks like none). A list's key holds its workspaces, so all its readers are of one set.
+ */
+export function audienceOf<T>(
+  request: CacheRequest<T>,
+  reader: Pick<Reader, 'workspaceIds'>,
+  previous: CachedCopy<T> | null,
+): string {
+  const answer = previous !== null && isUsable(previous) ? previous.stored.entry.answer : null;
+  const workspaceId = answer?.kind === 'found' ? request.workspaceOf(answer.record) : null;
+  return workspaceId === null ? workspaceSetOf(reader) : `refresh-${workspaceId}`;
 }
 
 function isNewer(one: CachedCopy, other: CachedCopy): boolean {

@@ -1,8 +1,18 @@
 /**
- * Purges as a log of tags (C6): each purge is one more entry, whose sequence number is an epoch. A copy remembers the
- * epoch that was read before its fetch began, and counts as purged once one of its tags was purged in a later one. So no
- * list of keys is kept or searched, and a fill that began before a purge can't survive it. One number serves all tags of
- * a copy, also those that only the answer shows (the workspace of an evaluation).
+ * Purges as a log of tags (C6: in force everywhere within a second). Each purge is one more entry, whose sequence number is an
+ * epoch. A copy remembers the epoch that was read before its fetch began, and counts as purged once one of its tags was purged
+ * in a later one. So no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record
+ * back. One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
+ *
+ * A purged copy is never served as if it were not, except in the last case. How the log can fail, and what bounds it:
+ * - Forgotten tags: only the last `MAX_TAGS` tags are remembered here, and as many purges in Redis (state-scripts.ts). Copies
+ *   from before a forgotten purge all count as purged: too much is fetched again, never too little.
+ * - Lost history: Redis was emptied, restored from an old copy, or lost its last writes in a failover. The process that
+ *   notices it at its next look begins a log with another history word, and copies of another history count as purged.
+ * - A lost message: each process looks at the log every 250 ms (connectivity.ts), and at once if a message shows a gap.
+ * - A subscription that delivers nothing although Redis answers: its heartbeat notices, and memory is dropped within a second.
+ * - A process that Redis alone cannot reach: it serves copies from memory that others have purged, for at most the error time
+ *   of their class (C8: without Redis memory stays usable). Once it reaches Redis it reads the log before it trusts a copy.
  */
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import type { RecordTag } from '../upstream/resources.ts';

@@ -4,12 +4,11 @@
  */
 import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
-import { StoreError } from '../upstream/store-error.ts';
+import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
 import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
-import { type FlightResult, type Flight, Flights } from './flights.ts';
+import { Flights, type Landing } from './flights.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
-import { OriginFetcher } from './origin-fetch.ts';
 import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
 import {
@@ -17,11 +16,15 @@ import {
   type CacheRead,
   copyHashOf,
   type FlightView,
+  isFailureVisible,
   isOfKind,
+  isVisible,
   type Reader,
   type ReadOutcome,
+  workspaceSetOf,
 } from './reader.ts';
 import type { CacheRequest } from './request.ts';
+import type { Flight } from './single-flight.ts';
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3). */
 const PATIENCE_MS = 1000;
@@ -40,11 +43,11 @@ interface Miss<T> extends Read<T> {
 }
 
 type End =
-  | { readonly kind: 'landed'; readonly result: FlightResult }
-  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'landed'; readonly landing: Landing }
+  | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'late' };
 
-type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'stored' | 'forward'> & {
+type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'isKept' | 'forward'> & {
   /** Null for reads that the cache answered at once. */
   readonly reason: MissReason | null;
 };
@@ -57,15 +60,24 @@ export class ReadThrough implements Cache {
   constructor(options: ReadThroughParts) {
     this.#options = options;
     this.#copies = new Copies(options);
-    this.#flights = new Flights(new OriginFetcher(options, this.#copies), options);
+    this.#flights = new Flights(options, this.#copies);
   }
 
-  flightOf(key: string, reader: Pick<Reader, 'workspaceIds'> | null): FlightView {
-    return this.#flights.flightOf(key, reader);
+  flightOf(key: string, audience: string | null): FlightView {
+    return this.#flights.flightOf(key, audience);
   }
 
   async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
     const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
+    for (;;) {
+      const served = await this.#readOnce(read);
+      if (served !== null) return served;
+    }
+  }
+
+  /** Null if the read has waited for a flight that is no answer to it, and has to look again. */
+  async #readOnce<T>(read: Read<T>): Promise<CacheRead<T> | null> {
+    const { request, reader } = read;
     const maintenance = this.#options.maintenance.current();
     let found = this.#copies.inMemory(request, reader);
     let next = plan(visibleCopies(found, request, reader), maintenance);
@@ -91,41 +103,70 @@ export class ReadThrough implements Cache {
   }
 
   /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
-  #refreshInBackground<T>({ request, reader }: Read<T>, { stored }: CachedCopy<T>): void {
-    const { result } = this.#flights.join({ request, reader, previous: stored, isBackground: true, isWanted: always });
+  #refreshInBackground<T>({ request, reader }: Read<T>, previous: CachedCopy<T>): void {
     // The flight reports its failure. The reader has been served a copy.
-    result.catch(() => undefined);
+    this.#flights.join({ request, reader, previous, isBackground: true }).result.catch(() => undefined);
   }
 
-  async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T>> {
+  async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | null> {
     const { request, reader, previous } = miss;
+    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
-    const isWanted = previous === null ? (reader.isWaiting ?? always) : always;
-    const task = { request, reader, previous: previous?.stored ?? null, isBackground: false, isWanted };
-    let flight: Flight<FlightResult>;
-    let end: End;
-    // A flight that was under way may have read the store before a purge that this reader has seen: it needs a later one.
-    do {
-      flight = this.#flights.join(task);
-      end = await this.#endOf(flight, miss.fallback !== null);
-    } while (end.kind === 'landed' && !flight.startedByCaller && isPurged(this.#options.purges, end.result.stored));
+    const flight = this.#flights.join(
+      { request, reader, previous, isBackground: false },
+      previous === null ? reader.signal : undefined,
+    );
+    let end = await this.#endOf(flight, miss.fallback !== null);
     const fallback = this.#fallbackNow(miss);
     if (end.kind === 'late' && fallback === null) {
       // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
     }
-    if (end.kind === 'landed')
-      return this.#serveResult(miss, end.result, { startedByCaller: flight.startedByCaller, fallback });
+    if (!flight.startedByCaller && this.#isOfOthers(miss, end, { signal: flight.signal, fallback })) return null;
+    if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, { flight, fallback });
+    return this.#fallBack(
+      miss,
+      end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
+    );
+  }
+
+  /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
+  #fallBack<T>(miss: Miss<T>, error: StoreError): CacheRead<T> {
+    const fallback = this.#fallbackNow(miss);
     if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
     this.#reportFailed(miss, miss.reason);
-    throw end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end');
+    throw error;
+  }
+
+  /**
+   * Whether a flight that another reader began is no answer to this one:
+   * - It read the store before a purge that this reader has seen.
+   * - It renewed a copy for a reader of another set of workspaces, and what it brought is not for this one. If there is a copy
+   *   to serve, and the store has not said that the record is gone, that is served.
+   * - All others left before its call was sent.
+   */
+  #isOfOthers<T>(
+    { request, reader }: Miss<T>,
+    end: End,
+    { signal, fallback }: { readonly signal: AbortSignal; readonly fallback: CachedCopy<T> | null },
+  ): boolean {
+    if (end.kind === 'late') return false;
+    if (end.kind === 'failed') {
+      const { error } = end;
+      if (error.kind === 'aborted') return signal.aborted && reader.signal?.aborted !== true;
+      return !isFailureVisible(error, reader) && fallback === null;
+    }
+    const { served, isForeign, workspaceSet } = end.landing;
+    if (isPurged(this.#options.purges, served)) return true;
+    if (workspaceSet === workspaceSetOf(reader) || isVisible(request, served, reader)) return false;
+    return !isForeign || fallback === null;
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
-  async #endOf(flight: Flight<FlightResult>, isBounded: boolean): Promise<End> {
+  async #endOf(flight: Flight<Landing>, isBounded: boolean): Promise<End> {
     const landed = flight.result.then(
-      (result): End => ({ kind: 'landed', result }),
-      (error: unknown): End => ({ kind: 'failed', error }),
+      (landing): End => ({ kind: 'landed', landing }),
+      (error: unknown): End => ({ kind: 'failed', error: asStoreError(error) }),
     );
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
@@ -140,28 +181,28 @@ export class ReadThrough implements Cache {
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
-  #serveResult<T>(
+  #serveLanding<T>(
     miss: Miss<T>,
-    { stored, from, isStored, isForeign }: FlightResult,
-    { startedByCaller, fallback }: { readonly startedByCaller: boolean; readonly fallback: CachedCopy<T> | null },
+    { served, from, isKept, isForeign }: Landing,
+    { flight, fallback }: { readonly flight: Flight<Landing>; readonly fallback: CachedCopy<T> | null },
   ): CacheRead<T> {
     const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
-      const copy = assess(request, stored, from, this.#options);
+      const copy = assess(request, served, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
     // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
     const isCopy = fallback?.stored.entry.answer.kind === 'found';
     if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
-    if (!isOfKind(request, stored))
+    if (!isOfKind(request, served))
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
-    const outcome = from === 'store' && startedByCaller ? 'miss' : 'collapsed';
+    const outcome = from === 'store' && flight.startedByCaller ? 'miss' : 'collapsed';
     const forward = miss.previous === null || miss.previous.state === 'purged' ? 'uri-miss' : 'stale';
-    return this.#serve(miss, stored, { outcome, tier: null, stored: isStored, reason, forward });
+    return this.#serve(miss, served, { outcome, tier: null, isKept, reason, forward });
   }
 
   #serveCopy<T>(read: Read<T>, copy: CachedCopy<T>, reason: MissReason | null): CacheRead<T> {
-    const served = { outcome: outcomeOf(copy), tier: copy.tier, stored: true, reason };
+    const served = { outcome: outcomeOf(copy), tier: copy.tier, isKept: true, reason };
     return this.#serve(read, copy.stored, served, copy);
   }
 
@@ -207,8 +248,9 @@ export class ReadThrough implements Cache {
   }
 }
 
-function always(): boolean {
-  return true;
+function tooManyWaiting(): StoreError {
+  const details = { retryAfterMs: 1000 };
+  return new StoreError('overloaded', 'as many readers wait for the store as may, or as may of one key', details);
 }
 
 function outcomeOf(copy: CachedCopy): ReadOutcome {

@@ -25,8 +25,8 @@ export interface CacheRead<T> {
   /** How long the entry is still fresh; 0 or less when it is not. */
   readonly ttlMs: number;
   readonly ageMs: number;
-  /** Whether the store's answer was kept: RFC 9211 `stored`. */
-  readonly stored: boolean;
+  /** Whether a tier keeps the store's answer: RFC 9211 `stored`. */
+  readonly isKept: boolean;
   /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */
   readonly forward?: 'uri-miss' | 'stale';
 }
@@ -45,8 +45,10 @@ export interface Reader {
    * it could notice (K7). Lists go by those of their query.
    */
   readonly workspaceIds: readonly string[];
-  /** Whether the reader still waits: a call to the store whose turn comes when nobody does is not made. */
-  readonly isWaiting?: () => boolean;
+  /** Aborted when the reader leaves: a call to the store whose turn comes when nobody waits is not made. */
+  readonly signal?: AbortSignal;
+  /** Called before the reader waits for a call to the store. False if too many wait: there is no call for this one. */
+  readonly mayWait?: () => boolean;
 }
 
 export interface Cache {
@@ -54,11 +56,11 @@ export interface Cache {
   read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>>;
 }
 
-/** The flight of a key in this process, for operators. */
+/** The flights of a key in this process, for operators. */
 export interface FlightView {
-  /** When the flight began, Unix milliseconds; null if there is none. */
+  /** When the first of them began, Unix milliseconds; null if there is none. */
   readonly sinceMs: number | null;
-  /** Whether the last one has failed so lately that none is begun yet. */
+  /** Whether one has failed so lately that none is begun yet. */
   readonly hasJustFailed: boolean;
 }
 
@@ -88,7 +90,7 @@ export function isFailureVisible({ workspaceId }: Pick<StoreError, 'workspaceId'
 
 const names = new WeakMap<readonly string[], string>();
 
-/** Names a reader's set of workspaces, whatever their order: what negative entries are kept for. */
+/** Names a reader's set of workspaces, whatever their order: negative entries, and calls for cold reads, are the set's. */
 export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): string {
   const [only = '', ...others] = workspaceIds;
   if (others.length === 0) return only;

@@ -3,70 +3,72 @@
  * notices nothing but a miss.
  */
 import { StoreError } from '../upstream/store-error.ts';
-import type { Keyed, Learned, Measured, StoredEntry } from './entry.ts';
+import type { Keyed, Measured, StoredEntry } from './entry.ts';
 import type { Tagged } from './purge-log.ts';
 import type { Reader } from './reader.ts';
 
-/** The shared entries of a key. Each was checked to be one. */
+/** The shared entries of a key, for one reader. Each was checked to be one. */
 export interface Shared {
-  /** The last answer of the store, unless it is a record that the reader may not see. */
+  /** The last answer of the store, if it is a record that the reader may see. */
   readonly entry: StoredEntry | null;
-  /** When such a record was fetched. It is not sent itself: its size would show in the time that a 404 takes (K7a). */
-  readonly foreign: Learned | null;
-  /** The negative entry of the set of workspaces that was asked about. */
+  /**
+   * When the last answer was fetched if the reader gets no copy of it, Unix milliseconds: a record of another workspace, or
+   * that there is none. Both are the same here, and neither is sent: its size would show in the time of a 404 (K7a: a
+   * foreign record looks like none).
+   */
+  readonly replacedAtMs: number | null;
+  /** The negative entry of the reader's set of workspaces. */
   readonly negative: StoredEntry | null;
 }
 
 /** Why a call ended without an answer, for those who waited for it in other processes. */
 export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 
-/** - `lost`: the lease had ended, or the key holds something newer: the answer is not stored, and nobody may keep it. */
-export type Completion = 'stored' | 'unshared' | 'lost';
+/**
+ * - `stored`: what was given is kept for all
+ * - `unshared`: the entry is not kept for others, but may be kept in memory
+ * - `overtaken`: the key holds an entry that was fetched later: nobody may keep this one. A negative entry is kept.
+ * - `lost`: the lease had ended: nothing is kept, and nobody may keep it
+ */
+export type Completion = 'stored' | 'unshared' | 'overtaken' | 'lost';
 
-/** The answer to be stored for all, and the negative entry for the workspaces that the lease was taken for. */
-export type Completed = Omit<Shared, 'foreign'>;
+/** The answer to be stored for all, and the negative entry for the reader's set of workspaces. At least one is there. */
+export type Completed = Omit<Shared, 'replacedAtMs'>;
 
-/** The right to ask the store for one key, for all processes. It is renewed until it ends, and lapses if the process does. */
+/**
+ * The right to ask the store for one key, among all processes and for one audience (`audienceOf`). It is renewed until it
+ * ends, and lapses if the process does.
+ */
 export interface Lease {
   /** Stores what is given, ends the lease and wakes all who wait, in one step. */
   complete(completed: Completed): Promise<Completion>;
-  /**
-   * Ends the lease and reports the failure to all who wait; for 1 s nobody of the same workspaces gets the lease but this
-   * failure. `tookMs`: how long the call has taken.
-   */
-  fail(failure: FlightFailure, tookMs: number): Promise<void>;
-  /** Ends the lease because nothing was to be fetched any more. */
+  /** Ends the lease. For 1 s nobody of the same audience gets it, but this failure. */
+  fail(failure: FlightFailure): Promise<void>;
+  /** Ends the lease, because the call was not sent. */
   release(): Promise<void>;
 }
 
 export interface LeaseRequest {
   readonly key: string;
-  /** The reader's: the failure of a call for others is not for it. */
-  readonly workspaceIds: readonly string[];
-  /** When the copy that the process holds was requested, Unix milliseconds: an older one is not sent. Null if it has none. */
+  readonly audience: string;
+  /** Decides which entries are found. */
+  readonly reader: Pick<Reader, 'workspaceIds'>;
+  /** When what the process has already seen was requested, Unix milliseconds: only newer entries are found. Null for any. */
   readonly newerThanMs: number | null;
 }
 
 export type LeaseAttempt =
-  /** `found`: the entries of the key if they are newer than this process's; only the holder of the lease changes them from now on. */
-  | { readonly status: 'acquired'; readonly lease: Lease; readonly found: Shared }
-  | { readonly status: 'taken' }
+  | { readonly status: 'acquired'; readonly lease: Lease }
+  /** There are newer entries than the process has seen, the newest of `newestMs`. It has to judge them before it asks again. */
+  | { readonly status: 'found'; readonly found: Shared; readonly newestMs: number }
+  /** Another process has it, for at most `leaseLeftMs` more unless it renews it. */
+  | { readonly status: 'taken'; readonly leaseLeftMs: number }
   | { readonly status: 'failed'; readonly failure: FlightFailure };
 
-/** `failed`: why is remembered for a while, and returned to those of the same workspaces who ask for the lease. */
-export type FlightEnd = { readonly kind: 'stored' } | ({ readonly kind: 'failed' } & FailedCall);
-
-export interface FailedCall {
-  readonly failure: FlightFailure;
-  /** For whom the call was made; null if an older release has made it. */
-  readonly workspaceSet: string | null;
-  readonly tookMs: number;
-}
-
-/** A subscription to the end of another process's call. */
+/** A subscription to the ends of calls of other processes. */
 export interface Following {
-  /** How the call ended, at the last `next` or since; null after that time, or once the lease may have lapsed. */
-  next(timeoutMs: number): Promise<FlightEnd | null>;
+  /** Resolves once one has ended, at the last `next` or since, or after that time. */
+  next(timeoutMs: number): Promise<void>;
   close(): void;
 }
 
@@ -76,6 +78,9 @@ export interface Inspection {
   readonly negative: KeptCopy | null;
   /** Something is there that is no entry. It counts as nothing. */
   readonly isBroken: boolean;
+}
+
+export interface FlightInspection {
   /** How long the lease is still held by some process; null if nobody has it. */
   readonly leaseLeftMs: number | null;
   /** Whether a call has failed so lately that no process asks again yet. */
@@ -94,13 +99,9 @@ export interface SharedCache {
   lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared>;
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): Promise<void>;
-  /** Keeps a negative entry for those workspaces. */
-  setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void>;
-  /** Remembers a failure for those workspaces too, as after a call of their own. */
-  setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void>;
   acquire(request: LeaseRequest): Promise<LeaseAttempt>;
-  /** Follows the call of the process that has the lease: every end that comes after `follow` has returned is reported. */
-  follow(key: string): Following;
+  /** Follows the calls for that audience: every end that comes after `follow` has returned is noticed. */
+  follow(key: string, audience: string): Following;
 }
 
 /** The part that operators use. */
@@ -110,9 +111,10 @@ export interface SharedCacheAdmin {
   measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured>;
   /** `workspaceSet`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
+  inspectFlight(key: string, audience: string): Promise<FlightInspection>;
 }
 
-export const NOTHING: Shared = { entry: null, foreign: null, negative: null };
+export const NOTHING: Shared = { entry: null, replacedAtMs: null, negative: null };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {
@@ -121,14 +123,12 @@ export const OWN_LEASE: Lease = {
   release: async () => {},
 };
 
-/** For a gateway that is alone: nothing is shared, and a lease is always had. */
+/** For a gateway that is alone: nothing is shared, and every lease request succeeds. */
 export const UNSHARED: SharedCache = {
   lookUp: async () => NOTHING,
   backfill: async () => {},
-  setNegative: async () => {},
-  setFailure: async () => {},
-  acquire: async () => ({ status: 'acquired', lease: OWN_LEASE, found: NOTHING }),
-  follow: () => ({ next: async () => null, close: () => {} }),
+  acquire: async () => ({ status: 'acquired', lease: OWN_LEASE }),
+  follow: () => ({ next: async () => {}, close: () => {} }),
 };
 
 export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {

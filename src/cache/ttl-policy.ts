@@ -1,7 +1,8 @@
 /**
- * How long each class of answers may be served (C1, C2): the configured TTLs, and what operators set over them while the
- * gateway runs, for good or for a while. Values set for a while end by themselves, by the clock of each process; then the
- * value that was set for good is in force again, else the configured one.
+ * How long each class of answers may be served (C1: fresh, stale and error times of each class): the configured TTLs, and the
+ * values that operators set over them while the gateway runs, for good or for a while (C6a: a change rules stored copies).
+ * Values set for a while end by themselves, by the clock of each process; then the value that was set for good is in force
+ * again, else the configured one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../time/clock.ts';
@@ -77,7 +78,7 @@ export interface TtlState {
   readonly afterwards: CacheTtl;
 }
 
-/** The TTLs in force in one process. Read at every request, so that a change rules stored copies too (C2). */
+/** The TTLs in force in one process. Read at every request (C2: a change rules stored copies). */
 export class TtlPolicy {
   readonly #clock: Clock;
   #configured: TtlByClass;

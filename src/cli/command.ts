@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { readSecret } from '../config/environment.ts';
 import { ID_PATTERN } from '../domain/records.ts';
+import { write, writeJson } from './output.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../time/duration.ts';
 
 /** A failure whose message is all that the user needs: what was given, what is allowed, what to do. */
@@ -43,6 +44,7 @@ export function makeGroup({ name, summary, details, examples }: CommandTexts): C
     .addHelpText('after', `\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`)
     .helpCommand(false)
     .exitOverride()
+    .configureOutput({ writeOut: (text) => write('stdout', text), writeErr: (text) => write('stderr', text) })
     .showHelpAfterError('Run with --help to see what is possible.');
 }
 
@@ -60,7 +62,8 @@ export function makeRemoved(name: string, explanation: string): Command {
 /** Prints the answer of a command: the document with `--json`, else the text. */
 export function print(command: Command, document: unknown, text: string): void {
   const { json } = command.opts<{ json?: boolean }>();
-  process.stdout.write(json === true ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
+  if (json === true) writeJson(document, 2);
+  else write('stdout', `${text}\n`);
 }
 
 /** A parser of an option or argument. `parse` returns null for what is not allowed; `allowed` says what is. */

@@ -1,13 +1,5 @@
-/** Output for people at a terminal, and questions to them: tables, amounts and bars. */
-import { createInterface } from 'node:readline/promises';
-
-/**
- * Replaces control and format characters: names come from others, and could hold sequences that move the cursor or
- * rename the window.
- */
-export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD');
-}
+/** Output for people at a terminal: tables, amounts and bars. */
+import { printable } from './output.ts';
 
 /** Null is shown as `-`. */
 export type Cell = string | number | null;
@@ -59,25 +51,4 @@ const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 export function bar(ratio: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, ratio)) * BAR_CELLS * EIGHTHS.length);
   return '█'.repeat(Math.floor(eighths / EIGHTHS.length)) + (EIGHTHS[eighths % EIGHTHS.length] ?? '');
-}
-
-/** Whether somebody is there to answer a question. */
-export function isAtTerminal(): boolean {
-  return process.stdin.isTTY && process.stderr.isTTY;
-}
-
-/** Asks on standard error: standard output holds only the answer of the command. Anything but a yes counts as no. */
-export async function askYesOrNo(question: string): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const { promise: closed, resolve } = Promise.withResolvers<string>();
-  // At the end of the input question() stays pending; Ctrl-C rejects it.
-  terminal.once('close', () => resolve(''));
-  try {
-    const reply = await Promise.race([terminal.question(`${question} [y/N] `), closed]);
-    return /^y(?:es)?$/i.test(reply.trim());
-  } catch {
-    return false;
-  } finally {
-    terminal.close();
-  }
 }

@@ -4,6 +4,7 @@ import { ConfigError } from '../config/errors.ts';
 import { StartError } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 import { CliError, makeGroup } from './command.ts';
+import { write, writeJson } from './output.ts';
 
 /** In the order of the help. Each is loaded only when it is run: a gateway needs none of the others. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
@@ -13,18 +14,16 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['cache', async () => (await import('./cache/index.ts')).cacheCommand()],
   ['fleet', async () => (await import('./cache/stats.ts')).fleetCommand()],
   ['doctor', async () => (await import('./doctor/index.ts')).doctorCommand()],
+  ['transcript', async () => (await import('./transcript.ts')).transcriptCommand()],
   ['openapi', async () => (await import('./openapi.ts')).openapiCommand()],
 ]);
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The terminal is gone; a gateway still has to drain.
-    if (error.code === 'EIO') return;
-    if (error.code !== 'EPIPE') throw error;
-    // The reader of our output stopped early (`| head`).
-    process.exit();
-  });
+  // Without standard error only the exit status shows a failure.
+  process.stderr.on('error', () => undefined);
+  // A gateway serves on, whether its output is taken or not.
+  process.stdout.on('error', argv[0] === 'serve' ? () => undefined : onOutputError);
   try {
     const program = await buildProgram(argv[0]);
     await program.parseAsync(argv, { from: 'user' });
@@ -32,6 +31,13 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.exitCode = exitCodeOf(error);
     if (process.exitCode !== 0) report(error, argv);
   }
+}
+
+/** A reader that stopped early (`| head`) has what it wanted. Any other error has lost an answer. */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit();
+  process.stderr.write(`Standard output takes nothing (${error.code}).\n`);
+  process.exit(1);
 }
 
 /** The program with the command of that name; with all of them if there is none, for help and "did you mean". */
@@ -65,6 +71,6 @@ function report(error: unknown, argv: readonly string[]): void {
   const stack = error instanceof Error && !isExplained ? error.stack : undefined;
   const message = stack ?? (error instanceof Error ? error.message : String(error));
   // Commander has printed its errors already.
-  if (!(error instanceof CommanderError)) process.stderr.write(`${message}\n`);
-  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: { message } }, null, 2)}\n`);
+  if (!(error instanceof CommanderError)) write('stderr', `${message}\n`);
+  if (argv.includes('--json')) writeJson({ error: { message } }, 2);
 }

@@ -1,12 +1,14 @@
-/** `evalgate openapi`: the OpenAPI 3.1 documents of the public API and of the admin listener. */
+/** `evalgate openapi`: the OpenAPI 3.1 documents of the public API and the admin listener, and the schema of the store. */
 import { Argument, type Command } from 'commander';
 import { z } from 'zod';
 import { loadConfig } from '../config/load.ts';
 import type { Surface } from '../http/openapi/document.ts';
 import { makeCommand, wrongCall } from './command.ts';
+import { writeJson } from './output.ts';
 
 interface Options {
   readonly admin?: boolean;
+  readonly store?: boolean;
   readonly server?: string;
 }
 
@@ -15,29 +17,38 @@ const ORIGIN = z.url({ protocol: /^https?$/ });
 export function openapiCommand(): Command {
   return makeCommand({
     name: 'openapi',
-    summary: "print the public API's OpenAPI 3.1 document, or the admin listener's",
+    summary: "print the OpenAPI 3.1 document of the public API or the admin listener, or the store's JSON Schema",
     details: 'It names the limits of the configuration in force. It is JSON with and without --json.',
     examples: [
       'evalgate openapi > openapi.json',
       'evalgate openapi v2 --server https://api.example.com',
       'evalgate openapi --admin',
+      'evalgate openapi --store > store.schema.json',
     ],
   })
     .addArgument(new Argument('[surface]', 'only this surface').choices(['v1', 'v2']))
     .option('--server <url>', 'where the public API is, without /v1 or /v2 (default: the address of the document)')
     .option('--admin', 'the document of the admin listener')
-    .action(async (surface: Surface | undefined, { admin = false, server }: Options) => {
-      if (admin && (surface !== undefined || server !== undefined)) {
-        throw wrongCall('Give a surface and --server, or --admin.');
+    .option('--store', "the JSON Schema of the store's answers, which docs/store-interface.md describes")
+    .action(async (surface: Surface | undefined, { admin = false, store = false, server }: Options) => {
+      const isPublic = surface !== undefined || server !== undefined;
+      if ([admin, store, isPublic].filter(Boolean).length > 1) {
+        throw wrongCall('Give a surface and --server, or --admin, or --store.');
       }
-      const document = await (admin ? adminDocument() : publicDocument(surface, server));
-      process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+      const own = admin ? adminDocument() : store ? storeSchema() : null;
+      const document = await (own ?? publicDocument(surface, server));
+      writeJson(document, 2);
     });
 }
 
 async function adminDocument() {
   const { buildAdminDocument } = await import('../admin/openapi.ts');
   return buildAdminDocument();
+}
+
+async function storeSchema() {
+  const { buildStoreSchema } = await import('../upstream/json-schema.ts');
+  return buildStoreSchema();
 }
 
 async function publicDocument(surface: Surface | undefined, server: string | undefined) {

@@ -5,8 +5,9 @@ import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import type { Gateway } from '../gateway.ts';
-import { createLogger, type Logger, terminalFormat } from '../log/logger.ts';
+import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
+import { write } from './output.ts';
 
 export function serveCommand(): Command {
   return makeCommand({
@@ -37,7 +38,7 @@ type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'rel
 
 /**
  * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
- * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor tells each worker to do
+ * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor asks each worker to do
  * so, since workers ignore the signal itself, and kills those that take too long.
  */
 async function serve(command: Command, isDemo: boolean): Promise<void> {
@@ -47,7 +48,10 @@ async function serve(command: Command, isDemo: boolean): Promise<void> {
   const stopped = stopSignal(isAtTerminal);
   const loaded = loadConfig({ env: process.env });
   const { config } = loaded;
-  const logger = createLogger({ level: config.log.level, format: await terminalFormat() });
+  const log = await openProcessLog(config.log.level);
+  const { logger } = log;
+  // A gateway that nobody hears still serves.
+  process.stdout.on('error', (error) => logger.warn({ err: error }, 'standard output takes nothing'));
   for (const warning of loaded.warnings) logger.warn(warning);
   if (config.upstream.url === null) {
     // A gateway that lost its UPSTREAM_URL must not serve made-up records.
@@ -55,9 +59,8 @@ async function serve(command: Command, isDemo: boolean): Promise<void> {
     const warning = demoWarning(process.env);
     if (warning !== null) logger.warn(warning);
   }
-  const running =
-    config.server.workers > 1 ? await startSeveral(loaded, logger, stopped) : await startOne(loaded, logger);
-  if (running === null) return;
+  const running = config.server.workers > 1 ? await startSeveral(loaded, log, stopped) : await startOne(loaded, log);
+  if (running === null) return log.flush();
   const { publicUrl, adminUrl, demo } = running;
   print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
   if (!isAtTerminal) process.on('SIGHUP', () => reload(running, logger));
@@ -65,6 +68,7 @@ async function serve(command: Command, isDemo: boolean): Promise<void> {
   logger.info({ signal }, 'stopping');
   await running.stop(delayMs(signal, loaded));
   logger.info('stopped');
+  await log.flush();
 }
 
 /** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */
@@ -73,21 +77,21 @@ async function serveAsWorker(): Promise<number> {
     const { runWorker } = await import('../cluster/worker.ts');
     return await runWorker(process.env);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    write('stderr', `${error instanceof Error ? error.stack : String(error)}\n`);
     return 1;
   }
 }
 
-async function startOne(loaded: LoadedConfig, logger: Logger): Promise<Running> {
+async function startOne(loaded: LoadedConfig, log: ProcessLog): Promise<Running> {
   // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
-  return startGateway(loaded, { logger });
+  return startGateway(loaded, log);
 }
 
 /** Null if the signal came before all were ready; they have ended then. */
-async function startSeveral(loaded: LoadedConfig, logger: Logger, stopped: Promise<Signal>): Promise<Running | null> {
+async function startSeveral(loaded: LoadedConfig, log: ProcessLog, stopped: Promise<Signal>): Promise<Running | null> {
   const { Supervisor } = await import('../cluster/supervisor.ts');
-  const supervisor = new Supervisor(loaded, logger);
+  const supervisor = new Supervisor(loaded, log);
   const starting = supervisor.start();
   const first = await Promise.race([starting, stopped]);
   // Those that run already are drained.
@@ -95,14 +99,9 @@ async function startSeveral(loaded: LoadedConfig, logger: Logger, stopped: Promi
   return (await starting) ? supervisor : null;
 }
 
-/** Until then the log has noticed that its terminal is gone. */
-const HANG_UP_MS = 300;
-
 /** How long requests are accepted after the signal, in milliseconds. */
 function delayMs(signal: Signal, { config }: LoadedConfig): number {
-  const { drainDelayMs } = config.server;
-  if (signal === 'SIGHUP') return Math.max(drainDelayMs, HANG_UP_MS);
-  return signal === 'SIGTERM' ? drainDelayMs : 0;
+  return signal === 'SIGINT' ? 0 : config.server.drainDelayMs;
 }
 
 /**

@@ -33,7 +33,7 @@ const statusSchema = z.object({
   hasRedisAnswered: z.boolean(),
 });
 
-/** What the first process sends to a worker. */
+/** Messages of the first process to a worker. */
 export const toWorkerSchema = z.discriminatedUnion('kind', [
   /** `payload` is of `startSchema`; a worker that cannot read it ends. */
   z.object({ kind: z.literal('start'), payload: z.unknown() }),
@@ -47,7 +47,7 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('all-metrics'), id: z.int(), text: z.string() }),
 ]);
 
-/** What a worker sends to the first process. */
+/** Messages of a worker to the first process. */
 export const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('hello') }),
   z.object({ kind: z.literal('ready'), publicUrl: z.string(), adminUrl: z.string() }),

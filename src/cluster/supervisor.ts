@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../time/clock.ts';
 import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import type { Logger } from '../log/logger.ts';
+import type { Logger, ProcessLog } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server/server.ts';
 import type { DemoAnnouncement, SampleStore } from '../backend/demo-store.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
@@ -32,6 +32,7 @@ export class Supervisor {
   adminUrl = '';
   demo: DemoAnnouncement | null = null;
   readonly #logger: Logger;
+  readonly #relayLog: ProcessLog['relay'];
   readonly #started: LoadedConfig;
   /** Since when each is ready (Unix milliseconds); null before. */
   readonly #workers = new Map<Worker, number | null>();
@@ -48,18 +49,25 @@ export class Supervisor {
   #earlyEnds = 0;
   #lastMetricsId = 0;
 
-  constructor(loaded: LoadedConfig, logger: Logger) {
+  constructor(loaded: LoadedConfig, { logger, droppedLines, relay }: ProcessLog) {
     const { workers } = loaded.config.server;
     this.#logger = logger;
+    this.#relayLog = relay;
     this.#started = loaded;
     this.#latest = loaded;
-    this.#metrics = new WorkerMetrics(workers);
+    this.#metrics = new WorkerMetrics(workers, droppedLines);
     this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), hasRedisAnswered: false };
     // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
     // connections on: one on its way to a worker that is killed is never answered and never closed.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    // Metrics hold NaN, which JSON cannot express.
-    cluster.setupPrimary({ exec: PROGRAM, args: ['serve'], serialization: 'advanced' });
+    cluster.setupPrimary({
+      exec: PROGRAM,
+      args: ['serve'],
+      // Metrics hold NaN, which JSON cannot express.
+      serialization: 'advanced',
+      // Workers share no pipe with this process: Node makes one that it hands on, or gives back, block its writers again.
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
   }
 
   /**
@@ -103,7 +111,7 @@ export class Supervisor {
       this.#sendStatus();
       const killAfterMs = delayMs + IN_FLIGHT_GRACE_MS + ADMIN_GRACE_MS + TRACES_GRACE_MS + KILL_MARGIN_MS;
       const timeout = setTimeout(() => {
-        const late = [...this.#workers.keys()].map((worker) => names(worker));
+        const late = [...this.#workers.keys()].map((worker) => logFields(worker));
         this.#logger.error({ workers: late }, 'workers did not end in time and are killed');
         process.exitCode = 1;
         this.#killAll();
@@ -118,6 +126,7 @@ export class Supervisor {
   #startWorker(): void {
     const worker = cluster.fork();
     this.#workers.set(worker, null);
+    if (worker.process.stderr !== null) this.#relayLog(worker.process.stderr);
     worker.on('message', (received: unknown) => {
       const { data: message } = fromWorkerSchema.safeParse(received);
       if (message !== undefined && this.#workers.has(worker)) this.#onMessage(worker, message);
@@ -148,7 +157,7 @@ export class Supervisor {
         break;
       case 'failed':
         if (this.#state === 'starting') this.#giveUp(message.message);
-        else this.#logger.error({ ...names(worker), reason: message.message }, 'worker cannot start');
+        else this.#logger.error({ ...logFields(worker), reason: message.message }, 'worker cannot start');
         break;
       case 'request-metrics':
         void this.#sendMetrics(worker, message.id);
@@ -161,7 +170,7 @@ export class Supervisor {
 
   #onReady(worker: Worker, { publicUrl, adminUrl }: Extract<FromWorker, { kind: 'ready' }>): void {
     this.#workers.set(worker, systemClock.nowMs());
-    this.#logger.info(names(worker), 'worker ready');
+    this.#logger.info(logFields(worker), 'worker ready');
     this.#sendStatus();
     if (this.#state !== 'starting' || this.#ready().length < this.#status.wanted) return;
     this.#state = 'running';
@@ -182,7 +191,7 @@ export class Supervisor {
     this.#earlyEnds = isEarly ? this.#earlyEnds + 1 : 0;
     // Twice as long for each worker in a row that ended at once.
     const delayMs = isEarly ? Math.min(LAST_RESTART_DELAY_MS, FIRST_RESTART_DELAY_MS * 2 ** (this.#earlyEnds - 1)) : 0;
-    this.#logger.error({ ...names(worker), end: reason, delayMs }, 'worker ended by itself; another is started');
+    this.#logger.error({ ...logFields(worker), end: reason, delayMs }, 'worker ended by itself; another is started');
     if (this.#state === 'starting' && this.#earlyEnds >= MAX_EARLY_ENDS) {
       this.#giveUp(`Worker processes end before they are ready, ${this.#earlyEnds} of them by now (${reason}).`);
       return;
@@ -259,7 +268,7 @@ export class Supervisor {
 }
 
 /** For log lines. A number is never used again for another worker. */
-function names(worker: Worker) {
+function logFields(worker: Worker) {
   return { worker: worker.id, workerPid: worker.process.pid ?? null };
 }
 

@@ -3,7 +3,7 @@ import { on } from 'node:events';
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import type { Gateway, Workers } from '../gateway.ts';
-import { createLogger, terminalFormat } from '../log/logger.ts';
+import { openProcessLog } from '../log/logger.ts';
 import { StartError } from '../server/server.ts';
 import {
   filesSchema,
@@ -23,20 +23,22 @@ export async function runWorker(env: Environment): Promise<number> {
   const { files, reloaded, sample } = await supervisor.start();
   const load = (from: KeptFiles): LoadedConfig => loadKept(env, from);
   const loaded = load(files);
-  const logger = createLogger({ level: loaded.config.log.level, format: await terminalFormat() });
+  const log = await openProcessLog(loaded.config.log.level);
   const { startGateway } = await import('../gateway.ts');
   let gateway: Gateway;
   try {
-    gateway = await startGateway(loaded, { logger, workers: supervisor, sample });
+    gateway = await startGateway(loaded, { ...log, workers: supervisor, sample });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     await send({ kind: 'failed', message: error.message });
+    await log.flush();
     return 1;
   }
   if (reloaded !== null) gateway.reload(load(reloaded));
   supervisor.connect(gateway, (newFiles) => gateway.reload(load(newFiles)));
   void send({ kind: 'ready', publicUrl: gateway.publicUrl, adminUrl: gateway.adminUrl });
   await gateway.stop(await supervisor.drain);
+  await log.flush();
   return 0;
 }
 

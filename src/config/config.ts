@@ -32,8 +32,11 @@ export const configSchema = section({
     maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000), Infinity), { env: null, default: null }).describe(
       'The same per address; no limit by default. Do not set it behind a balancer, which is one address.',
     ),
+    keepAliveMs: setting(duration(1000, DAY), { env: null, default: '75s' }).describe(
+      'How long an idle connection of a client stays open. Above the idle time of the balancer in front, so that the balancer closes first.',
+    ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
-      'Most requests in flight per process; further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
+      'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
     ),
     workers: setting(integer(1, 256), { env: 'WORKERS', default: 1 }).describe(
       'Number of serving processes; more than one needs Redis, and one more process supervises them. Set it to the number of cores to use; each process has its own cache memory.',
@@ -77,6 +80,12 @@ export const configSchema = section({
     ),
     maxResponseBytes: setting(size(1000, 1_000_000_000), { env: null, default: '8MB' }).describe(
       "Largest accepted answer of the store, after decompression. Above the store's largest transcript, well below the memory.",
+    ),
+    answerMemoryBytes: setting(optional(size(1_000_000, 1_000_000_000_000), null), {
+      env: null,
+      default: null,
+    }).describe(
+      "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 32MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
     ),
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. Set it to the capacity of the store divided by the number of processes.',

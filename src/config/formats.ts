@@ -97,7 +97,7 @@ export const adminTokens = codec<readonly NamedToken[]>(
 );
 
 /**
- * Reads `ADMIN_TOKEN`. Throws a ValueProblem, which never quotes it: a name cannot be told from a part of a token that
+ * Reads `ADMIN_TOKEN`. Throws a ValueProblem, which never quotes it: a name cannot be distinguished from a part of a token that
  * was mistyped.
  */
 export function parseAdminTokens(written: string): NamedToken[] {

@@ -1,4 +1,4 @@
-/** The Call of the calls surface (v2): an evaluation with every field always there; and its lists. */
+/** The Call of the calls surface (v2): an evaluation (Q8: every field is always there); and its lists. */
 import { z } from 'zod';
 import { peopleFields, sharedFields, toPeople, toSharedFields } from './evaluation.ts';
 import { CRM_OBJECT_TYPES, type EvaluationPage, type EvaluationRecord } from './records.ts';
@@ -20,7 +20,9 @@ const callSchema = z
       description: 'The user whose call was evaluated; null where the store knows none.',
     }),
     evaluatee_user_name: z.string(),
-    evaluatee_email: z.string(),
+    evaluatee_email: z.string().meta({
+      description: 'As the store has it: usually an e-mail address, in any form.',
+    }),
     ...peopleFields,
     crm_objects: z.array(crmObjectSchema).meta({ description: 'All objects in the CRM that the call belongs to.' }),
   })
@@ -60,7 +62,7 @@ export function toCall(record: EvaluationRecord): z.output<typeof callSchema> {
   };
 }
 
-/** A page of calls, counted from 1; past the end it is empty, with the true counts. */
+/** A page of calls, counted from 1 (Q6: past the end it is empty, with the true counts). */
 export function toCallsPage(list: EvaluationPage, page: number, pageSize: number): z.output<typeof callsPageSchema> {
   return {
     calls: list.items.map(toCall),

@@ -8,7 +8,7 @@ export const timestampSchema = z
   .regex(/^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/)
   .meta({ format: 'date-time', description: 'A time in UTC, with milliseconds and `Z`.' });
 
-/** The fields that Report and Call have in common, ahead of those that tell them apart, in the order of the specification. */
+/** The fields that Report and Call have in common, before those that differ, in the order of the specification. */
 export const sharedFields = {
   id: z.string().meta({ description: 'The evaluation.' }),
   name: z.string().meta({ description: 'The title of the call.' }),

@@ -1,6 +1,12 @@
-/** The operations of the public API, and what can be announced of their end. */
+/** The operations of the public API, and the announcement of their end. */
 
-/** By surface, each by its OpenAPI operationId. */
+/**
+ * By surface, each by its OpenAPI operationId. A new operation is its id here and a route in `http/v1.ts` or `http/v2.ts`,
+ * which declares path, scope, parameters, resource, response and fixed texts, and stands in that file's list of routes. Router,
+ * OpenAPI document, `explain`, metrics and deprecations follow from it. Beside it needs an example body in
+ * `http/openapi/examples.ts`, its path in `docs/api.md`, and for the demo a line of `curl` in `backend/demo-store.ts`; tests
+ * fail without the first two. (A new resource of the store: `upstream/resources.ts`.)
+ */
 export const OPERATIONS = {
   v1: [
     'listReports',

@@ -34,7 +34,7 @@ const crmDealSchema = z
   .strictObject({ id: z.string(), name: z.string(), url: z.string().nullable() })
   .meta({ id: 'CrmDeal', description: 'A deal in the CRM that the call belongs to.' });
 
-/** A report, with no member beyond those of the specification. */
+/** A report, with no member beyond those of the specification (Q8: `share` only if there is one, arrays always). */
 export const reportSchema = z
   .strictObject({
     ...sharedFields,
@@ -58,7 +58,22 @@ export const reportsPageSchema = z
 
 type Report = z.output<typeof reportSchema>;
 
-/** The report of a record. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one. */
+/**
+ * An e-mail address as JSON Schema's `email` format accepts it (RFC 5321 mailbox without quoting). The specification promises
+ * that format of a Report, and of nothing else.
+ */
+const EMAIL_PATTERN =
+  /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+const MAX_EMAIL_LENGTH = 320;
+/** The member of a record that decides whether it has a report. */
+export const REPORT_EMAIL_PATH = 'evaluatee.email';
+
+/** Whether the record can be published as a report, which promises an e-mail address of the `email` format. */
+export function hasReport({ evaluatee: { email } }: Pick<EvaluationRecord, 'evaluatee'>): boolean {
+  return email.length <= MAX_EMAIL_LENGTH && EMAIL_PATTERN.test(email);
+}
+
+/** The report of a record that has one. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one. */
 export function toReport(record: EvaluationRecord): Report {
   const { shareLink } = record;
   return {
@@ -78,7 +93,7 @@ function toEvaluateeUser(evaluatee: EvaluationRecord['evaluatee']): Report['eval
     name: evaluatee.displayName,
     first_name: evaluatee.givenName,
     email: evaluatee.email,
-    ...(evaluatee.userId === undefined ? {} : { id: evaluatee.userId }),
+    ...(typeof evaluatee.userId === 'string' ? { id: evaluatee.userId } : {}),
     ...(evaluatee.avatar === undefined ? {} : { avatar_url: evaluatee.avatar }),
   };
 }
@@ -87,7 +102,7 @@ function toShare(link: NonNullable<EvaluationRecord['shareLink']>): NonNullable<
   return { id: link.id, deactivated_at: link.deactivatedAtMs === null ? null : toTimestamp(link.deactivatedAtMs) };
 }
 
-/** A page of reports, counted from 1; `total_count` is the store's, also past the end. */
+/** A page of reports, counted from 1, without records that have none; `total_count` is the store's, also past the end. */
 export function toReportsPage(list: EvaluationPage, page: number): z.output<typeof reportsPageSchema> {
-  return { reports: list.items.map(toReport), page, total_count: list.total };
+  return { reports: list.items.filter(hasReport).map(toReport), page, total_count: list.total };
 }

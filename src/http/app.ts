@@ -1,11 +1,14 @@
-/** The public listener's application: what a request passes through, from top to bottom. */
+/**
+ * The public listener's application: what a request passes through, from top to bottom (K8: the order of checks; each request
+ * with an active key counts).
+ */
 import { Router, type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import type { Cache } from '../cache/reader.ts';
 import { hasScope } from '../keys/key.ts';
 import type { RequestHandler } from '../server/server.ts';
 import { authenticate } from './middleware/authenticate.ts';
-import { loadShedding } from './middleware/load-shedding.ts';
+import { keyShedding, loadShedding } from './middleware/load-shedding.ts';
 import { rateLimit } from './middleware/rate-limit.ts';
 import { requestContext } from './middleware/request-context.ts';
 import { ALLOWED_METHODS, errorHandler, forbidden, notFound, Problem } from './problem.ts';
@@ -39,6 +42,7 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
   app.use(options.docs.routes());
   app.use(authenticate(options));
   app.use(rateLimit(options));
+  app.use(keyShedding());
   app.use(surfaceRouter('/v1', V1_ROUTES, options).routes());
   app.use(surfaceRouter('/v2', V2_ROUTES, options).routes());
   app.use(refuseUnknown());
@@ -61,8 +65,8 @@ function surfaceRouter(
 }
 
 /**
- * The key must hold the route's scope, if it has one, and the workspace of the path, if there is one; a workspace that is no
- * UUID is nobody's (K5). Then addresses longer than any valid one are refused before their query is parsed.
+ * The key must hold the route's scope, if it has one, and the workspace of the path, if there is one (K4: else 403; K5: a
+ * workspace that is no UUID is nobody's). Then addresses longer than any valid one are refused before their query is parsed.
  */
 function authorize(route: Route, ctx: RouteContext): void {
   const key = apiKeyOf(ctx);
@@ -77,7 +81,7 @@ function authorize(route: Route, ctx: RouteContext): void {
   throw route.failures.includes(400) ? new Problem('address_too_long', ADDRESS_TOO_LONG) : notFound();
 }
 
-/** The end of the way for a request that no route took: 405 if a route has its path, else 404 (A2). */
+/** Fallback for requests that no route handled (A2: 405 if a route has the path, else 404). */
 function refuseUnknown(): Middleware<Partial<Pick<RouterContext, 'matched'>>> {
   return ({ matched = [], method }) => {
     if (matched.length === 0) {

@@ -1,4 +1,4 @@
-/** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota, shown to its holder at no cost (K8a). */
+/** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota (K8a: shown to its holder at no cost). */
 import { z } from 'zod';
 import { timestampSchema, toTimestamp } from '../domain/evaluation.ts';
 import { type ApiKey, SCOPES } from '../keys/key.ts';

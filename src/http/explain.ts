@@ -41,7 +41,7 @@ function resolve({ route, params }: MatchedRoute, query: string, viewer: readonl
   }
 }
 
-/** How authorization would refuse the request (K5); no key is checked here. */
+/** How authorization would refuse the request (K5: a workspace of the path must be the key's); no key is checked here. */
 function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | null): string | null {
   if (!workspaceIds.every((id) => UUID_PATTERN.test(id))) {
     return 'Such a request is answered 403: the workspace of the path is no UUID, so no key may see it.';

@@ -1,7 +1,7 @@
 /**
- * The parameters of paths and queries (Q1 to Q4, Q7). Each is declared once, with the words that document it and, in a query,
- * the rule that reads it. v1 corrects invalid numbers; v2 refuses what breaks a rule and names every fault. Only required
- * parameters have examples, because a docs page fills examples in and then sends them.
+ * The parameters of paths and queries. Each is declared once, with the words that document it and, in a query, the rule that
+ * reads it (Q2: v1 corrects invalid numbers; Q3, Q4: v2 refuses a parameter that breaks its rule, and names every fault). Only
+ * required parameters have examples, because a docs page fills examples in and then sends them.
  */
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
@@ -36,7 +36,7 @@ function inPath(name: string, description: string, schema: oas31.SchemaObject, e
   return { name, in: 'path', required: true, description, schema, example };
 }
 
-/** Reads an id of the path. Throws the route's 404 for what no record can have (Q7). */
+/** Reads an id of the path. Throws the route's 404 for one that no record can have (Q7: nothing is sent to the store). */
 export function parseId({ params }: RequestView, name: IdName): string {
   const id = params[name] ?? '';
   if (ID_PATTERN.test(id)) return id;
@@ -88,23 +88,38 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   });
 }
 
-/** v2: 1 to `maxLength` characters, in Unicode code points (Q1). */
+/** As JSON Schema has it; no store has a use for a control character. */
+const TEXT_PATTERN = '^[^\\u0000-\\u001F\\u007F]*$';
+const TEXT = new RegExp(TEXT_PATTERN, 'u');
+
+/** v2: 1 to `maxLength` characters, in Unicode code points (Q1), and no control characters (Q4). */
 export function strictText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema }, null, (text) => {
-    const { length } = Array.from(text);
-    if (length >= 1 && length <= maxLength) return { value: text };
+  return textParameter(name, description, maxLength, (value) => {
+    const { length } = Array.from(value);
+    if (length >= 1 && length <= maxLength) return { value };
     return { fault: `The query parameter ${name} must hold 1 to ${maxLength} characters; ${length} were given.` };
   });
 }
 
-/** v1: up to `maxLength` characters; an empty text counts as absent. */
+/** v1: up to `maxLength` characters and no control characters (Q2); an empty text counts as absent. */
 export function lenientText(name: string, description: string, maxLength: number): Parameter<string | null> {
-  const schema = { type: 'string', minLength: 1, maxLength } as const;
-  return declared({ name, description, schema }, null, (text) => {
-    const { length } = Array.from(text);
-    if (length <= maxLength) return { value: text === '' ? null : text };
+  return textParameter(name, description, maxLength, (value) => {
+    const { length } = Array.from(value);
+    if (length <= maxLength) return { value: value === '' ? null : value };
     return { fault: `The query parameter ${name} may hold at most ${maxLength} characters; ${length} were given.` };
+  });
+}
+
+function textParameter(
+  name: string,
+  description: string,
+  maxLength: number,
+  parse: Parameter<string | null>['parse'],
+): Parameter<string | null> {
+  const schema = { type: 'string', minLength: 1, maxLength, pattern: TEXT_PATTERN } as const;
+  return declared({ name, description, schema }, null, (value) => {
+    if (TEXT.test(value)) return parse(value);
+    return { fault: `The query parameter ${name} must hold no control characters (U+0000 to U+001F, U+007F).` };
   });
 }
 

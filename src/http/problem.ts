@@ -7,7 +7,7 @@ import type { Middleware } from './state.ts';
 
 /**
  * Why a request failed, for programs: the value of `X-Error-Code`. Bodies are fixed by the API, and their texts are for
- * people. `not_found` is the same for a record that does not exist and for one of another workspace (K7).
+ * people (A4: every error has a code). `not_found` is that of a foreign record too (K7: it cannot be distinguished from none).
  */
 export const ERROR_CODES = {
   parameter_invalid: { status: 400, meaning: 'A query parameter is unknown, repeated or breaks its rule.' },
@@ -29,7 +29,10 @@ export const ERROR_CODES = {
   store_unavailable: { status: 500, meaning: 'The store behind the gateway is down, slow or paused.' },
   record_malformed: { status: 500, meaning: 'The store answered with something that breaks its own contract.' },
   keys_unavailable: { status: 500, meaning: 'API keys cannot be checked at the moment.' },
-  overloaded: { status: 500, meaning: 'The gateway has as many requests in progress as it can serve.' },
+  overloaded: {
+    status: 500,
+    meaning: 'The gateway is at its limit: of requests, of calls to the store, or of memory for answers.',
+  },
   internal_error: { status: 500, meaning: 'A fault of the gateway.' },
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
@@ -67,12 +70,12 @@ export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_fo
   return new Problem(code, null, { privateMessage: `forbidden: ${reason}` });
 }
 
-/** The methods that every path of the API allows (A2). */
+/** The methods that every path of the API allows (A2: HEAD works wherever GET does). */
 export const ALLOWED_METHODS = 'GET, HEAD';
 
 const message = z.string().meta({ description: 'What went wrong, in plain words. Not meant for programs.' });
 
-/** The error bodies of both surfaces (S3). 400 and 500 of v1's list also hold an empty `reports`. */
+/** The error bodies of both surfaces (S3: 400 and 500 of v1's list also hold an empty `reports`). */
 export const ERROR_SCHEMAS = {
   CallError: z
     .strictObject({ error: z.strictObject({ message }).meta({ id: 'CallErrorDetail' }) })
@@ -111,7 +114,10 @@ const DEFAULT_RETRY_AFTER_SECONDS = 5;
 const UNEXPECTED = 'Something went wrong in the gateway.';
 const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
 
-/** Renders whatever was thrown further in: the only place that sets a failure's status (S1, S2). */
+/**
+ * Renders any error that was thrown further in: the only place that sets a failure's status (S1: the statuses of each
+ * operation; S2: 500 is all trouble that is not the consumer's fault).
+ */
 export function errorHandler(): Middleware {
   return async (ctx, next) => {
     try {
@@ -135,7 +141,8 @@ function problemOf(error: unknown): Problem {
   if (error instanceof StoreError) {
     // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
-    return new Problem(error.isTransient ? 'store_unavailable' : 'record_malformed', error.publicMessage, { headers });
+    const transient = error.kind === 'overloaded' ? 'overloaded' : 'store_unavailable';
+    return new Problem(error.isTransient ? transient : 'record_malformed', error.publicMessage, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
     const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;

@@ -30,11 +30,14 @@ interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<Route, 't
   readonly parse: (view: RequestView) => R;
   /** Whether the record has a public form at all; by default it has. */
   readonly isPublic?: (record: T) => boolean;
-  readonly represent: (
-    found: FoundRecord<T>,
-    request: R,
-    signal: AbortSignal,
-  ) => Representation | Promise<Representation>;
+  readonly represent: (found: FoundRecord<T>, request: R, asker: Asker) => Representation | Promise<Representation>;
+}
+
+/** On whose behalf an answer is made. */
+export interface Asker {
+  readonly keyId: string;
+  /** Aborted when the answer is no longer waited for. */
+  readonly signal: AbortSignal;
 }
 
 /** Declares a route, and makes its answer: parse, read, represent, respond. */
@@ -56,10 +59,12 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       const reader = readerOf(ctx, declared, request.workspaceIds ?? undefined);
       const read = await cache.read(cacheRequest(resource, request.params), reader);
       const { entry } = read;
-      // The cache has authorized what it found: absent is also what this reader may not see (K7). A list is never absent.
+      // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
       signal.throwIfAborted();
-      const made = represent({ entry, record: entry.answer.record }, request, signal);
+      // What memory holds is counted there.
+      if (read.tier !== 'memory') ctx.state.slot?.use(entry.answer);
+      const made = represent({ entry, record: entry.answer.record }, request, { keyId: apiKeyOf(ctx).keyId, signal });
       await respond(ctx, read, made instanceof Representation ? made : await made);
     },
   });
@@ -122,9 +127,9 @@ export function renderedPage(
 
 /** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
 function readerOf(ctx: Context, { template }: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
-  const { requestId, redisWait, traceparent, signal } = ctx.state;
-  const isWaiting = (): boolean => !signal.aborted;
+  const { requestId, redisWait, traceparent, signal, slot } = ctx.state;
+  const mayWait = (): boolean => slot === null || slot.wait();
   const { keyId } = apiKeyOf(ctx);
-  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, isWaiting };
+  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, signal, mayWait };
   return traceparent === undefined ? reader : { ...reader, traceparent };
 }

@@ -44,7 +44,7 @@ function nameOf(method: string, route: string | null): string {
   return route === null ? shown : `${shown} ${route}`;
 }
 
-/** Never the path or the query (K2), nor the `Host` that was asked for, which is the caller's text. */
+/** Never the path or the query (K2: no id or query leaves), nor the `Host` that was asked for, which is the caller's text. */
 function attributesOf({ method = '', httpVersion, socket }: IncomingMessage): Attributes {
   return {
     'http.request.method': METHODS.test(method) ? method : '_OTHER',

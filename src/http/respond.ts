@@ -1,9 +1,9 @@
 /**
- * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their
- * ETag, with everything that a cache at the consumer needs to know (C5). `sendResponse` is the one place that writes to
- * Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached response
- * they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa learns
- * from `ctx.respond = false` that it has nothing left to send.
+ * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their ETag, with
+ * everything that a cache at the consumer needs (C5: ETag, Age, Cache-Control, Cache-Status). `sendResponse` is the one place
+ * that writes to Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached
+ * response they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa
+ * learns from `ctx.respond = false` that it has nothing left to send.
  */
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
@@ -91,10 +91,10 @@ function matchesEtag(ifNoneMatch: string, etag: string): boolean {
 }
 
 /**
- * The `Link` header of a list or of a transcript page (RFC 8288): the first, the previous, the next and the last page, as far
- * as there are such. `page` is from 1. `parameters` are those that the request has beside `page`; one that is null is left
- * out. The links are relative to the address of the request (RFC 3986, section 5.2), so that they hold behind any prefix and
- * under any host name.
+ * The `Link` header of a list or of a transcript page (A4: first, prev, next and last, as far as there are such pages; RFC
+ * 8288). `page` is from 1. `parameters` are those that the request has beside `page`; one that is null is left out. The links
+ * are relative to the address of the request (RFC 3986, section 5.2), so that they hold behind any prefix and under any host
+ * name.
  */
 export function pageLinks(
   { page, totalPages }: { readonly page: number; readonly totalPages: number },
@@ -170,7 +170,8 @@ function flattened(groups: readonly Headers[]): string[] {
 /**
  * A cache at the client takes an answer for fresh as long as `max-age` exceeds the answer's age, which begins at `Age`
  * (RFC 9111 section 4.2). So `max-age` is `Age` and what is left: a client never holds an answer for fresh any longer
- * than this cache does, and a stale one not at all.
+ * than this cache does, and a stale one not at all. `must-revalidate` keeps a client from using a stale copy while the gateway
+ * cannot be reached. It also lets caches that follow RFC 9111 section 3.5 keep an answer to a request with `Authorization`.
  */
 function cacheHeaders(read: CacheRead<unknown>): Headers {
   const ageSeconds = Math.floor(read.ageMs / 1000);
@@ -178,14 +179,14 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
     Age: String(ageSeconds),
-    'Cache-Control': `private, max-age=${maxAgeSeconds}`,
+    'Cache-Control': `private, max-age=${maxAgeSeconds}, must-revalidate`,
     'Cache-Status': cacheStatus(read, leftSeconds),
   };
 }
 
-function cacheStatus({ outcome, forward = 'uri-miss', stored }: CacheRead<unknown>, ttlSeconds: number): string {
+function cacheStatus({ outcome, forward = 'uri-miss', isKept }: CacheRead<unknown>, ttlSeconds: number): string {
   if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
-  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${stored ? '; stored' : ''}`;
+  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${isKept ? '; stored' : ''}`;
   if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
   return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
 }

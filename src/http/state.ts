@@ -12,7 +12,9 @@ import type { ApiKey, Scope } from '../keys/key.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
+import type { Slot } from './slots.ts';
 
 export interface PublicAppOptions {
   readonly clock: Clock;
@@ -21,13 +23,15 @@ export interface PublicAppOptions {
   readonly quota: QuotaLimiter;
   /** The limits of keys that have none of their own; read on each request. */
   readonly defaultLimits: () => QuotaLimits;
-  /** Requests of one key that cost no quota (K8a). */
+  /** Requests of one key that cost no quota (K8a: a look at one's own key). */
   readonly currentKeyLimit: RequestLimiter;
   /** The client's address, with trusted proxies taken into account. */
   readonly addressOf: (ctx: Context) => string;
-  /** How long a request waits for Redis in all (R6). */
+  /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   readonly maxInFlight: number;
+  /** Of the answers that responses are made from. */
+  readonly answerMemory: AnswerMemory;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
   readonly isDraining: () => boolean;
@@ -62,7 +66,7 @@ export interface Route {
   readonly scope: Scope | null;
   /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
   readonly quota: 'counted' | 'none';
-  /** The one text of every 403, so that its reasons cannot be told apart (K7). */
+  /** The text of every 403 (K7: one text, so that its reasons cannot be distinguished). */
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
@@ -72,7 +76,7 @@ export interface Route {
   readonly summary: string;
   readonly description: string;
   readonly parameters: readonly oas31.ParameterObject[];
-  /** The failures that the operation has, beside 405 (S1). Without 400, an address that is too long is a 404. */
+  /** S1: the failures that the operation has, beside 405. Without 400, an address that is too long is a 404. */
   readonly failures: readonly FailureStatus[];
   readonly response: ZodType;
   readonly success: string;
@@ -91,6 +95,8 @@ export interface RequestState {
   signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
+  /** What the request holds of the process; null before it has been let in. */
+  slot: Slot | null;
   /** The declared route of the path and of a method that it allows; null if there is none. */
   route: Route | null;
   /** The active key of the request. */

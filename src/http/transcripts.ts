@@ -1,48 +1,48 @@
 /** Transcripts: parsed once per entry for both surfaces, and cut into pages, without blocking the event loop. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Derivation } from '../cache/entry.ts';
 import type { TranscriptRecord } from '../domain/records.ts';
 import type { CallTranscript, ReportTranscript } from '../domain/transcript.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../transcript/pager.ts';
-import { parseSteps } from '../transcript/parse.ts';
-import { runSteps } from '../transcript/steps.ts';
-import type { FoundRecord } from './read.ts';
+import { parseSlices } from '../transcript/parse.ts';
+import type { Asker, FoundRecord } from './read.ts';
 import { pageLinks, Representation } from './respond.ts';
+import { SliceQueue } from './slice-queue.ts';
 
 type Transcript = FoundRecord<TranscriptRecord>;
 
 /** Readers go through a transcript page by page; what many of them read is its beginning. */
 const MAX_PAGES_PER_ENTRY = 8;
 
+/** One queue per process: every transcript is read and cut here. */
+const queue = new SliceQueue();
 const pagers = new Derivation<Promise<TranscriptPager>>(() => 0);
 const wholes = new Derivation<Promise<Representation>>(() => 0);
 const pages = new Derivation<LRUCache<string, Representation>>(() => 0);
 
-/** The body as it is, and whether it can be parsed (T1). */
-export function wholeTranscript(found: Transcript): Promise<Representation> {
+/** T1: the body as it is, and whether it can be parsed. */
+export function wholeTranscript(found: Transcript, _request: unknown, { keyId }: Asker): Promise<Representation> {
   return wholes.of(found.entry, async () => {
-    const { body, isFormatSupported } = await pagerOf(found);
+    const { body, isFormatSupported } = await pagerOf(found, keyId);
     const made = new Representation({ transcript: body, isFormatSupported } satisfies ReportTranscript);
     found.entry.addDerivedBytes(made.weightBytes);
     return made;
   });
 }
 
-/** One page (T5). The pages that were asked for last stay with the entry. */
+/** One page (T5: at most `pageSize` segments and `maxChars` code points). The pages asked for last stay with the entry. */
 export async function transcriptPage(
   found: Transcript,
   request: PageRequest,
-  signal: AbortSignal,
+  { keyId, signal }: Asker,
 ): Promise<Representation> {
   const known = pagesOf(found);
   const { page, pageSize, maxChars, raw } = request;
   const name = `${page} ${pageSize} ${maxChars} ${raw}`;
   const present = known.get(name);
   if (present !== undefined) return present;
-  const pager = await pagerOf(found);
-  signal.throwIfAborted();
-  const cut = await runSteps(pager.pageSteps(request), nextTurn);
+  const pager = await pagerOf(found, keyId);
+  const cut = await queue.run(keyId, () => pager.pageSlices(request), signal);
   const links = pageLinks({ page, totalPages: cut.totalPages }, { pageSize, maxChars, raw: raw ? 'true' : null });
   const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), links);
   known.set(name, made);
@@ -69,11 +69,11 @@ export function toCallTranscript(
   };
 }
 
-function pagerOf({ entry, record }: Transcript): Promise<TranscriptPager> {
+/** Readers of one entry wait for the same reading of it, so it is not given up with the request that began it. */
+function pagerOf({ entry, record }: Transcript, keyId: string): Promise<TranscriptPager> {
   return pagers.of(entry, async () => {
-    const pager = new TranscriptPager(await runSteps(parseSteps(record.body, record.format), nextTurn));
-    entry.addDerivedBytes(pager.weightBytes);
-    return pager;
+    const parsed = await queue.run(keyId, () => parseSlices(record.body, record.format));
+    return new TranscriptPager(parsed, (bytes) => entry.addDerivedBytes(bytes));
   });
 }
 

@@ -1,8 +1,18 @@
-/** The workspace surface: the reports of one workspace. Invalid numbers in queries are corrected, not refused (Q2). */
+/** The workspace surface: the reports of one workspace (Q2: invalid numbers in queries are corrected, not refused). */
+import type { z } from 'zod';
 import { dealInsightsBodySchema, scoredCardViewSchema, toDealInsightsBody, toScoredCardView } from '../domain/parts.ts';
-import { reportBodySchema, reportsPageSchema, toReport, toReportsPage } from '../domain/report.ts';
+import {
+  hasReport,
+  REPORT_EMAIL_PATH,
+  reportBodySchema,
+  reportsPageSchema,
+  toReport,
+  toReportsPage,
+} from '../domain/report.ts';
 import { reportTranscriptSchema } from '../domain/transcript.ts';
+import type { EvaluationRecord } from '../domain/records.ts';
 import { RESOURCES } from '../upstream/resources.ts';
+import { malformed } from '../upstream/store-error.ts';
 import { currentKeyRoute } from './current-key.ts';
 import {
   getLenient,
@@ -31,7 +41,7 @@ const limit = lenientInteger(
 );
 const search = lenientText(
   'search',
-  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points); longer or repeated: 400. Empty counts as absent.',
+  'Only reports whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. Up to 100 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400. Empty counts as absent.',
   100,
 );
 const scorecardId = lenientUuid(
@@ -47,7 +57,7 @@ const reports = {
     'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.',
 } as const;
 
-/** A single read of v1 has no 400 (S1). */
+/** S1: a single read of v1 has no 400. */
 const report = {
   ...reports,
   parse: parseReport,
@@ -91,7 +101,7 @@ const getReport = readRoute({
   name: 'getReport',
   path: REPORT,
   resource: RESOURCES.evaluation,
-  represent: rendered((record) => ({ report: toReport(record) })),
+  represent: rendered(toReportBody),
   notFound: `${NO_REPORT}.`,
   summary: 'Get a report',
   description: 'One report of the workspace, whatever its status. A report of another workspace is 404.',
@@ -149,7 +159,13 @@ export const V1_ROUTES: readonly Route[] = [
   getWorkspaceKey,
 ];
 
-/** A report of another workspace than the path's is none (K5). Query parameters are ignored (Q2). */
+/** Throws a StoreError for a record that has no report. */
+function toReportBody(record: EvaluationRecord): z.output<typeof reportBodySchema> {
+  if (hasReport(record)) return { report: toReport(record) };
+  throw malformed(`the store's evaluation ${record['_id']} is malformed at ${REPORT_EMAIL_PATH}`);
+}
+
+/** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
 function parseReport(view: RequestView): RecordRequest {
   return { params: { id: parseId(view, 'reportId') }, workspaceIds: [workspaceOf(view.params)] };
 }

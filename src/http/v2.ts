@@ -1,4 +1,4 @@
-/** The calls surface: calls of all workspaces of a key, with scopes. Queries are strict, and every fault is named (Q3, Q4). */
+/** The calls surface: calls of all workspaces of a key, with scopes (Q3, Q4: queries are strict, and every fault is named). */
 import { callBodySchema, callsPageSchema, toCall, toCallsPage } from '../domain/call.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
@@ -34,12 +34,12 @@ const workspaceId = strictUuid(
 );
 const callsPerPage = strictInteger(
   'pageSize',
-  'How many calls a page holds. No integer, out of range or repeated: 400.',
+  'How many calls a page holds. Must be an integer from 1 to 100, given once; otherwise 400.',
   { min: 1, max: 100, fallback: 50 },
 );
 const search = strictText(
   'search',
-  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points); empty, longer or repeated: 400.',
+  'Only calls whose name, evaluatee, attendee e-mail address or CRM deal name holds this text (such as `renewal`), whatever its case. 1 to 200 characters (Unicode code points), none of them a control character (U+0000 to U+001F, U+007F); otherwise, or repeated: 400.',
   200,
 );
 const scorecardId = strictId(
@@ -50,12 +50,12 @@ const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
 
 const segmentsPerPage = strictInteger(
   'pageSize',
-  'How many segments a page holds at most. No integer, out of range or repeated: 400.',
+  'How many segments a page holds at most. Must be an integer from 1 to 200, given once; otherwise 400.',
   { min: 1, max: 200, fallback: 100 },
 );
 const maxChars = strictInteger(
   'maxChars',
-  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and goes on on the next page. No integer, out of range or repeated: 400.',
+  'How many characters (Unicode code points) `transcript.text` holds at most. A turn that is longer is cut and continues on the next page. Must be an integer from 1 to 50000, given once; otherwise 400.',
   { min: 1, max: 50_000, fallback: 50_000 },
 );
 const raw = flag(
@@ -88,7 +88,7 @@ const listCalls = readRoute({
   resource: RESOURCES.list,
   notFound: 'There are no such calls.',
   parse: (view) => {
-    // A foreign workspace is refused before any other fault of the query (K6).
+    // K6: a foreign workspace is refused before any other fault of the query.
     const workspaceIds = workspacesOf(view);
     return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
       listRequest(workspaceIds, get(page), {
@@ -119,7 +119,7 @@ const getCall = readRoute({
   name: 'getCall',
   path: '/calls/:callId',
   resource: RESOURCES.evaluation,
-  // Only completed evaluations are calls (Q5).
+  // Q5: only completed evaluations are calls.
   isPublic: ({ state }) => state === 'COMPLETED',
   represent: rendered((record) => ({ call: toCall(record) })),
   notFound: 'There is no such call.',

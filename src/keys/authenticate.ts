@@ -1,4 +1,4 @@
-/** From an `Authorization` header to an active key: the failures are 401 (K4), and are counted per address (K9). */
+/** From an `Authorization` header to an active key (K4: no valid credential is 401; K9: failures are counted per address). */
 import type { Clock } from '../time/clock.ts';
 import { addressKey } from './client-address.ts';
 import { type ApiKey, isActive, type KeyHash, RegistryUnavailableError } from './key.ts';
@@ -11,7 +11,7 @@ import { hashToken, isWellFormed } from './token.ts';
  * - `missing`: no header, or an empty one
  * - `not-bearer`: another scheme
  * - `empty`: the scheme without a token
- * - `malformed`: not a token, or one whose checksum is wrong (K1)
+ * - `malformed`: not a token, or one with a wrong checksum (K1: refused without a look-up)
  * - `unknown`: no such key was issued
  * - `too-many-failures`: the address has used up its failed attempts
  */
@@ -41,7 +41,7 @@ export interface AuthenticatorOptions {
 
 /**
  * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
- * issued are served from it all the same (K9: failures are counted per address).
+ * issued are served from it all the same (K9).
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;

@@ -55,8 +55,8 @@ function addSubnet(subnets: Subnets, cidr: string): void {
 }
 
 /**
- * Makes the function that finds the client's address of a request, `unknown` if the socket has none. Failed authentications are counted
- * by it (K9).
+ * Makes the function that finds the client's address of a request, `unknown` if the socket has none (K9: failed
+ * authentications are counted by it).
  *
  * `X-Forwarded-For` counts only as far as trusted proxies wrote it: from the right, the first address that is none of
  * theirs is the client's, because the client wrote everything further left. An entry that is no address ends the walk at

@@ -66,7 +66,7 @@ export interface ApiKey extends Readonly<z.output<typeof recordSchema>> {
   readonly lastUsedAtMs: number | null;
 }
 
-/** The members of a key that an operator decides on (K3). Workspaces and scopes hold nothing twice. */
+/** K3: the members of a key that an operator decides on. Workspaces and scopes hold nothing twice. */
 export type NewKey = Pick<ApiKey, 'name' | 'workspaceIds' | 'scopes' | 'expiresAtMs' | 'limits'>;
 
 /** Changes of a key: members that are undefined stay as they are. */

@@ -1,4 +1,4 @@
-/** The life of a key: pure rules, the same wherever keys are stored. */
+/** The life of a key (K3: its status, expiry and rotation): pure rules, the same wherever keys are stored. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   type ApiKey,

@@ -132,8 +132,8 @@ export class RedisDirectory extends KeyDirectory {
   }
 
   /**
-   * Publishes the changes in the same step. A commit that only ends the use of keys works on a full Redis (C6b). If it
-   * rejects without an answer, the changes may or may not have been made.
+   * Publishes the changes in the same step. A commit that only ends the use of keys needs no memory (C6b: it works on a full
+   * Redis). If it rejects without an answer, the changes may or may not have been made.
    */
   protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
     const hashes = changes.map(({ key }) => key.hash);

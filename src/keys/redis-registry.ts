@@ -1,11 +1,17 @@
 /**
- * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Here it is decided
- * when a key that was revoked elsewhere stops working: when the message of the change arrives, which takes milliseconds, and
- * after `LOST_AFTER_MS` at the latest, since then every key is confirmed before it is used; while Redis is down, after
- * KEY_GRACE. (Keys of the store itself: store-lookup.ts.)
+ * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Keys of the store
+ * itself: store-lookup.ts.
  *
- * Four times a second the process looks at the registry's version: another one than that of the last change means that a
- * change was missed. While Redis does not answer, keys that it confirmed within the grace stay good, and no other is let in.
+ * A key that was revoked elsewhere stops working here when the message of the change arrives, which takes milliseconds. How
+ * that can fail, and what bounds it:
+ * - A lost message: four times a second the process looks at the registry's version. Another one than that of the last change
+ *   means that changes were missed, and each key is confirmed in Redis before it is used again.
+ * - Messages do not arrive, or the process itself was held up: after `LOST_AFTER_MS` without proof that all arrived, each key
+ *   is confirmed before it is used.
+ * - Redis does not answer: keys that it confirmed within the grace (KEY_GRACE) stay good, and no other is let in. So a key that
+ *   was revoked just before, or by others while only this process cannot reach Redis, works here for the grace at most.
+ * - Redis lost the revocation (a failover, a restart without `appendonly`): the key works again. The gateways' logs have the
+ *   revocation (docs/redis.md).
  */
 import type { RedisLink } from '../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
@@ -17,7 +23,7 @@ import { changesChannel, RedisDirectory, type RedisDirectoryOptions } from './re
 import type { KeyChange, KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
-/** Since all that was published had arrived. Longer than Redis has to answer a look at the version. */
+/** Longest time without proof that we are up to date. Longer than Redis has to answer a look at the version. */
 const LOST_AFTER_MS = 900;
 
 const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
@@ -169,8 +175,9 @@ const MAX_HASHES = 250_000;
 const PREFIX_DIGITS = 12;
 
 /**
- * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address
- * whose failed attempts are used up (K9). Keys are never deleted, so the set only grows; a missing one only helps less.
+ * A hint which hashes are those of issued keys: a good key that is new to this process is looked up even from an address whose
+ * failed attempts are used up (K9: a good key is never refused for its address). Keys are never deleted, so the set only grows;
+ * a missing one only helps less.
  */
 class IssuedHashes {
   readonly #prefixes = new Set<number>();

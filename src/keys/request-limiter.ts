@@ -1,7 +1,7 @@
 /**
- * Limits of fixed windows, for what is not a key's exact quota: failed authentications per address (K9), requests for a
- * key's own description (K8a), wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not
- * answer, each process counts by itself.
+ * Limits of fixed windows, for requests outside a key's exact quota (K9: failed authentications per address; K8a: looks at
+ * one's own key) and for wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not answer,
+ * each process counts by itself.
  */
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection.ts';
@@ -35,7 +35,7 @@ export function createRequestLimiter({ name, points, windowSeconds, redis }: Req
           inMemoryBlockOnConsumed: points + 1,
           rejectIfRedisNotReady: true,
         });
-  // After one timeout no further request waits for Redis (R6).
+  // R6: after one timeout no further request waits for Redis.
   const limiter = (): RateLimiterAbstract => (redis?.isUp() === true ? shared : memory);
   return {
     consume: async (id) => {

@@ -1,6 +1,6 @@
 /**
  * The form of a key's token: `evg_`, 32 random base62 characters, and 6 base62 characters of a checksum. The checksum
- * lets a mistyped or made-up token be refused without asking anyone, and lets secret scanners tell a real one.
+ * lets a mistyped or made-up token be refused at once (K1: without a look-up), and secret scanners recognise a real one.
  *
  * The checksum is the CRC-32 (IEEE 802.3, as zlib computes it) of the 36 ASCII characters before it, as an unsigned
  * number in base 62, most significant digit first, padded with `0` to 6 digits. The digits are `0-9A-Za-z` in that

@@ -1,32 +1,79 @@
-/**
- * The log: JSON lines for machines, or lines for a person at the terminal.
- *
- * Lines are written in batches, every 100 ms or when 8 kB are waiting, and whatever waits is flushed when the process
- * exits. Only a process that is killed loses lines: those of its last moment.
- */
-import {
-  destination as fileDestination,
-  type DestinationStream,
-  type LogFn,
-  type Logger,
-  pino,
-  stdTimeFunctions,
-} from 'pino';
+/** The log: JSON lines for machines, or lines for a person at the terminal. */
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { type DestinationStream, type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import { logError } from './error.ts';
+import { StandardError } from './standard-error.ts';
 
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
   /** Null, the default, for JSON. */
   readonly format?: LineFormat | null;
-  /** Where lines go; standard error by default, since standard output belongs to what a command answers. */
+  /** Standard error by default. */
   readonly destination?: DestinationStream;
 }
 
 /** A line of JSON as one for people, with its end. */
 type LineFormat = (line: string) => string;
 
-/** How the process's own log is written: for people if one is watching, as JSON (null) everywhere else. */
-export async function terminalFormat(): Promise<LineFormat | null> {
+/** The log of a process. */
+export interface ProcessLog {
+  readonly logger: Logger;
+  /** How many lines were dropped, because nobody took them. */
+  readonly droppedLines: () => number;
+  /** Passes on what another process writes to its log, until that ends. */
+  readonly relay: (log: Readable) => void;
+  /** Resolves when all lines are written, or after two seconds. To be called before the process exits. */
+  readonly flush: () => Promise<void>;
+}
+
+const RELAYED_WITHIN_MS = 1000;
+
+/**
+ * Opens the log on standard error, since standard output belongs to what a command answers: for people if one is watching,
+ * as JSON everywhere else.
+ */
+export async function openProcessLog(level: LogOptions['level']): Promise<ProcessLog> {
+  const lines = new StandardError();
+  const format = await terminalFormat();
+  const logger = createLogger({ level, format, destination: lines });
+  lines.onTaken((dropped) => logger.warn({ dropped }, 'lines of the log were dropped: nobody took them'));
+  const write = (text: string): void => {
+    if (format === null) lines.write(text);
+    else for (const line of text.split('\n').slice(0, -1)) lines.write(format(line));
+  };
+  const relayed = new Set<Readable>();
+  return {
+    logger,
+    droppedLines: () => lines.droppedLines,
+    relay: (log) => {
+      passOn(log, write);
+      relayed.add(log);
+      log.once('close', () => relayed.delete(log));
+    },
+    flush: async () => {
+      const signal = AbortSignal.timeout(RELAYED_WITHIN_MS);
+      await Promise.allSettled([...relayed].map((log) => finished(log, { signal })));
+      await lines.flush();
+    },
+  };
+}
+
+/** Whole lines only, so that those of several processes never mix. */
+function passOn(log: Readable, write: (lines: string) => void): void {
+  let rest = '';
+  log.setEncoding('utf8');
+  log.on('data', (chunk: string) => {
+    const end = chunk.lastIndexOf('\n') + 1;
+    if (end > 0) write(rest + chunk.slice(0, end));
+    rest = end > 0 ? chunk.slice(end) : rest + chunk;
+  });
+  log.on('end', () => {
+    if (rest !== '') write(`${rest}\n`);
+  });
+}
+
+async function terminalFormat(): Promise<LineFormat | null> {
   if (!process.stderr.isTTY) return null;
   // A gateway that nobody watches needs none of it.
   const { prettyFactory } = await import('pino-pretty');
@@ -34,10 +81,6 @@ export async function terminalFormat(): Promise<LineFormat | null> {
   const format = prettyFactory({ colorize, ignore: 'service,pid', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
   return (line) => format(line) ?? '';
 }
-
-const STDERR = 2;
-const FLUSH_EVERY_MS = 100;
-const BATCH_BYTES = 8192;
 
 /**
  * The last line of defence: code that logs must not hand over secrets, addresses of the store or query strings. Members
@@ -55,9 +98,8 @@ const REDACTED = {
 
 export type { Logger };
 
-/** Makes the process's logger. */
-export function createLogger({ level, format = null, destination }: LogOptions): Logger {
-  const lines = destination ?? standardError();
+/** Makes a logger. */
+export function createLogger({ level, format = null, destination = new StandardError() }: LogOptions): Logger {
   return pino(
     {
       level,
@@ -68,7 +110,7 @@ export function createLogger({ level, format = null, destination }: LogOptions):
       redact: REDACTED,
       hooks: { logMethod: nameErrors },
     },
-    format === null ? lines : { write: (line) => lines.write(format(line)) },
+    format === null ? destination : { write: (line) => destination.write(format(line)) },
   );
 }
 
@@ -78,24 +120,6 @@ export function createLogger({ level, format = null, destination }: LogOptions):
  */
 export function withoutRedaction(logger: Logger): Logger {
   return logger.child({}, { redact: [], level: 'info' });
-}
-
-function standardError(): DestinationStream {
-  const lines = fileDestination({ dest: STDERR, sync: false, minLength: BATCH_BYTES });
-  const flushing = setInterval(() => lines.flush(), FLUSH_EVERY_MS).unref();
-  let isGone = false;
-  lines.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EIO') throw error;
-    // The terminal is gone, and nobody reads any more. What is left must not be tried again when the process exits.
-    isGone = true;
-    clearInterval(flushing);
-    lines.destroy();
-  });
-  return {
-    write: (line) => {
-      if (!isGone) lines.write(line);
-    },
-  };
 }
 
 /** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */

@@ -118,7 +118,7 @@ export const purgeSchema = z.object({
   entries: number,
   bytes: number,
   complete: z.boolean(),
-  /** Lists that purged evaluations take along: those of all workspaces if no copy tells the owner. Null if they take none. */
+  /** Lists that purged evaluations take along: those of all workspaces if no copy shows the owner. Null if they take none. */
   lists: z.object({ entries: number, workspaces: number, ownerKnown: z.boolean() }).nullable(),
   tags: z.array(text),
   mode: z.enum(['soft', 'hard']),

@@ -100,8 +100,8 @@ export const importBody = (nowMs: number | null) =>
   });
 
 /**
- * One key of an import, or line of `evalgate keys import`. It may have expired already: its holder then gets 403 and not
- * 401 (K4).
+ * One key of an import, or line of `evalgate keys import`. It may have expired already (K4: the holder of an issued key gets
+ * 403, not 401).
  */
 export const importedKeyBody = (nowMs: number) =>
   z

@@ -71,7 +71,7 @@ export async function createKey({ registry, audit, who }: KeyChanger, wanted: Ne
 
 /** An edit that changes nothing may be repeated: it is not noted. */
 export async function editKey({ registry, audit, who }: KeyChanger, keyId: string, wanted: KeyEdit): Promise<KeyView> {
-  // A registry that can't be asked is told apart from a change whose outcome is unknown.
+  // Distinguishes a registry that can't be asked from a change whose outcome is unknown.
   await existingKey(registry, keyId);
   const { after } = await makeChange(audit, {
     who,

@@ -1,7 +1,20 @@
 /**
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
- * with its share of the limits (R5). One request without an answer is enough: no further one waits for Redis (R6), which
- * is probed behind. The requests admitted meanwhile are added to the logs in Redis once it is back.
+ * with its share of the limits (R5: the one exception to exact limits). One request without an answer is enough (R6: no
+ * further one waits for Redis), which is probed behind. The requests admitted meanwhile are added to the logs in Redis once
+ * it is back.
+ *
+ * While Redis decides, no window ever holds more than its limit. How that can fail, and what bounds it:
+ * - Redis is away: n processes admit together what was left as they last knew it, and each at least one request per window. A
+ *   process that has not seen a key's use lately takes the whole limit for unused, so all together may admit the limit twice.
+ * - Processes are miscounted: their number is that of the last heartbeats (instances.ts). Those that start during an outage
+ *   take a share too, until Redis is back.
+ * - Redis lost its last writes (a failover, a restart without `appendonly`): the requests in them are admitted once more. What
+ *   a process has admitted by itself and not yet merged is not lost with them.
+ * - A process ends before it has merged: what it admitted by itself is not counted afterwards, at most its share.
+ * - More than `MAX_QUOTAS` keys during one outage: those used longest ago start afresh here.
+ * - Redis's clock goes back: entries from the future count as made now, for one window at most. If it goes forward, entries
+ *   leave as much sooner, once.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../time/clock.ts';

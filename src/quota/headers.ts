@@ -17,9 +17,10 @@ export function resetSeconds({ emptyAtMicros }: WindowState): number {
 }
 
 /**
- * The headers of one decision. `Reset` is in Unix seconds, rounded up; `Retry-After`, only if the request was refused, is
- * in seconds, rounded up and at least 1. The active window is the one with fewer requests remaining; on a tie, the minute
- * (R3). `t` of `RateLimit` is the seconds, rounded up, until the next request is freed.
+ * The headers of one decision.
+ * - R2: `Reset` is in Unix seconds, rounded up; `Retry-After`, only of a refused request, in seconds, rounded up, at least 1
+ * - R3: the active window is the one with fewer requests remaining; on a tie, the minute
+ * - R4: `t` of `RateLimit` is the seconds, rounded up, until the next request is freed
  */
 export function rateLimitHeaders({
   minute,

@@ -34,10 +34,10 @@ export interface QuotaLimits {
 /** Never rejects, unless an implementation says so. */
 export interface QuotaLimiter {
   /**
-   * Decides whether one more request of `quotaId` is admitted now, and counts it if so. A refused request costs nothing
-   * (R1): neither `SlidingWindowLog.consume` in window-log.ts nor the script in redis-limiter.ts adds it.
+   * Decides whether one more request of `quotaId` is admitted now, and counts it if so (R1: a refused request costs
+   * nothing): neither `SlidingWindowLog.consume` in window-log.ts nor the script in redis-limiter.ts adds it.
    */
   consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision>;
-  /** Both windows as they are; nothing is counted: a look at one's own key is free (K8a). */
+  /** Both windows as they are; nothing is counted (K8a: a look at one's own key is free). */
   usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;
 }

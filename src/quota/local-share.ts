@@ -1,7 +1,8 @@
 /**
- * The use of limits that a process knows of, to go on with while Redis cannot be asked (R5). Each of n processes assumes
- * that whatever it admits the others admit as well, so one request counts n times. Together they so admit no more than
- * what was left when they lost Redis, as far as they knew it; if a limit is below n, each still admits one per window.
+ * The use of limits that a process knows of, to go on with while Redis cannot be asked (R5: with its share). Each of n
+ * processes assumes that whatever it admits the others admit as well, so one request counts n times. Together they so admit no
+ * more than what was left when they lost Redis, as far as they knew it; if a limit is below n, each still admits one per
+ * window.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';

@@ -1,9 +1,10 @@
 /**
- * The limits of all processes together, in Redis and by its clock. All requests of one turn of the event loop share a call.
+ * The limits of all processes together, in Redis and by its clock (R1: limits are exact). All requests of one turn of the event
+ * loop share a call.
  *
  * A log of admitted requests is a list of Unix microseconds in decimal, oldest first (`quotaLogKey`); it expires a minute or
- * two after its newest entry has left the hour. Releases that run side by side share these lists: a change of their form
- * needs a new key name.
+ * two after its newest entry has left the hour. Releases that run side by side share these lists: a change of their form needs
+ * a new key name.
  */
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
@@ -207,7 +208,7 @@ export class RedisLimiter implements QuotaLimiter {
     if (rejection !== null) return Promise.resolve(rejection);
     const { promise, ...waiter } = Promise.withResolvers<QuotaDecision>();
     // Requests of many connections are read in one turn, one after the other: they are sent after the last of them. No
-    // call waits for the end of an earlier one, so that a request waits for one answer of Redis and no more (R6).
+    // call waits for the end of an earlier one, so that a request waits for Redis once (R6: in all, for a bounded time).
     if (this.#batches.size === 0) setImmediate(() => this.#send());
     const key = `${limits.perMinute} ${limits.perHour} ${quotaId}`;
     const batch = this.#batches.get(key);

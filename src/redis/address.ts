@@ -106,7 +106,7 @@ function parseDatabase(text: string, kind: Kind): number {
 /** Names of PEM files, and the name that the certificates must have if it is not the host's. */
 function parseTls(option: (name: string) => string | null) {
   const [certFile, keyFile] = [option('tlsCertFile'), option('tlsKeyFile')];
-  // One without the other would be left out without a word.
+  // One without the other would be ignored silently.
   if ((certFile === null) !== (keyFile === null)) {
     throw new RedisAddressError('its options tlsCertFile and tlsKeyFile go together');
   }

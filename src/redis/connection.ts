@@ -138,7 +138,7 @@ export class RedisLink extends ConnectionHealth {
    * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
    * waits for it (R6: a request waits for Redis once, and for a bounded time).
    *
-   * ioredis's diagnostics channel names server and database, which cannot tell the two roles apart if they share one
+   * ioredis's diagnostics channel names server and database, which does not distinguish the two roles if they share one
    * Redis; so commands are timed here.
    */
   async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {

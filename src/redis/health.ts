@@ -192,7 +192,7 @@ class ClusterIncompleteError extends Error {
   override readonly message = 'The Cluster does not serve all of its slots.';
 }
 
-/** Without a word of ioredis's own errors, which are about its options. */
+/** The error, without the texts of ioredis's own errors, which are about its options. */
 export function reasonOf(error: unknown): Error {
   if (isOfClient(error)) return connectionClosed();
   return error instanceof Error ? error : new Error(String(error));

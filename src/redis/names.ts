@@ -57,6 +57,16 @@ export const registryKey = (...parts: readonly string[]): string => taggedKey('k
 /** Who changed what: a list, newest first. */
 export const auditKey = (): string => `${PREFIX}audit`;
 
+export interface EntryNames {
+  readonly entry: string;
+  /** That there is none for a set of workspaces. */
+  readonly negative: (workspaceSet: string) => string;
+  /** Held by the process that asks the store for that audience. */
+  readonly lease: (audience: string) => string;
+  /** How its last call failed. */
+  readonly failure: (audience: string) => string;
+}
+
 /** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
 export class CacheNames {
   readonly #store: string;
@@ -66,14 +76,21 @@ export class CacheNames {
     this.#store = store;
   }
 
-  /** The entry of one answer. */
-  of(cacheKey: string): string {
+  /** The entry of one answer, which all readers share. */
+  entry(cacheKey: string): string {
     return taggedKey(`cache-${this.#store}-${cacheKey}`);
   }
 
-  /** A name that belongs to the entry of that name, in its slot: its lease, the memory of its failure. */
-  beside(entryName: string, part: string): string {
-    return `${entryName}:${escaped(part)}`;
+  /** Everything that belongs to one key, all in the slot of its entry. */
+  of(cacheKey: string): EntryNames {
+    const entry = this.entry(cacheKey);
+    const beside = (part: string): string => `${entry}:${escaped(part)}`;
+    return {
+      entry,
+      negative: (workspaceSet) => beside(`absent-${workspaceSet}`),
+      lease: (audience) => beside(`lease-${audience}`),
+      failure: (audience) => beside(`failure-${audience}`),
+    };
   }
 
   /** With it begin the names of all entries, and of everything beside them. */

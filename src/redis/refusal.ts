@@ -5,7 +5,7 @@ export interface Refusal {
   readonly code: string;
   /** `full`: keys can still be revoked. `read-only`: nothing can be changed. `forbidden`: this gateway may not ask. */
   readonly kind: 'full' | 'read-only' | 'forbidden';
-  /** What is said of Redis, after its name. */
+  /** The predicate of a sentence about Redis. */
   readonly finding: string;
 }
 
@@ -20,8 +20,8 @@ const REFUSALS: Readonly<Record<string, Omit<Refusal, 'code'>>> = {
 };
 
 /**
- * What Redis refuses, also if that is only why a later command was not sent; null for any other error. `setting`: that of
- * its address.
+ * Why Redis refuses a command, or refused an earlier one so that this one was not sent; null for any other error. `setting`:
+ * that of its address.
  */
 export function refusalOf(error: unknown, setting: 'REDIS_URL' | 'REDIS_CACHE_URL'): Refusal | null {
   const code = replyCode(error instanceof NotSentError ? error.cause : error) ?? '';

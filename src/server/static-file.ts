@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 
 const compress = promisify(gzip);
 
-/** What a file needs of the context of a request; Koa's is one. */
+/** The part of a request's context that a file needs; Koa's has it. */
 interface FileContext {
   status: number;
   type: string;

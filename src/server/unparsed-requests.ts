@@ -28,7 +28,7 @@ interface Refusal extends Omit<ClientErrorReport, 'requestId'> {
   readonly message: string;
 }
 
-/** 400 is the only status that the API has for these (S1), so the message says what was wrong. */
+/** The message says what was wrong (S1: 400 is the only status that the API has for these). */
 function unreadable(reason: Refusal['reason'], why: string): Refusal {
   return { status: 400, reason, message: `The request could not be read: ${why}.` };
 }

@@ -3,15 +3,23 @@ import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { StoreCall } from '../upstream/client.ts';
+import { publicName } from '../tracing/spans.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 
-/** The store's own failures, by the labels of StoreError. A call that its caller gave up says nothing about the store. */
-const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreachable', 'refused', 'garbled'] as const);
+/** The store's own failures. A call that its caller gave up says nothing about the store. */
+const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([
+  'timeout',
+  'unreachable',
+  'errorStatus',
+  'invalidResponse',
+] as const);
 /** A store that fails now and then is failing until it has not for so long: otherwise each such call were two changes. */
 const STORE_SETTLED_AFTER_MS = 5000;
 /** The same for a process that refuses now and then. */
 const CAPACITY_SETTLED_AFTER_MS = 10_000;
-/** Calls and waits of so long are worth a word. A slow store is no trouble by itself: caching it is what this is for. */
+/** The same for the circuits of API keys. */
+const KEYS_SETTLED_AFTER_MS = 10_000;
+/** Calls and waits of this length are reported. A slow store is no trouble by itself: caching it is what this is for. */
 const SLOW_MS = 2000;
 /** How many calls are looked at. */
 const TIMED_CALLS = 5;
@@ -50,11 +58,13 @@ class Trouble<T> {
 
 type CheckedCall = Pick<StoreCall, 'outcome' | 'status' | 'resource' | 'requestId' | 'failure' | 'durationMs'>;
 
-/** How the store is doing, by the outcome of real calls only (C7). */
+/** How the store is doing (C7: by the outcome of real calls only). */
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;
   readonly #failing: Trouble<CheckedCall>;
+  /** Calls of API keys are held back by circuits of their own. */
+  readonly #keysHeldBack: Trouble<null>;
   /** When a call was first answered; null before. */
   #okSinceMs: number | null = null;
   /** How long the last calls took that were answered. */
@@ -62,13 +72,14 @@ export class StoreHealth {
   /** How long the last call waited for its turn; null if it was not sent for that. */
   #queuedMs: number | null = 0;
   #lastStatus: number | null = null;
-  /** Why the breaker is open; null while it is closed. */
+  /** Why the circuit of all is open; null while it is closed. */
   #heldBackFor: unknown = null;
 
   constructor(health: Health, clock: Clock) {
     this.#health = health;
     this.#clock = clock;
     this.#failing = new Trouble(clock, STORE_SETTLED_AFTER_MS);
+    this.#keysHeldBack = new Trouble(clock, KEYS_SETTLED_AFTER_MS);
     health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
   }
 
@@ -82,8 +93,14 @@ export class StoreHealth {
     this.#queuedMs = waitedMs;
   }
 
-  /** The breaker opened because of the error, or closed (null). */
-  onBreaker(error: unknown): void {
+  /** A call was held back by the circuit of its API key. */
+  onKeyHeldBack(): void {
+    this.#keysHeldBack.note(null);
+    this.#keysHeldBack.noteOk();
+  }
+
+  /** The circuit of all opened because of the error, or closed (null). */
+  onCircuit(error: unknown): void {
     this.#heldBackFor = error;
     this.#health.update('store');
   }
@@ -101,7 +118,11 @@ export class StoreHealth {
 
   #check(): DependencyState {
     const state = this.#checkCalls();
-    if (this.#heldBackFor === null) return state;
+    if (this.#heldBackFor === null) {
+      if (this.#keysHeldBack.current() === null) return state;
+      const keys = 'the circuit of one or more API keys is open: one probe per second and key, other keys are served';
+      return { ...state, detail: `${keys}; ${state.detail}` };
+    }
     return degraded(
       'the store is failing: the circuit is open, one probe per second',
       `the circuit is open: one probe per second; ${state.detail}`,
@@ -116,7 +137,7 @@ export class StoreHealth {
       const { resource, outcome, requestId } = failing.cause;
       const isOver = this.#failing.okSinceMs !== null;
       const which = isOver ? `answers again, ${soon}; the last call that failed` : 'last call failed';
-      const more = { sinceMs: failing.sinceMs, fields: { resource, outcome, requestId } };
+      const more = { sinceMs: failing.sinceMs, fields: { resource, outcome: publicName(outcome), requestId } };
       return degraded('the store is failing', `${which}: ${describeFailure(failing.cause)}`, more);
     }
     if (this.#okSinceMs === null) return { status: 'unknown', detail: 'not called yet' };
@@ -139,7 +160,7 @@ function secondsOf(ms: number): string {
 }
 
 function describeFailure({ outcome, status, failure }: CheckedCall): string {
-  const reason = failure ?? outcome;
+  const reason = failure ?? publicName(outcome);
   return status === 401 || status === 403 ? `${reason}: the store does not take the gateway's token` : reason;
 }
 

@@ -1,7 +1,7 @@
 /**
  * How everything a gateway depends on is doing and since when, for `/readyz`, the metrics and the log. A dependency is
- * checked when something reports that it may have changed, and when it is asked for; nothing is ever sent to find out
- * (C7). The log has one line when a dependency goes down and one when it is back.
+ * checked when something reports that it may have changed, and when it is asked for (C7: nothing is ever sent to find
+ * out). The log has one line when a dependency goes down and one when it is back.
  *
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
  * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it.

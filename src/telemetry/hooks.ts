@@ -5,6 +5,7 @@ import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
+import { publicName } from '../tracing/spans.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
@@ -32,11 +33,12 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
   return {
     store: {
       onCall: (call) => {
-        const { resource, outcome, durationMs } = call;
+        const { resource, durationMs } = call;
+        const outcome = publicName(call.outcome);
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
         storeHealth.onCall(call);
-        logger.debug({ ...call }, 'store call');
+        logger.debug({ ...call, outcome }, 'store call');
       },
       onRecordLeftOut: (leftOut) => {
         metrics.recordsLeftOut.inc({ resource: leftOut.resource });
@@ -46,14 +48,19 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
     guard: {
       onRefused: (reason) => {
         metrics.storeCallsRefused.inc({ reason });
-        if (reason !== 'store-failing') storeHealth.onQueued(null);
+        if (reason === 'key-failing') storeHealth.onKeyHeldBack();
+        else if (reason !== 'store-failing') storeHealth.onQueued(null);
       },
       onRetry: (outcome) => metrics.storeRetries.inc({ outcome }),
       onTurnTaken: (waitedMs) => {
         metrics.storeQueueWaits.observe(waitedMs / 1000);
         storeHealth.onQueued(waitedMs);
       },
-      onBreaker: (error) => storeHealth.onBreaker(error),
+      onCircuit: (keyId, error) => {
+        if (keyId === null) storeHealth.onCircuit(error);
+        else if (error === null) logger.info({ keyId }, 'the circuit of an API key is closed again');
+        else logger.warn({ keyId, err: error }, 'the circuit of an API key is open: too many of its calls failed');
+      },
     },
   };
 }
@@ -72,6 +79,12 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
+    // It is counted as a call to the store whose outcome is `malformed`. The id would show in the log that the record is there.
+    onOwnerUnknown: ({ class: cacheClass, error }) =>
+      logger.warn(
+        { class: cacheClass, err: error },
+        'a record cannot be read, nor whose it is: answered as if there were none',
+      ),
     // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
     onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),
   };

@@ -50,6 +50,8 @@ const HELP = {
   evalgate_http_requests_total: 'Requests answered on the public listener.',
   evalgate_http_unreadable_requests_total:
     'Answers to unreadable requests, by reason: too-large, too-slow, no-http. They are in no other count.',
+  evalgate_log_lines_dropped_total:
+    'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',
   evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
   evalgate_quota_exact:
     '1 while Redis decides on the limits of all processes together, 0 while this process enforces its share.',
@@ -72,13 +74,18 @@ const HELP = {
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
+  evalgate_store_answers_bytes:
+    "Bytes of the evaluation store's large answers under way: being read, parsed, rendered or compressed.",
+  evalgate_store_answers_waiting: 'Answers of the evaluation store that wait for room (upstream.answerMemory).',
   evalgate_store_breaker_open:
-    '1 while the circuit is open because too many calls to the evaluation store failed; one probe per second is sent.',
+    '1 while the circuit is open for all API keys, because too many calls to the evaluation store failed; one probe per second is sent.',
+  evalgate_store_breaker_open_keys:
+    'API keys whose own circuit is open, because too many of their calls to the evaluation store failed; other keys are served.',
   evalgate_store_call_duration_seconds: 'Time that calls to the evaluation store took, including failed ones.',
   evalgate_store_calls_in_flight: 'Calls to the evaluation store in flight.',
   evalgate_store_calls_queued: 'Calls to the evaluation store waiting in the queue.',
   evalgate_store_calls_refused_total:
-    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, or store-failing (the circuit is open).',
+    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), or key-failing (that of the API key is open).',
   evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
   evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
   evalgate_store_records_left_out_total:
@@ -127,17 +134,19 @@ export class Metrics {
   readonly configReloads = this.#counter('evalgate_config_reloads_total', 'result');
   readonly configReadAt = this.#gauge('evalgate_config_last_success_timestamp_seconds', { aggregator: 'min' });
 
-  constructor(version: string) {
+  /** `droppedLines`: how many lines of the log were dropped by now. */
+  constructor(version: string, droppedLines: () => number = () => 0) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);
+    countDroppedLines(this.registry, droppedLines);
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
     this.#addGcTimeRatio();
   }
 
   /** Adds what is read at each scrape. What is null or not in the list has no sample. */
   addGauges(sources: GaugeSources): void {
-    const { readiness, memory, connections, guard, redis } = sources;
+    const { readiness, memory, connections, guard, answers, redis } = sources;
     const links = () => redis?.links() ?? [];
     const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
       ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
@@ -158,7 +167,10 @@ export class Metrics {
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
     this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
+    this.#one('evalgate_store_answers_bytes', 'sum', () => answers().bytes);
+    this.#one('evalgate_store_answers_waiting', 'sum', () => answers().waiting);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
+    this.#one('evalgate_store_breaker_open_keys', 'max', () => guard().openKeys);
     this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
     this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
     this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
@@ -241,6 +253,20 @@ export class Metrics {
   }
 }
 
+/** Counts the lines of the log that were dropped, as `read` has them at each scrape. */
+export function countDroppedLines(registry: Registry, read: () => number): void {
+  const name = 'evalgate_log_lines_dropped_total';
+  const counter = new Counter({
+    name,
+    help: HELP[name],
+    registers: [registry],
+    collect: () => {
+      counter.reset();
+      counter.inc(read());
+    },
+  });
+}
+
 /** Read at each scrape. None of them may throw. */
 export interface GaugeSources {
   readonly readiness: () => Readiness;
@@ -249,6 +275,8 @@ export interface GaugeSources {
   readonly isMaintenanceOn: () => boolean;
   readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
   readonly guard: () => GuardStatus;
+  /** The memory of answers under way. */
+  readonly answers: () => { readonly bytes: number; readonly waiting: number };
   readonly processes: () => number;
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;

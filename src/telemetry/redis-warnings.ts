@@ -70,14 +70,14 @@ export interface OtherStoresOptions {
   readonly timers: Timers;
 }
 
-/** It may be meant so. Where it is not, one of them has the wrong address of the store, or of Redis. */
+/** It may be intended. If it is not, one of them has the wrong address of the store, or of Redis. */
 export function warnOfOtherStores({ members, store, logger, timers }: OtherStoresOptions): void {
   timers.after(MEMBERS_KNOWN_AFTER_MS, () => {
     const others = members.list().filter((member) => member.store !== store);
     if (others.length === 0) return;
     logger.warn(
       { others: others.map(({ host, pid }) => ({ host, pid })) },
-      'other gateways over this Redis stand in front of another store: keys, limits, times and purges are shared with them, answers are not',
+      'other gateways over this Redis serve a different store: keys, limits, times and purges are shared with them, answers are not',
     );
   });
 }

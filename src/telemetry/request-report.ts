@@ -31,7 +31,7 @@ export interface RequestReport {
   readonly cache: ReadOutcome | null;
   readonly refusal: Refusal | null;
   readonly failure: unknown;
-  /** The failure is that too many requests were in progress (S2). */
+  /** The failure is that too many requests were in progress (S2: shed load is 500). */
   readonly isShed: boolean;
   /** The client left before the whole response was sent. */
   readonly aborted: boolean;
@@ -51,7 +51,7 @@ export interface PublicAppHooks {
 
 const FIRST_ERROR_STATUS = 400;
 
-/** The line of each request in the log. Never a path, a query string or a credential (K2). */
+/** The line of each request in the log (K2: never a path, a query string or a credential). */
 export class RequestLog {
   /** Which requests get a line; those with a failure of the gateway itself always do. May change while it runs. */
   requests: Config['log']['requests'];

@@ -2,8 +2,9 @@
  * The metrics of several workers as one. A counter never goes back: what a worker that is gone had counted when it was
  * last asked stays in the sums, since a sum that fell would be read as a restart, and everything in it be counted again.
  */
-import { AggregatorRegistry, Gauge } from 'prom-client';
+import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
 import { z } from 'zod';
+import { countDroppedLines } from './metrics.ts';
 
 /** As prom-client hands them from process to process, and adds them up. */
 const metricsSchema = z.array(z.looseObject({ type: z.string() }));
@@ -19,13 +20,16 @@ export interface WorkerAnswers {
 
 export class WorkerMetrics {
   readonly #wanted: number;
+  /** The metrics of the first process itself. */
+  readonly #own = new Registry();
   readonly #last = new Map<number, WorkerValues>();
   /** The counts of workers that are gone. */
   #gone: WorkerValues = [];
 
-  /** `wanted`: how many workers there are to be. */
-  constructor(wanted: number) {
+  /** `wanted`: how many workers there are to be. `droppedLines`: lines of the log that the first process dropped. */
+  constructor(wanted: number, droppedLines: () => number) {
     this.#wanted = wanted;
+    countDroppedLines(this.#own, droppedLines);
   }
 
   /**
@@ -34,10 +38,11 @@ export class WorkerMetrics {
    */
   async render({ answers, silent }: WorkerAnswers): Promise<string> {
     const current = answers.map(({ worker, value }) => ({ worker, values: metricsSchema.parse(value) }));
-    await this.#bury([...current.map(({ worker }) => worker), ...silent]);
+    await this.#retire([...current.map(({ worker }) => worker), ...silent]);
     for (const { worker, values } of current) this.#last.set(worker, values);
     const counted = silent.map((worker) => countedIn(this.#last.get(worker) ?? []));
-    const all = AggregatorRegistry.aggregate([...current.map(({ values }) => values), ...counted, this.#gone]);
+    const own = metricsSchema.parse(await this.#own.getMetricsAsJSON());
+    const all = AggregatorRegistry.aggregate([...current.map(({ values }) => values), ...counted, this.#gone, own]);
     const workers = new Gauge({
       name: 'evalgate_workers',
       help: 'Worker processes: how many should run, and how many the metrics cover.',
@@ -49,7 +54,7 @@ export class WorkerMetrics {
     return all.metrics();
   }
 
-  async #bury(present: readonly number[]): Promise<void> {
+  async #retire(present: readonly number[]): Promise<void> {
     const gone = [...this.#last].filter(([worker]) => !present.includes(worker));
     if (gone.length === 0) return;
     for (const [worker] of gone) this.#last.delete(worker);

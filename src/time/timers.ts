@@ -5,7 +5,7 @@ export interface Timers {
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** The machine's timers. They never hold the process: whoever waits for an answer has a socket that does. */
+/** The machine's timers. They never keep the process alive: a reader that waits for an answer has a socket that does. */
 export const systemTimers: Timers = {
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs).unref();

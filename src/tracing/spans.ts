@@ -3,7 +3,7 @@
  * a recorded request: without the SDK, OpenTelemetry's interface does nothing, and nothing here makes an object.
  *
  * Nothing that a caller or the store can choose the text of is in a span, but for the request's id, which has the form
- * that the access log has it in (K2). `docs/tracing.md` lists every name.
+ * that the access log has it in (K2: no id, query or address). `docs/tracing.md` lists every name.
  */
 import {
   type Attributes,
@@ -103,14 +103,27 @@ export function markFailed(span: Span, errorType: string): void {
   span.setAttribute('error.type', errorType);
 }
 
+/** The names that errors of the store have in metrics, logs and spans, which are public, if that is not their kind. */
+const PUBLIC_NAMES: ReadonlyMap<string, string> = new Map([
+  ['errorStatus', 'refused'],
+  ['invalidResponse', 'garbled'],
+  ['circuitOpen', 'suspended'],
+  ['maintenance', 'paused'],
+]);
+
+/** The name of a kind of error, or of another outcome of a call to the store, in metrics, logs and spans. */
+export function publicName(kind: string): string {
+  return PUBLIC_NAMES.get(kind) ?? kind;
+}
+
 const CODE = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 
 /** The kind of an error, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
 export function errorTypeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
-  for (const name of ['label', 'kind', 'code']) {
+  for (const name of ['kind', 'code']) {
     const value: unknown = Reflect.get(error, name);
-    if (typeof value === 'string' && CODE.test(value)) return value;
+    if (typeof value === 'string' && CODE.test(value)) return publicName(value);
   }
   return CODE.test(error.name) ? error.name : 'Error';
 }

@@ -1,61 +1,74 @@
-/** The text of a WebVTT cue: tags dropped, voices named, character references decoded. */
+/** The words of a cue: tags dropped, voices named, character references decoded. */
 import { decodeHTML } from 'entities/decode';
 import { Finder } from './lines.ts';
-import { Pace, STRIDE, type Steps } from './steps.ts';
+import { Pace, STRIDE, type Slices } from './slices.ts';
+import { matchEnd } from './times.ts';
 
-const VOICE_TAG = /^v(?:\.[^\t\n\f\r ]*)?[\t\n\f\r ]/;
+/** A longer tag is no tag: nobody's name is as long, and reading it would block the event loop. */
+const MAX_TAG_UNITS = 1000;
+const ATTRIBUTES = String.raw`(?:[.\t\n\f\r ][^<>]{0,${MAX_TAG_UNITS}})?`;
+/** Tags that mark text in cues of any kind (T2), and those that WebVTT has besides. Other `<words>` are words. */
+const COMMON_TAG = new RegExp(String.raw`</?(?:[ibuvc]|font)${ATTRIBUTES}>`, 'iy');
+const WEBVTT_TAG = new RegExp(String.raw`<(?:/?(?:[ibuvc]|font|ruby|rt|lang)${ATTRIBUTES}|\d+:[\d:.]{1,20})>`, 'iy');
+const OVERRIDE = /\{\\[^{}\r\n]{0,200}\}/y;
+const VOICE_TAG = /^<v(?:\.[^\t\n\f\r ]*)?[\t\n\f\r ]/;
 const WHITE_SPACE = /[\t\n\f\r ]+/;
 
+/** Whether character references are decoded and all tags of WebVTT known, or only the tags that all cues share. */
+export type Markup = 'webvtt' | 'common';
+
 /**
- * The words of a cue's payload (WebVTT: "cue text parsing rules"), with every line ending made one line feed. A voice
- * span becomes `Name: words`; one that follows other words begins a line of its own, so that two voices in one cue can be
- * told apart. A `<` that no `>` closes, or that white space follows, is taken for what somebody said.
+ * The words of a cue's payload, with every line ending made one line feed. A voice span becomes `Name: words`; one that
+ * follows other words begins a line of its own, so that two voices in one cue can be told apart.
  */
-export function* cueTextSteps(payload: string): Steps<string> {
-  const openings = new Finder(payload, '<');
-  const closings = new Finder(payload, '>');
+export function* cueTextSlices(payload: string, markup: Markup): Slices<string> {
+  const finders = [new Finder(payload, '<'), new Finder(payload, '{\\')];
+  const tag = markup === 'webvtt' ? WEBVTT_TAG : COMMON_TAG;
   const pace = new Pace();
   const pieces: string[] = [];
   let runStart = 0;
   let position = 0;
   for (;;) {
     if (pace.isDue(position)) yield;
-    const opening = openings.next(position);
-    const closing = closings.next(opening);
-    if (closing === payload.length) break;
-    position = opening + 1;
-    if (WHITE_SPACE.test(payload.charAt(position))) continue;
-    yield* addDecoded(pieces, payload.slice(runStart, opening));
-    addVoice(pieces, payload, position, closing);
-    position = closing + 1;
-    runStart = position;
+    const mark = Math.min(...finders.map((finder) => finder.next(position)));
+    if (mark === payload.length) break;
+    const isTag = payload[mark] === '<';
+    const end = matchEnd(isTag ? tag : OVERRIDE, payload, mark, payload.length);
+    position = end ?? mark + 1;
+    if (end === null) continue;
+    yield* addDecoded(pieces, payload.slice(runStart, mark), markup);
+    if (isTag) addVoice(pieces, payload.slice(mark, end - 1), markup);
+    runStart = end;
   }
-  yield* addDecoded(pieces, payload.slice(runStart));
+  yield* addDecoded(pieces, payload.slice(runStart), markup);
   return pieces.join('');
 }
 
 /** Adds a run of text without tags. A long run is decoded in parts, which cut no reference and no CR LF in two. */
-function* addDecoded(pieces: string[], run: string): Steps<void> {
-  const encoded = /[&\r]/g;
+function* addDecoded(pieces: string[], run: string, markup: Markup): Slices<void> {
+  const encoded = markup === 'webvtt' ? /[&\r]/g : /\r/g;
   for (let start = 0; start < run.length;) {
     encoded.lastIndex = start;
     const isPlain = !encoded.test(run);
     encoded.lastIndex = start + STRIDE;
     const end = isPlain ? run.length : (encoded.exec(run)?.index ?? run.length);
     const part = run.slice(start, end);
-    pieces.push(isPlain ? part : decodeHTML(part.replaceAll(/\r\n?/g, '\n')));
+    pieces.push(isPlain ? part : decode(part, markup));
     start = end;
     if (start < run.length) yield;
   }
 }
 
-/** Adds `Name: ` if the tag between the two positions opens a voice span with a name; other tags add nothing. */
-function addVoice(pieces: string[], text: string, start: number, end: number): void {
-  if (text[start] !== 'v') return;
-  const tag = text.slice(start, end);
+function decode(text: string, markup: Markup): string {
+  const lines = text.replaceAll(/\r\n?/g, '\n');
+  return markup === 'webvtt' ? decodeHTML(lines) : lines;
+}
+
+/** Adds `Name: ` if the tag opens a voice span with a name; other tags add nothing. */
+function addVoice(pieces: string[], tag: string, markup: Markup): void {
   const opening = VOICE_TAG.exec(tag);
   if (opening === null) return;
-  const words = decodeHTML(tag.slice(opening[0].length)).split(WHITE_SPACE);
+  const words = decode(tag.slice(opening[0].length), markup).split(WHITE_SPACE);
   const name = words.filter((word) => word !== '').join(' ');
   if (name === '') return;
   trimLineEnd(pieces);

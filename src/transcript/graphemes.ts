@@ -1,76 +1,103 @@
-/** Grapheme cluster boundaries of parts of a long string, at a cost that goes by what is asked for, not by its length. */
-
-/** Below it, where ASCII and Latin letters are, only CR and LF make one grapheme cluster: combining marks begin here. */
-const FIRST_MARK = 0x0300;
-const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
-
-/** How far apart two positions may be for the boundaries between them to be found one by one and remembered. */
-const NEAR_UNITS = 512;
-const WINDOW_UNITS = 2 * NEAR_UNITS;
+/** The grapheme cluster boundaries of a text, found once in one walk and kept as one bit per UTF-16 unit. */
+import { Finder } from './lines.ts';
+import { STRIDE, type Slices } from './slices.ts';
 
 /**
- * Finds boundaries in one source. Texts within it (turns) are looked at each on its own: `end` is always the end of
- * the text that `from` is in, and `from` a boundary of it. Segmenting from any true boundary gives the boundaries of
- * the whole, because the rules look back no further than the current cluster (UAX #29, GB9c, GB11, GB12).
+ * Characters next to which the rules of UAX #29 have to be asked. Of the others (Latin, Greek, Cyrillic, Armenian, Hebrew
+ * and Arabic letters, kana, Han) any two have a boundary between them, except CR and LF.
  */
+const RISKY =
+  /[^\0-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0621-\u063a\u0641-\u064a\u2010-\u2027\u2030-\u205e\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff]/g;
+const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
+/** So much is segmented at once. ICU's memory for it is freed by the garbage collector, which does not see it. */
+const WINDOW_UNITS = 4096;
+const CONTEXT_UNITS = 64;
+
 export class Graphemes {
   readonly #source: string;
-  /** Which of the positions from `#windowStart` to `#windowEnd` are boundaries: 1 at their distance from the start. */
-  readonly #marks = new Uint8Array(WINDOW_UNITS + 1);
-  #windowStart = 0;
-  #windowEnd = -1;
+  /** Bit `i & 7` of byte `i >> 3` is set if there is a boundary before unit i; null if only CR LF has none inside. */
+  readonly #bits: Uint8Array | null;
 
-  constructor(source: string) {
+  private constructor(source: string, bits: Uint8Array | null) {
     this.#source = source;
+    this.#bits = bits;
   }
 
-  /** The last boundary from `from` to `limit`, both included; `limit` lies before `end`. */
-  last(from: number, limit: number, end: number): number {
-    if (from === limit) return limit;
-    if (this.#isBetweenLatin(limit)) return limit;
-    if (limit - from > NEAR_UNITS) return this.#clusterStart(from, limit, end);
-    if (from < this.#windowStart || limit > this.#windowEnd) this.#moveWindow(from, end);
+  static *of(source: string): Slices<Graphemes> {
+    RISKY.lastIndex = 0;
+    if (!RISKY.test(source)) return new Graphemes(source, null);
+    const bits = new Uint8Array((source.length >> 3) + 1);
+    yield* markBoundaries(source, bits);
+    return new Graphemes(source, bits);
+  }
+
+  get weightBytes(): number {
+    return this.#bits?.byteLength ?? 0;
+  }
+
+  /** The last boundary from `from`, which is one, to `limit`. */
+  last(from: number, limit: number): number {
     let position = limit;
-    while (position > from && this.#marks[position - this.#windowStart] === 0) position -= 1;
+    while (position > from && !this.#isBoundary(position)) position -= 1;
     return position;
   }
 
-  /** The first boundary after `from`, where `from` lies before `end`. */
+  /** The first boundary after `from`, or `end`. */
   next(from: number, end: number): number {
-    if (from >= this.#windowStart) {
-      for (let position = from + 1; position <= this.#windowEnd; position += 1) {
-        if (this.#marks[position - this.#windowStart] === 1) return position;
+    let position = from + 1;
+    while (position < end && !this.#isBoundary(position)) position += 1;
+    return position;
+  }
+
+  #isBoundary(position: number): boolean {
+    if (this.#bits === null) return !this.#source.startsWith('\r\n', position - 1);
+    return ((this.#bits[position >> 3] ?? 0) & (1 << (position & 7))) !== 0;
+  }
+}
+
+/**
+ * Alternates between runs of characters that need no thought and windows that ICU looks at. A window begins at a boundary:
+ * what stands before one has no influence on what follows (UAX #29). In a cluster longer than a window, the next window
+ * begins within it, and what ICU finds near that beginning is not believed.
+ */
+function* markBoundaries(source: string, bits: Uint8Array): Slices<void> {
+  const lineEnds = new Finder(source, '\r\n');
+  let [position, disbelieved, risky] = [0, 0, -1];
+  while (position < source.length) {
+    if (risky < position) {
+      RISKY.lastIndex = position;
+      risky = RISKY.exec(source)?.index ?? source.length;
+    }
+    const runEnd = Math.min(risky, position + STRIDE);
+    for (let i = position; i < runEnd; i += 1) if (lineEnds.next(i - 1) !== i - 1) mark(bits, i);
+    if (runEnd < risky || risky === source.length) {
+      position = runEnd;
+    } else {
+      // The character before a risky one may be joined by it.
+      const start = Math.max(position, risky - 1);
+      const window = windowAt(source, start);
+      let last = 0;
+      for (const { index } of SEGMENTER.segment(window)) {
+        if (index <= disbelieved) continue;
+        mark(bits, start + index);
+        last = index;
       }
+      const isEnd = start + window.length === source.length;
+      disbelieved = last === 0 ? CONTEXT_UNITS : 0;
+      position = isEnd ? source.length : start + (last === 0 ? window.length - CONTEXT_UNITS : last);
     }
-    // A cluster may be as long as the text. Doubling finds its end at a cost linear in its length.
-    for (let units = WINDOW_UNITS; ; units *= 2) {
-      const part = this.#source.slice(from, Math.min(end, from + units));
-      const length = SEGMENTER.segment(part).containing(0)?.segment.length ?? part.length;
-      // One unit of distance: the last one may be half of a pair and say nothing of what follows.
-      if (length < part.length - 1 || from + part.length === end) return from + length;
-    }
+    yield;
   }
+}
 
-  /** Where the cluster begins that `position` is in. ICU looks back only as far as it must. */
-  #clusterStart(from: number, position: number, end: number): number {
-    const part = this.#source.slice(from, Math.min(end, position + 2));
-    return from + (SEGMENTER.segment(part).containing(position - from)?.index ?? 0);
-  }
+/** The characters from a position on. It ends within no surrogate pair. */
+function windowAt(source: string, start: number): string {
+  const window = source.slice(start, start + WINDOW_UNITS);
+  const isHalf = start + window.length < source.length && /[\ud800-\udbff]$/.test(window);
+  return isHalf ? window.slice(0, -1) : window;
+}
 
-  #moveWindow(from: number, end: number): void {
-    const part = this.#source.slice(from, Math.min(end, from + WINDOW_UNITS));
-    this.#marks.fill(0);
-    for (const cluster of SEGMENTER.segment(part)) this.#marks[cluster.index] = 1;
-    const isWhole = from + part.length === end;
-    if (isWhole) this.#marks[part.length] = 1;
-    this.#windowStart = from;
-    // What follows the last units is not in the window, so nothing is known of them.
-    this.#windowEnd = from + part.length - (isWhole ? 0 : 2);
-  }
-
-  /** Whether there is certainly a boundary, which is cheap to tell; false means that it isn't known. */
-  #isBetweenLatin(position: number): boolean {
-    const [before, after] = [this.#source.charCodeAt(position - 1), this.#source.charCodeAt(position)];
-    return before < FIRST_MARK && after < FIRST_MARK && !this.#source.startsWith('\r\n', position - 1);
-  }
+function mark(bits: Uint8Array, position: number): void {
+  const byte = position >> 3;
+  bits[byte] = (bits[byte] ?? 0) | (1 << (position & 7));
 }

@@ -1,4 +1,5 @@
 /** Lines of a body, found in one pass. A line ends at LF, CR LF or CR, and nowhere else (not at U+2028). */
+import { Pace, type Slices } from './slices.ts';
 
 const BYTE_ORDER_MARK = 0xfeff;
 const SPACE = 0x20;
@@ -39,7 +40,7 @@ export class LineScanner {
   readonly #carriageReturns: Finder;
 
   constructor(text: string) {
-    this.#next = contentStart(text);
+    this.#next = text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
     this.#length = text.length;
     this.#lineFeeds = new Finder(text, '\n');
     this.#carriageReturns = new Finder(text, '\r');
@@ -57,9 +58,16 @@ export class LineScanner {
   }
 }
 
-/** Where a text begins after a byte order mark, which is no part of what was said. */
-export function contentStart(text: string): number {
-  return text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
+/** How many lines hold more than white space. */
+export function* countLines(text: string): Slices<number> {
+  const lines = new LineScanner(text);
+  const pace = new Pace();
+  let count = 0;
+  while (lines.advance()) {
+    if (pace.isDue(lines.start)) yield;
+    if (!isBlank(text, lines.start, lines.end)) count += 1;
+  }
+  return count;
 }
 
 /** Whether there is nothing but white space (Unicode's) between the two positions. */
@@ -81,9 +89,15 @@ export function skipBlanks(text: string, start: number, end: number): number {
   return i;
 }
 
-/** The first position from `start` that holds no digit. */
-export function skipDigits(text: string, start: number, end: number): number {
+/** The first position from `start` that holds no format character: byte order mark, U+200E, U+200F, embeddings (T2). */
+export function skipFormatCharacters(text: string, start: number, end: number): number {
   let i = start;
-  while (i < end && isDigit(text.charCodeAt(i))) i += 1;
+  while (i < end && isFormatCharacter(text.charCodeAt(i))) i += 1;
   return i;
+}
+
+function isFormatCharacter(unit: number): boolean {
+  if (unit < 0x200e) return false;
+  if (unit <= 0x200f || unit === BYTE_ORDER_MARK) return true;
+  return (unit >= 0x202a && unit <= 0x202e) || (unit >= 0x2066 && unit <= 0x2069);
 }

@@ -1,83 +1,5 @@
 /** Fills one page after another. This is the one place that decides where a page ends. */
-import { Graphemes } from './graphemes.ts';
-import type { ParsedTranscript } from './turn-writer.ts';
-
-/** What pages are cut from, the turns' texts or the raw slices of the body: every page's text is one range of it. */
-export class PageView {
-  readonly source: string;
-  /** Segment i is `source.slice(startOf(i), endOf(i))`. */
-  readonly count: number;
-  /** How many units part two segments: one line feed between texts, nothing between raw slices. */
-  readonly gap: 0 | 1;
-  readonly #starts: Int32Array;
-  /** How many surrogate pairs stand before each start; null if the source has none at all. */
-  readonly #pairsBefore: Int32Array | null;
-
-  /** Costs one pass over the text. */
-  constructor(parsed: ParsedTranscript, raw: boolean) {
-    this.source = raw ? parsed.body : parsed.text;
-    this.gap = raw ? 0 : 1;
-    this.#starts = raw ? parsed.sliceStarts : parsed.textStarts;
-    this.count = this.#starts.length - 1;
-    this.#pairsBefore = countPairs(this.source, this.#starts);
-  }
-
-  startOf(segment: number): number {
-    return at(this.#starts, segment);
-  }
-
-  endOf(segment: number): number {
-    return at(this.#starts, segment + 1) - this.gap;
-  }
-
-  /** Code points of the segments from `first` to before `end`, with one gap for each of them. */
-  pointsBetween(first: number, end: number): number {
-    const units = at(this.#starts, end) - at(this.#starts, first);
-    if (this.#pairsBefore === null) return units;
-    return units - (at(this.#pairsBefore, end) - at(this.#pairsBefore, first));
-  }
-
-  /** Where `points` code points after `from` end, in a source that has as many. */
-  advance(from: number, points: number): number {
-    if (this.#pairsBefore === null) return from + points;
-    let position = from;
-    for (let left = points; left > 0; left -= 1) position += isHighSurrogate(this.source.charCodeAt(position)) ? 2 : 1;
-    return position;
-  }
-
-  /** Code points between two positions, or `cap + 1` if there are more than `cap`; reads at most `2 * cap` units. */
-  pointsUpTo(from: number, end: number, cap: number): number {
-    const units = end - from;
-    if (this.#pairsBefore === null || units <= 0) return Math.min(units, cap + 1);
-    if (units > 2 * cap) return cap + 1;
-    let points = units;
-    for (let i = from; i < end; i += 1) if (isHighSurrogate(this.source.charCodeAt(i))) points -= 1;
-    return Math.min(points, cap + 1);
-  }
-}
-
-function countPairs(source: string, starts: Int32Array): Int32Array | null {
-  if (!/[\ud800-\udbff]/.test(source)) return null;
-  const pairsBefore = new Int32Array(starts.length);
-  let pairs = 0;
-  let position = 0;
-  for (const [i, start] of starts.entries()) {
-    for (; position < start; position += 1) if (isHighSurrogate(source.charCodeAt(position))) pairs += 1;
-    pairsBefore[i] = pairs;
-  }
-  return pairsBefore;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-/** The value at an index that must be there. Throws a RangeError if it is not. */
-function at(column: Int32Array, index: number): number {
-  const value = column[index];
-  if (value === undefined) throw new RangeError(`no value ${index} in a column of ${column.length}`);
-  return value;
-}
+import type { PageView } from './page-view.ts';
 
 /** Where a page begins. */
 interface PageStart {
@@ -93,8 +15,6 @@ export class PageWalker implements PageStart {
   readonly #view: PageView;
   readonly #pageSize: number;
   readonly #maxChars: number;
-  /** Made when a segment is cut, which most transcripts never need. */
-  #graphemes: Graphemes | null = null;
   segment = 0;
   offset = 0;
   boundary = 0;
@@ -157,14 +77,13 @@ export class PageWalker implements PageStart {
     const end = this.#view.endOf(this.segment);
     const limit = this.#view.advance(this.offset, this.#maxChars);
     if (this.boundary <= limit) {
-      this.#graphemes ??= new Graphemes(this.#view.source);
-      const last = this.#graphemes.last(this.boundary, limit, end);
+      const last = this.#view.graphemes.last(this.boundary, limit);
       if (last > this.offset) {
         this.offset = last;
         this.boundary = last;
         return;
       }
-      this.boundary = this.#graphemes.next(this.offset, end);
+      this.boundary = this.#view.graphemes.next(this.offset, end);
     }
     this.offset = limit;
   }

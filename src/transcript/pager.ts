@@ -1,7 +1,8 @@
-/** Pages of a parsed transcript (T5, T6, T7). */
+/** Pages of a parsed transcript (T4 to T8: each turn whole, in order, once, within both caps; raw pages make up the body). */
 import { LRUCache } from 'lru-cache';
-import { PageView, PageWalker } from './page-walker.ts';
-import { Pace, type Steps } from './steps.ts';
+import { PageView } from './page-view.ts';
+import { PageWalker } from './page-walker.ts';
+import { Pace, type Slices } from './slices.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
 /** The numbers are integers in their ranges. */
@@ -35,16 +36,23 @@ export interface TranscriptPage {
 const MAX_INDEXES = 4;
 
 /**
- * Cuts any page. The first page asked for with a combination of `pageSize`, `maxChars` and `raw` costs a pass over the
- * turns; further ones cost what they hold. Equal requests give equal pages in every process of one Node.js version.
+ * Cuts any page. Where a text may be cut is found out once. The first page asked for with a combination of `pageSize`,
+ * `maxChars` and `raw` costs a walk over all pages, of some nanoseconds each; further ones cost what they hold. Equal
+ * requests give equal pages in every process of one Node.js version.
  */
 export class TranscriptPager {
   readonly #parsed: ParsedTranscript;
+  readonly #onGrowth: (bytes: number) => void;
   readonly #views = new Map<boolean, PageView>();
-  readonly #indexes = new LRUCache<string, PageIndex>({ max: MAX_INDEXES });
+  readonly #indexes: LRUCache<string, PageIndex>;
 
-  constructor(parsed: ParsedTranscript) {
+  /** `onGrowth` is notified of the bytes that are held besides the body, now and later. */
+  constructor(parsed: ParsedTranscript, onGrowth: (bytes: number) => void = () => undefined) {
     this.#parsed = parsed;
+    this.#onGrowth = onGrowth;
+    const dispose = ({ starts }: PageIndex): void => onGrowth(-starts.byteLength);
+    this.#indexes = new LRUCache({ max: MAX_INDEXES, dispose });
+    onGrowth(parsed.text.length * 2 + parsed.textStarts.byteLength + parsed.sliceStarts.byteLength);
   }
 
   /** The upstream body, well formed. */
@@ -52,29 +60,42 @@ export class TranscriptPager {
     return this.#parsed.body;
   }
 
-  /** Whether the body is in one of the four formats. */
+  /** Whether the body is in a form that can be read (T10). */
   get isFormatSupported(): boolean {
-    return this.#parsed.format !== null;
-  }
-
-  /** What is held besides the body itself before a page was cut. Indexes of page starts add at most 800 kB. */
-  get weightBytes(): number {
-    const { text, textStarts, sliceStarts } = this.#parsed;
-    return text.length * 2 + textStarts.byteLength + sliceStarts.byteLength;
+    return this.#parsed.form !== null;
   }
 
   /**
-   * A page past the end is empty and has the true counts. In steps, for `runSteps`: the first page of a hostile 2 MB body
+   * A page past the end is empty and has the true counts. In slices, because the first page of a hostile 2 MB body
    * can take some hundred milliseconds.
    */
-  *pageSteps(request: PageRequest): Steps<TranscriptPage> {
+  *pageSlices(request: PageRequest): Slices<TranscriptPage> {
     const { pageSize, maxChars, raw } = request;
-    const view = this.#views.get(raw) ?? new PageView(this.#parsed, raw);
-    this.#views.set(raw, view);
+    const view = yield* this.#viewOf(raw);
+    if (view.longest > maxChars) yield* this.#prepareCuts(view);
     const key = `${pageSize}:${maxChars}:${raw}`;
-    const index = this.#indexes.get(key) ?? (yield* indexSteps(view, pageSize, maxChars));
-    this.#indexes.set(key, index);
+    const known = this.#indexes.get(key);
+    const index = known ?? (yield* indexSlices(view, pageSize, maxChars));
+    if (known === undefined) {
+      this.#indexes.set(key, index);
+      this.#onGrowth(index.starts.byteLength);
+    }
     return cutPage(view, index, request);
+  }
+
+  *#viewOf(raw: boolean): Slices<PageView> {
+    const known = this.#views.get(raw);
+    if (known !== undefined) return known;
+    const view = yield* PageView.of(this.#parsed, raw);
+    this.#views.set(raw, view);
+    this.#onGrowth(view.weightBytes);
+    return view;
+  }
+
+  *#prepareCuts(view: PageView): Slices<void> {
+    const before = view.weightBytes;
+    yield* view.prepareCuts();
+    this.#onGrowth(view.weightBytes - before);
   }
 }
 
@@ -115,10 +136,10 @@ const VALUES_PER_START = 3;
 /** With one character a page, a 2 MB body has two million pages: then a page is reached from one a little before it. */
 const MAX_KEPT = 16_384;
 /** What a page costs in the count of steps, next to a unit of a cut segment. */
-const PAGE_COST = 16;
+const PAGE_COST = 8;
 
 /** Walks all pages once. */
-function* indexSteps(view: PageView, pageSize: number, maxChars: number): Steps<PageIndex> {
+function* indexSlices(view: PageView, pageSize: number, maxChars: number): Slices<PageIndex> {
   // Two pages that follow one another hold more than the cap, or the first is full.
   const maxPages = Math.ceil((2 * (view.source.length + 1)) / maxChars) + Math.ceil(view.count / pageSize) + 1;
   const pagesApart = Math.ceil(maxPages / MAX_KEPT);

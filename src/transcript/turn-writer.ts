@@ -1,15 +1,15 @@
-/** Collects the turns of a body while it is parsed. */
-import type { TranscriptFormat } from '../domain/records.ts';
+/** Collects the turns of a body while it is read. */
+import type { FormName } from './form.ts';
 
 /**
- * A parsed body, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may hold
- * a million of them. All positions are UTF-16 units; every string is well formed.
+ * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may
+ * hold a million of them. All positions are UTF-16 units; every string is well formed.
  */
 export interface ParsedTranscript {
   /** The upstream body; lone surrogates have become U+FFFD. */
   readonly body: string;
-  /** The format that the body is in, whatever the store declared; null if it is in none of the four. */
-  readonly format: TranscriptFormat | null;
+  /** The form that the body is in, whatever the store declared; null if it is in none. */
+  readonly form: FormName | null;
   readonly turnCount: number;
   /** The texts of all turns (`Name: words`, or just the words), joined by one line feed. */
   readonly text: string;
@@ -25,6 +25,26 @@ export interface ParsedTranscript {
 const LINE_FEED = 0x0a;
 const MAX_PIECES = 65_536;
 
+/** A column of integers that grows; a plain array of them would have to be copied in one long go. */
+class Column {
+  #values = new Int32Array(64);
+  length = 0;
+
+  push(value: number): void {
+    if (this.length === this.#values.length) {
+      const grown = new Int32Array(this.length * 2);
+      grown.set(this.#values);
+      this.#values = grown;
+    }
+    this.#values[this.length] = value;
+    this.length += 1;
+  }
+
+  toArray(): Int32Array {
+    return this.#values.slice(0, this.length);
+  }
+}
+
 /**
  * Positions given to it are of the body and never go back. Ranges of the body that follow one another stay one range,
  * and pieces are joined as they come, so that a body of tiny lines doesn't become a million small strings.
@@ -37,11 +57,13 @@ export class TurnWriter {
   #rangeStart = 0;
   #rangeEnd = 0;
   #textLength = 0;
-  readonly #textStarts: number[] = [];
-  readonly #sliceStarts: number[] = [];
-  /** Whether the current turn has a line yet, and how many blank lines stand after its last one. */
+  readonly #textStarts = new Column();
+  readonly #sliceStarts = new Column();
+  /** Whether the current turn has a line yet. */
   #hasLine = false;
-  #blankLines = 0;
+  /** The blank lines after the turn's last line: those with white space in them as pieces, others as a number. */
+  #blankPieces: string[] = [];
+  #emptyLines = 0;
 
   constructor(body: string) {
     this.#body = body;
@@ -57,22 +79,36 @@ export class TurnWriter {
     this.#sliceStarts.push(this.turnCount === 0 ? 0 : sliceStart);
     this.#textStarts.push(this.#textLength);
     this.#hasLine = false;
+    this.#blankPieces = [];
+    this.#emptyLines = 0;
   }
 
   /** Adds a line of the body to the current turn, joined to the line before by a line feed. */
   addLine(start: number, end: number): void {
-    if (this.#hasLine) {
-      this.#addLineFeed();
-      if (this.#blankLines > 0) this.addString('\n'.repeat(this.#blankLines));
-    }
+    this.goOn();
     this.addRange(start, end);
     this.#hasLine = true;
-    this.#blankLines = 0;
+  }
+
+  /** Goes to a new line of the turn, if it has one already, and writes the blank lines that were noted before it. */
+  goOn(): void {
+    if (this.#hasLine) {
+      this.#addLineFeed();
+      this.#endBlankRun();
+      for (const piece of this.#blankPieces) this.addString(piece);
+    }
+    this.#blankPieces = [];
+    this.#emptyLines = 0;
   }
 
   /** Notes a blank line: it is part of the turn's text only if another line of the same turn follows. */
-  addBlankLine(): void {
-    this.#blankLines += 1;
+  addBlankLine(start: number, end: number): void {
+    this.#emptyLines += 1;
+    if (start === end || !this.#hasLine) return;
+    this.#emptyLines -= 1;
+    this.#endBlankRun();
+    this.#blankPieces.push(`${this.#body.slice(start, end)}\n`);
+    if (this.#blankPieces.length === MAX_PIECES) this.#blankPieces = [this.#blankPieces.join('')];
   }
 
   /** Adds a range of the body to the current turn as it is. */
@@ -93,7 +129,7 @@ export class TurnWriter {
     this.#addPiece(text);
   }
 
-  finish(format: TranscriptFormat | null): ParsedTranscript {
+  finish(form: FormName | null): ParsedTranscript {
     const { turnCount } = this;
     if (turnCount === 0 && this.#body !== '') this.#sliceStarts.push(0);
     this.#sliceStarts.push(this.#body.length);
@@ -101,12 +137,17 @@ export class TurnWriter {
     this.#endRange();
     return {
       body: this.#body,
-      format,
+      form,
       turnCount,
       text: this.#text + this.#pieces.join(''),
-      textStarts: Int32Array.from(this.#textStarts),
-      sliceStarts: Int32Array.from(this.#sliceStarts),
+      textStarts: this.#textStarts.toArray(),
+      sliceStarts: this.#sliceStarts.toArray(),
     };
+  }
+
+  #endBlankRun(): void {
+    if (this.#emptyLines > 0) this.#blankPieces.push('\n'.repeat(this.#emptyLines));
+    this.#emptyLines = 0;
   }
 
   #addLineFeed(): void {

@@ -1,4 +1,7 @@
-/** The store over HTTP: one got instance. Nothing here retries, caches or queues; the guard does. */
+/**
+ * The store over HTTP: one got instance (C7: only reads are sent, and no redirect is followed). Nothing here retries, caches
+ * or queues; the guard does.
+ */
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -8,16 +11,17 @@ import { createGunzip } from 'node:zlib';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
-import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
-import { asStoreError, StoreError, type StoreErrorLabel } from './store-error.ts';
-import { createYield, parseJson } from './validation.ts';
+import { JsonError, parseJson } from './json.ts';
+import { asStoreError, invalidResponse, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {
   readonly resource: ResourceName;
-  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorLabel;
+  readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorKind;
   /** The store's HTTP status; null if none came, or none in time. */
   readonly status: number | null;
   readonly durationMs: number;
@@ -42,6 +46,8 @@ export interface StoreClientOptions {
   /** Cap on the decoded body of a 200. */
   readonly maxResponseBytes: number;
   readonly maxConnections: number;
+  /** Bounds what is read at a time. */
+  readonly memory: AnswerMemory;
   readonly hooks?: StoreClientHooks;
   readonly clock?: Clock;
 }
@@ -64,6 +70,15 @@ const HTTP_DATE_PATTERN = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2}
 const errorBodySchema = z.object({ code: z.string().regex(/^[A-Z][A-Z_]{0,40}$/) });
 /** Codes of Node.js, its HTTP parser, zlib, the resolver and TLS look like this. */
 const codedErrorSchema = z.object({ code: z.string().regex(/^[A-Z][A-Z0-9_]{1,60}$/) });
+
+/** Codes of connections that no call can have brought about: nothing listens, or the name or the network is not there. */
+const NOBODY_THERE: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
 
 interface Reply {
   readonly status: number;
@@ -120,7 +135,7 @@ export class StoreClient {
 
   readonly fetch: Fetch = (resource, params, request) =>
     storeSpan(resource.name, resource.template, async () => {
-      if (request.isWanted?.() === false) throw new StoreError('aborted', 'nobody waits for the answer any more');
+      if (request.signal?.aborted === true) throw new StoreError('aborted', 'nobody waits for the answer any more');
       const path = resource.path(params);
       const startedMicros = this.#clock.nowMicros();
       const report = (result: Pick<StoreCall, 'outcome' | 'status' | 'failure'>): void => {
@@ -128,25 +143,34 @@ export class StoreClient {
         const { requestId } = request;
         this.#options.hooks?.onCall?.({ resource: resource.name, ...result, durationMs, requestId });
         const span = recordingSpan();
-        span?.setAttribute('evalgate.store.outcome', result.outcome);
+        span?.setAttribute('evalgate.store.outcome', publicName(result.outcome));
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
+      const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
+      // The other half of the time is for the body.
+      const reservation = this.#options.memory.reservation(request.keyId, timeoutMs / 2);
       try {
-        const reply = await this.#get(path, request);
+        const reply = await this.#get(path, { ...request, timeoutMs, title: resource.title(params) }, reservation);
         const answer = await this.#answerOf(resource, params, request, reply);
         report({ outcome: answer.kind, status: reply.status, failure: null });
+        if (request.onReserved === undefined) reservation.release();
+        else request.onReserved(() => reservation.release());
         return answer;
       } catch (error) {
+        reservation.release();
         const failure = asStoreError(error);
-        report({ outcome: failure.label, status: failure.status, failure: failure.message });
+        report({ outcome: failure.kind, status: failure.status, failure: failure.message });
         throw failure;
       }
     });
 
   /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
-  async #get(path: string, { requestId, ifNoneMatch, ...request }: FetchOptions): Promise<Reply> {
-    const { baseUrl, maxResponseBytes, timeoutMs: longestMs } = this.#options;
-    const timeoutMs = Math.min(longestMs, request.timeoutMs ?? longestMs);
+  async #get(
+    path: string,
+    { requestId, ifNoneMatch, timeoutMs, title, ...request }: FetchOptions & CallLimit,
+    reservation: Reservation,
+  ): Promise<Reply> {
+    const { baseUrl, maxResponseBytes } = this.#options;
     const traceparent = outgoingTraceparent(request.traceparent);
     const stream = this.#http.stream(baseUrl + path, {
       // got leaves out headers that are undefined.
@@ -167,10 +191,11 @@ export class StoreClient {
         stream.once('response', resolve).once('error', reject);
       });
       status = statusCode;
-      const body =
-        status === 200 ? await readBody(stream, headers, maxResponseBytes) : await readErrorBody(stream, headers);
+      const limit = { title, maxBytes: maxResponseBytes, reservation };
+      const body = status === 200 ? await readBody(stream, headers, limit) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
+      stream.destroy();
       throw storeErrorOf(error, status, timeoutMs);
     }
   }
@@ -184,9 +209,7 @@ export class StoreClient {
   ): Promise<StoreAnswer<R>> {
     const { name, absentCodes } = resource;
     if (status === 200) {
-      const yieldToEventLoop = createYield();
-      const value = parseJson(body);
-      await yieldToEventLoop();
+      const value = await valueOf(body, resource.title(params), resource.isExact);
       const record = await resource.parse(value, params, (left) =>
         this.#options.hooks?.onRecordLeftOut?.({ resource: name, ...left, requestId }),
       );
@@ -194,7 +217,7 @@ export class StoreClient {
       return { kind: 'found', record, etag, bytes: body.length };
     }
     if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
-    const code = codeOf(body);
+    const code = await codeOf(body);
     const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
     if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
     throw new StoreError('errorStatus', `the store answered ${name} with ${status}${code === null ? '' : ` ${code}`}`, {
@@ -204,17 +227,31 @@ export class StoreClient {
   }
 }
 
+interface CallLimit {
+  readonly timeoutMs: number;
+  /** The record's name in messages. */
+  readonly title: string;
+}
+
+interface BodyLimit extends Pick<CallLimit, 'title'> {
+  readonly maxBytes: number;
+  /** Null for a body that is too short to be counted. */
+  readonly reservation: Reservation | null;
+}
+
 /**
  * The decoded body. Its cap is on the decoded bytes: a gzip bomb is given up when its output passes the cap. Any failure
- * destroys the stream and its connection.
+ * destroys the stream and its connection. It is left in the socket until there is room for it.
  */
-async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes: number): Promise<Buffer> {
+async function readBody(stream: Readable, headers: IncomingHttpHeaders, limit: BodyLimit): Promise<Buffer> {
+  const { title, maxBytes, reservation } = limit;
   const chunks: Buffer[] = [];
   let bytes = 0;
   const collect = async (decoded: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of decoded) {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw invalidResponse(`the body is larger than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw malformed(`the store's ${title} is larger than ${maxBytes} bytes`);
+      if (reservation?.covers(bytes) === false) await reservation.cover(bytes, maxBytes);
       chunks.push(chunk);
     }
   };
@@ -229,12 +266,16 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
     }
   }
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? '';
-  if (coding === '' || coding === 'identity') await collect(stream);
-  else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
+  if (coding === '' || coding === 'identity') {
+    const declaredBytes = Math.min(Number(headers['content-length'] ?? 0), maxBytes);
+    if (reservation?.covers(declaredBytes) === false) await reservation.cover(declaredBytes, declaredBytes);
+    await collect(stream);
+  } else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
   else {
     stream.destroy();
     throw invalidResponse('the body has a content coding that was not asked for');
   }
+  reservation?.settle(bytes);
   return Buffer.concat(chunks, bytes);
 }
 
@@ -242,7 +283,7 @@ async function readBody(stream: Readable, headers: IncomingHttpHeaders, maxBytes
 async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Promise<Buffer> {
   const timer = setTimeout(() => stream.destroy(), ERROR_BODY_TIMEOUT_MS);
   try {
-    return await readBody(stream, headers, MAX_ERROR_BODY_BYTES);
+    return await readBody(stream, headers, { title: 'error', maxBytes: MAX_ERROR_BODY_BYTES, reservation: null });
   } catch {
     return Buffer.alloc(0);
   } finally {
@@ -250,14 +291,22 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-function invalidResponse(privateMessage: string, status: number | null = 200): StoreError {
-  return new StoreError('invalidResponse', privateMessage, { status });
+/** The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its own). */
+async function valueOf(body: Buffer, title: string, isExact: boolean): Promise<unknown> {
+  try {
+    return await parseJson(body, { isExact });
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw error.isRecords
+      ? malformed(`the store's ${title} ${error.message}`)
+      : invalidResponse(`the store's answer ${error.message}`);
+  }
 }
 
 /** The `code` of an error body; null if it has none of the known form. */
-function codeOf(body: Buffer): string | null {
+async function codeOf(body: Buffer): Promise<string | null> {
   try {
-    return errorBodySchema.parse(parseJson(body)).code;
+    return errorBodySchema.parse(await parseJson(body, { isExact: false })).code;
   } catch {
     return null;
   }
@@ -289,5 +338,9 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
   if (code.startsWith('HPE_')) return invalidResponse(`the answer is not HTTP (${code})`, status);
   if (code.startsWith('Z_')) return invalidResponse(`the body cannot be decoded (${code})`, status);
   const when = status === null ? 'before the answer' : 'half-way through the answer';
-  return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, { status });
+  const isUnprovoked = NOBODY_THERE.has(code);
+  return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, {
+    status,
+    isUnprovoked,
+  });
 }

@@ -1,6 +1,6 @@
 /**
  * Shields the store, and readers from a store in trouble: takes a `Fetch` and returns one.
- * 1. The breaker: while the store fails, calls are rejected at once, except one probe a second.
+ * 1. The circuits: while the store fails, for one API key or for all, calls are rejected at once, except one probe a second.
  * 2. The queue: a bounded number in flight, at a bounded rate; the others wait, not many and not long.
  * 3. Retries: few, of what can succeed, each queued again, within the deadline of the first try.
  * The deadline (`upstream.timeoutMs`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
@@ -9,6 +9,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
+import { type CallResult, type Caller, Circuits, type Admission } from './circuits.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
@@ -20,7 +21,7 @@ export interface GuardLimits extends QueueLimits {
   readonly queueTimeoutMs: number;
   /** How many calls may be repeated, in percent of those sent. */
   readonly retryPercent: number;
-  /** Percent of the last calls that must have failed before the breaker opens; null for never. */
+  /** Percent of the last calls that must have failed before a circuit opens; null for never. */
   readonly breakerPercent: number | null;
 }
 
@@ -33,13 +34,18 @@ export interface GuardHooks {
   /** A call is sent now, after that time in the queue. */
   onTurnTaken?(waitedMs: number): void;
   onRetry?(outcome: RetryOutcome): void;
-  /** The breaker opened, with the last of the errors that were too many; or, with null, closed. */
-  onBreaker?(error: StoreError | null): void;
+  /**
+   * A circuit opened, with the last of the errors that were too many; or, with null, closed. `keyId`: that of one key; null
+   * for that of all.
+   */
+  onCircuit?(keyId: string | null, error: StoreError | null): void;
 }
 
 export interface GuardStatus {
-  /** Whether the breaker is open. */
+  /** Whether the circuit of all is open. */
   readonly isOpen: boolean;
+  /** How many API keys have an open circuit of their own. */
+  readonly openKeys: number;
   readonly inFlight: number;
   readonly queued: number;
 }
@@ -61,7 +67,7 @@ const MAX_SAVED_RETRIES = 10;
 const TOO_MANY_REQUESTS = 429;
 /** A proxy in front of the store could not reach it, or the store said that it is busy. */
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
-/** The store, or the way to it, has failed. A malformed record is an answer, so the store lives. */
+/** The store, or the way to it, has failed. A malformed record is an answer (S2: a record's trouble is its own). */
 const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
 
 export class Guard {
@@ -69,7 +75,7 @@ export class Guard {
   readonly #options: GuardOptions;
   readonly #hooks: GuardHooks;
   readonly #queue: RequestQueue;
-  readonly #breaker: Breaker;
+  readonly #circuits: Circuits;
   /**
    * Retries are a share of all calls: without that a store in trouble would get several times the load that brought it
    * there. In percent of a retry.
@@ -82,7 +88,7 @@ export class Guard {
     this.#options = options;
     this.#hooks = hooks;
     this.#queue = new RequestQueue(limits, timers);
-    this.#breaker = new Breaker(limits.breakerPercent);
+    this.#circuits = new Circuits(limits.breakerPercent);
   }
 
   /** From now on no more calls than that rate allows. */
@@ -91,7 +97,8 @@ export class Guard {
   }
 
   status(): GuardStatus {
-    return { isOpen: this.#breaker.isOpen, ...this.#queue.load() };
+    const { isOpen } = this.#circuits;
+    return { isOpen, openKeys: this.#circuits.openKeys(this.#nowMs()), ...this.#queue.load() };
   }
 
   /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
@@ -115,15 +122,17 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const admission = this.#breaker.admit(startedMs);
-    if (admission === null) throw this.#rejected('store-failing');
+    const { keyId, isBackground = false, signal } = options;
+    const caller = { keyId, isBackground };
+    const admission = this.#circuits.admit(caller, startedMs);
+    if (admission === null) throw this.#heldBack(caller);
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const { keyId, isBackground = false } = options;
-    const permit = await this.#queue.acquire({ keyId, isBackground, waitMs });
+    const permit = await this.#queue.acquire({ ...caller, waitMs, ...(signal && { signal }) });
     try {
-      if (typeof permit === 'string') throw this.#rejected(permit);
-      // The breaker may have opened while this call waited.
-      if (!this.#breaker.begin(admission, this.#nowMs())) throw this.#rejected('store-failing');
+      if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
+      if (typeof permit === 'string') throw this.#rejected(permit, caller);
+      // A circuit may have opened while this call waited.
+      if (!this.#circuits.begin(admission, this.#nowMs())) throw this.#heldBack(caller);
       const waitedMs = this.#nowMs() - startedMs;
       this.#hooks.onTurnTaken?.(waitedMs);
       recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
@@ -142,10 +151,12 @@ export class Guard {
   }
 
   /** Resolves to whether to try again, once it is time to. */
-  async #waitToRetry(error: unknown, tries: number, { deadlineMs, isBackground = false }: Attempt): Promise<boolean> {
+  async #waitToRetry(error: unknown, tries: number, attempt: Attempt): Promise<boolean> {
+    const { keyId, deadlineMs, isBackground = false } = attempt;
     const delayMs = retryDelayMs(error, tries);
-    // What nobody waits for is fetched again with the next read.
-    if (delayMs === null || isBackground || this.#breaker.isOpen) return false;
+    const isHeldBack = (): boolean => this.#circuits.heldBackBy({ keyId, isBackground }) !== null;
+    // A refresh that nobody waits for is made again with the next read.
+    if (delayMs === null || isBackground || isHeldBack()) return false;
     if (this.#nowMs() + delayMs >= deadlineMs) return false;
     if (this.#savedPercent < 100) {
       this.#hooks.onRetry?.('over-budget');
@@ -153,21 +164,27 @@ export class Guard {
     }
     this.#savedPercent -= 100;
     await new Promise<void>((resolve) => void this.#options.timers.after(delayMs, resolve));
-    return !this.#breaker.isOpen;
+    return !isHeldBack();
   }
 
   #settle(admission: Admission, result: CallResult, error: StoreError | null): void {
-    const change = this.#breaker.settle(admission, result, this.#nowMs(), error?.retryAfterMs ?? 0);
-    if (change === null) return;
-    this.#hooks.onBreaker?.(error);
-    if (change === 'opened') this.#queue.rejectAll('store-failing');
+    const end = { result, isUnprovoked: error?.isUnprovoked ?? false, retryAfterMs: error?.retryAfterMs ?? 0 };
+    for (const { keyId, change } of this.#circuits.settle(admission, end, this.#nowMs())) {
+      this.#hooks.onCircuit?.(keyId, change === 'opened' ? error : null);
+      if (change === 'opened' && keyId === null) this.#queue.rejectAll();
+    }
   }
 
-  #rejected(reason: Rejection): StoreError {
+  #heldBack(caller: Caller): StoreError {
+    return this.#rejected(this.#circuits.heldBackBy(caller) === 'key' ? 'key-failing' : 'store-failing', caller);
+  }
+
+  #rejected(reason: Rejection, caller: Caller): StoreError {
     this.#hooks.onRefused?.(reason);
-    if (reason === 'store-failing') {
-      const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#breaker.probeInMs(this.#nowMs()));
-      return new StoreError('circuitOpen', 'the call was held back: too many of the last ones failed', {
+    if (reason === 'store-failing' || reason === 'key-failing') {
+      const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#circuits.probeInMs(caller, this.#nowMs()));
+      const whose = reason === 'key-failing' ? ' of its API key' : '';
+      return new StoreError('circuitOpen', `the call was held back: too many of the last ones${whose} failed`, {
         retryAfterMs,
       });
     }
@@ -185,9 +202,6 @@ export class Guard {
 }
 
 type Attempt = FetchOptions & { readonly deadlineMs: number };
-
-/** How a call ended, as far as it says something of the store: `none` if it was never sent, or was abandoned. */
-type CallResult = 'success' | 'failure' | 'none';
 
 function resultOf({ kind, status }: StoreError): CallResult {
   // A store that answers a single call with a failure lives too.
@@ -207,113 +221,4 @@ function retryDelayMs(error: unknown, tries: number): number | null {
   const isBusy = RETRIED_STATUSES.has(status) || (status === TOO_MANY_REQUESTS && retryAfterMs !== null);
   if (kind !== 'unreachable' && !(kind === 'errorStatus' && isBusy)) return null;
   return (retryAfterMs ?? 0) + Math.random() * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1);
-}
-
-/** Leave to send one call. Every one that was given must be settled. */
-interface Admission {
-  /** The time between two changes of the breaker that it belongs to: results of an earlier one are not counted. */
-  readonly period: object;
-}
-
-/** Fewer calls than this say nothing. */
-const MIN_CALLS = 10;
-/** So many that a third of failures among them hardly ever looks like half of them. */
-const MAX_RECENT_CALLS = 80;
-const COUNTED_FOR_MS = 10_000;
-const PROBE_INTERVAL_MS = 1000;
-/** After so long without an answer the next probe may go: a store that hung may be well again, and this one lost. */
-const PROBE_LOST_AFTER_MS = 3000;
-/** A store that asks for more is asked again all the same: that it is back must be noticed soon. */
-const MAX_PROBE_DELAY_MS = 4000;
-
-interface Outage {
-  probe: { readonly admission: Admission; sinceMs: number } | null;
-  /** No probe goes before this time. */
-  nextProbeAtMs: number;
-}
-
-/**
- * The circuit breaker: pure, the time is handed in. Closed, it counts how calls end. Open, it holds all calls back but one
- * probe at a time, at most one a second; a probe that succeeds closes it.
- *
- * It is our own because those of libraries let callers wait for the end of a probe, though ours have copies to serve, and
- * count failures of calls that were sent before it changed, so that those of an outage that is over open it again.
- */
-class Breaker {
-  readonly #percent: number | null;
-  /** How the last calls ended, in order of time. */
-  #recent: readonly { readonly atMs: number; readonly hasFailed: boolean }[] = [];
-  #period: object = {};
-  #outage: Outage | null = null;
-
-  /** Opens once more than that share of the recent calls has failed, or all of them; with null it never does. */
-  constructor(percent: number | null) {
-    this.#percent = percent;
-  }
-
-  get isOpen(): boolean {
-    return this.#outage !== null;
-  }
-
-  /** Null if the call must be held back. While it is open, one that is not null is the probe. */
-  admit(nowMs: number): Admission | null {
-    const outage = this.#outage;
-    if (outage === null) return { period: this.#period };
-    if (nowMs < outage.nextProbeAtMs) return null;
-    if (outage.probe !== null && nowMs - outage.probe.sinceMs < PROBE_LOST_AFTER_MS) return null;
-    const admission = { period: this.#period };
-    outage.probe = { admission, sinceMs: nowMs };
-    return admission;
-  }
-
-  /** Whether the call may still go: asked right before it is sent, which may be a while after it was admitted. */
-  begin(admission: Admission, nowMs: number): boolean {
-    const outage = this.#outage;
-    if (outage === null) return true;
-    if (outage.probe?.admission !== admission) return false;
-    outage.probe.sinceMs = nowMs;
-    outage.nextProbeAtMs = nowMs + PROBE_INTERVAL_MS;
-    return true;
-  }
-
-  /** Counts how a call ended. `retryAfterMs` is what the store asked for. Returns the change that this brings. */
-  settle(admission: Admission, result: CallResult, nowMs: number, retryAfterMs: number): 'opened' | 'closed' | null {
-    if (admission.period !== this.#period) return null;
-    if (this.#outage !== null) return this.#settleProbe(this.#outage, admission, result, nowMs + retryAfterMs);
-    if (result === 'none') return null;
-    const recent = [...this.#recent, { atMs: nowMs, hasFailed: result === 'failure' }];
-    this.#recent = recent.slice(-MAX_RECENT_CALLS).filter(({ atMs }) => nowMs - atMs < COUNTED_FOR_MS);
-    if (result !== 'failure' || !this.#isTooMuch()) return null;
-    this.#period = {};
-    this.#outage = { probe: null, nextProbeAtMs: nowMs + PROBE_INTERVAL_MS };
-    return 'opened';
-  }
-
-  /** How long calls are held back for at least. */
-  probeInMs(nowMs: number): number {
-    return Math.max(0, (this.#outage?.nextProbeAtMs ?? nowMs) - nowMs);
-  }
-
-  #isTooMuch(): boolean {
-    const { length } = this.#recent;
-    const failedPercent = (100 * this.#recent.filter(({ hasFailed }) => hasFailed).length) / length;
-    return this.#percent !== null && length >= MIN_CALLS && (failedPercent > this.#percent || failedPercent === 100);
-  }
-
-  #settleProbe(outage: Outage, admission: Admission, result: CallResult, retryAtMs: number): 'closed' | null {
-    // A probe that was taken for lost is good news all the same.
-    if (result === 'success') {
-      this.#period = {};
-      this.#outage = null;
-      this.#recent = [];
-      return 'closed';
-    }
-    if (outage.probe?.admission !== admission) return null;
-    outage.probe = null;
-    if (result === 'failure') {
-      const latestMs = outage.nextProbeAtMs - PROBE_INTERVAL_MS + MAX_PROBE_DELAY_MS;
-      outage.nextProbeAtMs = Math.max(outage.nextProbeAtMs, Math.min(retryAtMs, latestMs));
-    }
-    return null;
-  }
 }

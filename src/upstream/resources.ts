@@ -14,6 +14,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { SurfaceName } from '../domain/operations.ts';
 import {
   type ApiKeyRecord,
   apiKeySchema,
@@ -26,8 +27,10 @@ import {
   scoredCardSchema,
   transcriptSchema,
 } from '../domain/records.ts';
-import { malformed } from './store-error.ts';
-import { createYield, faultyMember, validatorOf, workspaceIdOf } from './validation.ts';
+import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
+import { createYield } from './json.ts';
+import { invalidResponse, malformed } from './store-error.ts';
+import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
@@ -58,11 +61,18 @@ export interface Resource<P, R> {
   readonly name: ResourceName;
   /** In place of the path, which holds ids: what spans show. */
   readonly template: string;
-  /** The codes with which a 404 is an answer; any other 404 is a failure of the store (Q9). */
+  /** The codes with which a 404 is an answer; any other is a failure (Q9: only those count). */
   readonly absentCodes: readonly AbsentCode[];
+  /** Whether the record has an object that is published as it is, so that its numbers keep their text. */
+  readonly isExact: boolean;
+  /** What messages call the record: `evaluation ev_1`. */
+  title(params: P): string;
   /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
   path(params: P): string;
-  /** The record in a 200's JSON. Throws a StoreError of kind `malformed`, or rejects with one. */
+  /**
+   * The record in a 200's JSON. Throws a StoreError, or rejects with one: `malformed` if the record is at fault,
+   * `invalidResponse` if it is not what was asked for.
+   */
   parse(value: unknown, params: P, onLeftOut: (leftOut: LeftOut) => void): R | Promise<R>;
 }
 
@@ -77,11 +87,11 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   readonly idTag: IdTag | null;
   /** Names an answer among all that are cached: equal for equal parameters. */
   cacheName(params: P): string;
-  /** Whether the record is of the id, or of the workspaces, asked for. One that is not is never stored or served (C4). */
+  /** Whether the record is of the id, or of the workspaces, asked for. (C4: one that is not is never stored or served). */
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
-  /** The tags that copies are purged by (C6); `record` is null for an absent one. */
+  /** The tags that copies are purged by (C6: by id, workspace, class); `record` is null for an absent one. */
   tags(params: P, record: R | null): readonly RecordTag[];
   /** When the record was made, Unix milliseconds; null if it does not say. */
   createdAtMs(record: R): number | null;
@@ -105,8 +115,10 @@ export type RecordTag = `${IdTag | 'workspace' | 'lists-of'}:${string}`;
 export interface LeftOut {
   /** Null if the record has no valid id. */
   readonly id: string | null;
-  /** The faulty member: `evaluatee.email`, `state`; `_id` for a record that the page holds already. Never its value. */
+  /** The faulty member: `title`, `state`; `_id` for a record that the page holds already. Never its value. */
   readonly path: string;
+  /** The only surface whose lists leave the record out; absent if all do. */
+  readonly surface?: SurfaceName;
 }
 
 export interface RecordParams {
@@ -129,6 +141,8 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   idTag: null,
   // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
   absentCodes: [],
+  isExact: false,
+  title: () => 'list',
   path: listPath,
   parse: parseList,
   cacheName: listCacheName,
@@ -190,10 +204,12 @@ export const RESOURCES = {
 export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
   name: 'apiKey',
   template: `${ROOT}/api-keys/{hash}`,
-  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
   absentCodes: ['NOT_FOUND'],
-  parse: (value) => {
-    const validation = validateApiKey(value);
+  isExact: false,
+  title: () => 'API key',
+  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
+  parse: async (value) => {
+    const validation = await validateApiKey(value);
     if (!validation.ok) throw malformed(`the store's API key is malformed at ${validation.path}`);
     return validation.record;
   },
@@ -228,21 +244,21 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     memoryFactor,
     idTag,
     absentCodes: ['NOT_FOUND', 'NOT_READY'],
+    isExact: hasOpenObject(schema),
+    title: ({ id }) => `${name} ${id}`,
     path: ({ id }) => {
       if (!ID_PATTERN.test(id)) throw new TypeError(`not an id of the store's ${name} resource`);
       return template.replace('{id}', id);
     },
-    parse: (value, { id }) => {
-      const validation = validate(value);
-      if (!validation.ok) {
-        throw malformed(`the store's ${name} ${id} is malformed at ${validation.path}`, workspaceIdOf(value));
-      }
-      const { record } = validation;
+    parse: async (value, { id }) => {
       // A record of another id tells nothing of the one asked for, its workspace included.
-      if (record[idMember] !== id) {
-        throw malformed(`the store answered for another id than ${name} ${id} (at ${idMember})`);
+      const sentId = memberOf(value, idMember);
+      if (typeof sentId === 'string' && sentId !== id) {
+        throw invalidResponse(`the store answered for another id than ${name} ${id} (at ${idMember})`);
       }
-      return record;
+      const validation = await validate(value);
+      if (validation.ok) return validation.record;
+      throw malformed(`the store's ${name} ${id} is malformed at ${validation.path}`, workspaceIdOf(value));
     },
     cacheName: ({ id }) => `${name}:${id}`,
     isAnsweredBy: (record, { id }) => record[idMember] === id,
@@ -311,14 +327,14 @@ async function parseList(
   });
   if (foreign !== undefined) {
     const which = idOf(foreign) ?? 'a record without an id';
-    throw malformed(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
+    throw invalidResponse(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
   }
   const kept = new Map<string, EvaluationRecord>();
   const yieldToEventLoop = createYield();
   // Cut first: what the store sends too much costs nothing.
   for (const item of items.slice(0, limit)) {
     await yieldToEventLoop();
-    const validation = validateEvaluation(item);
+    const validation = await validateEvaluation(item);
     if (!validation.ok) {
       onLeftOut({ id: idOf(item), path: validation.path });
       continue;
@@ -326,7 +342,10 @@ async function parseList(
     const { record } = validation;
     if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
     else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
-    else kept.set(record['_id'], record);
+    else {
+      kept.set(record['_id'], record);
+      if (!hasReport(record)) onLeftOut({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
+    }
   }
   return { items: [...kept.values()].toSorted(newestFirst), total };
 }
@@ -337,7 +356,7 @@ function idOf(item: unknown): string | null {
   return identifiedSchema.safeParse(item).data?.['_id'] ?? null;
 }
 
-/** The interface's order, which is also the public one: newest first, then by id, descending by code unit (Q5). */
+/** The interface's order, which is also the public one (Q5: newest first, then by id, descending by code unit). */
 function newestFirst(a: EvaluationRecord, b: EvaluationRecord): number {
   if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
   return b['_id'] > a['_id'] ? 1 : -1;

@@ -1,50 +1,36 @@
 /** The one error that a call to the store fails with: why, and what a consumer may be told. */
 
-/**
- * Why a call has no answer. `label`: the kind as metrics, logs and spans have always named it, which is public; `message`:
- * for consumers, without address, id or stack (S2).
- */
-const KINDS = {
+/** Why a call has no answer: by kind, what a consumer is told, without address, id or stack (S2: a 500 says why in plain words). */
+const MESSAGES = {
   /** No whole answer in time. */
-  timeout: { label: 'timeout', message: 'The evaluation store did not answer in time. Try again later.' },
+  timeout: 'The evaluation store did not answer in time. Try again later.',
   /** No connection, or it broke. */
-  unreachable: {
-    label: 'unreachable',
-    message: 'The evaluation store cannot be reached at the moment. Try again later.',
-  },
+  unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
   /** The store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code). */
-  errorStatus: { label: 'refused', message: 'The evaluation store is failing at the moment. Try again later.' },
-  /** It answered 200 with something that is no answer of the interface (HTML, cut off, too large, too deep). */
-  invalidResponse: {
-    label: 'garbled',
-    message: 'The evaluation store sent an answer that cannot be read. Try again later.',
-  },
-  /** The answer is not what was asked for (a member is missing or of the wrong type, another id or workspace). */
-  malformed: { label: 'malformed', message: 'The evaluation store sent an answer that cannot be used.' },
+  errorStatus: 'The evaluation store is failing at the moment. Try again later.',
+  /** It answered 200 with no answer of the interface (HTML, cut off), or with that to another question (id, workspace). */
+  invalidResponse: 'The evaluation store sent an invalid answer. Try again later.',
+  /** The record itself is at fault (a member is missing or of the wrong type; too large, too deep, not UTF-8). */
+  malformed: 'The evaluation store sent an answer that cannot be used.',
   /** The gateway did not send the call, to shield the store. */
-  overloaded: {
-    label: 'overloaded',
-    message: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
-  },
+  overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
   /** The gateway did not send the call, because too many of the last ones failed. */
-  circuitOpen: { label: 'suspended', message: 'The evaluation store is failing at the moment. Try again later.' },
+  circuitOpen: 'The evaluation store is failing at the moment. Try again later.',
   /** The store is under maintenance, so the call was not sent. */
-  maintenance: {
-    label: 'paused',
-    message: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
-  },
+  maintenance: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
   /** No reader was waiting for the answer, or the gateway was stopping. */
-  aborted: { label: 'aborted', message: 'The request was abandoned before the evaluation store answered.' },
+  aborted: 'The request was abandoned before the evaluation store answered.',
 } as const;
 
-export type StoreErrorKind = keyof typeof KINDS;
-export type StoreErrorLabel = (typeof KINDS)[StoreErrorKind]['label'];
+export type StoreErrorKind = keyof typeof MESSAGES;
 
 export function isStoreErrorKind(text: unknown): text is StoreErrorKind {
-  return typeof text === 'string' && Object.hasOwn(KINDS, text);
+  return typeof text === 'string' && Object.hasOwn(MESSAGES, text);
 }
 
-type StoreErrorDetails = Partial<Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'cause'>>;
+type StoreErrorDetails = Partial<
+  Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'isUnprovoked' | 'cause'>
+>;
 
 /** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
 export class StoreError extends Error {
@@ -56,9 +42,11 @@ export class StoreError extends Error {
   readonly status: number | null;
   /**
    * The workspace that a malformed single record says it belongs to, in lower case; null if it cannot be told. A reader who
-   * may not see that workspace must not learn that the record exists (K7).
+   * may not see that workspace must not learn that the record exists (K7: a foreign record looks like none).
    */
   readonly workspaceId: string | null;
+  /** Whether no call had a part in the failure: nothing listens at the store's address, or its name has none. */
+  readonly isUnprovoked: boolean;
 
   constructor(kind: StoreErrorKind, privateMessage: string, details: StoreErrorDetails = {}) {
     super(privateMessage, { cause: details.cause });
@@ -66,15 +54,11 @@ export class StoreError extends Error {
     this.retryAfterMs = details.retryAfterMs ?? null;
     this.status = details.status ?? null;
     this.workspaceId = details.workspaceId ?? null;
-  }
-
-  /** The name of the kind in metrics, logs and spans. */
-  get label(): StoreErrorLabel {
-    return KINDS[this.kind].label;
+    this.isUnprovoked = details.isUnprovoked ?? false;
   }
 
   get publicMessage(): string {
-    return KINDS[this.kind].message;
+    return MESSAGES[this.kind];
   }
 
   /** Whether a later try of the same call can be expected to go better. */
@@ -83,9 +67,14 @@ export class StoreError extends Error {
   }
 }
 
-/** An answer that cannot be used; `workspaceId` is the one that a single record claims. */
+/** A record that is at fault itself; `workspaceId` is the one that it claims to be of. */
 export function malformed(privateMessage: string, workspaceId: string | null = null): StoreError {
   return new StoreError('malformed', privateMessage, { status: 200, workspaceId });
+}
+
+/** An answer of the store that breaks its interface, whatever record it holds. `status` is null if none had come. */
+export function invalidResponse(privateMessage: string, status: number | null = 200): StoreError {
+  return new StoreError('invalidResponse', privateMessage, { status });
 }
 
 /** The error itself, or one of kind `invalidResponse`: readers know no other errors than the store's. */

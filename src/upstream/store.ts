@@ -17,14 +17,19 @@ export interface FetchOptions {
   /** The ETag of a copy held: the store may answer `not-modified`. */
   readonly ifNoneMatch?: string;
   /**
-   * Called right before the call is sent: if nobody waits for its answer any more, it is not sent, and the promise rejects
-   * with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
+   * Aborted once nobody waits for the answer any more. A call that was not sent by then leaves the queue, and the promise
+   * rejects with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
    */
-  readonly isWanted?: () => boolean;
+  readonly signal?: AbortSignal;
   /** How long the call may take in all, if that is less than `upstream.timeoutMs`. */
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
+  /**
+   * Takes over what gives back the memory reserved for the answer, to be called once the answer is kept or given up. Without
+   * it, that is given back when the answer is returned.
+   */
+  readonly onReserved?: (release: () => void) => void;
   /** The API key whose reader caused the call: keys share the store fairly. */
   readonly keyId?: string;
 }

@@ -4,14 +4,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
 import { TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseSteps } from '../../src/transcript/parse.ts';
-import { runSteps, type Steps } from '../../src/transcript/steps.ts';
+import { parseSlices } from '../../src/transcript/parse.ts';
+import type { Slices } from '../../src/transcript/slices.ts';
 import type { PageRequest } from '../../src/transcript/pager.ts';
 import { salesCall } from '../support/transcript-calls.ts';
 import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
 import { renderTranscript } from '../support/transcript-render.ts';
 import { BODY_UNITS, type Costs } from './transcript-bars.ts';
-import { pageOf, parseTranscript } from '../support/transcript-at-once.ts';
+import { pageOf, parseTranscript, runSlices } from '../support/transcript-at-once.ts';
 
 const DOZEN = 12;
 const TENTHS = 10;
@@ -41,7 +41,7 @@ async function parsingOf(format: TranscriptFormat): Promise<Costs['parsing'][num
   // As many texts of their own as make up the large one: a single one would stay in the processor's cache, where the large
   // one has no room, and its quickest round would be one without garbage collection.
   const tenths = Array.from({ length: TENTHS }, () => Buffer.from(small).toString());
-  const first = await inSteps(parseSteps(large, format));
+  const first = await inSteps(parseSlices(large, format));
   const bestOf = (bodies: readonly string[]): number =>
     Math.min(...Array.from({ length: ROUNDS }, () => cpuMs(() => bodies.map((body) => parseTranscript(body, format)))));
   const [ofSmall, ofLarge] = [bestOf(tenths) / TENTHS, bestOf([large])];
@@ -94,10 +94,10 @@ function pageCosts(pager: TranscriptPager, request: Omit<PageRequest, 'page'>) {
 
 async function hostileOf({ name, body, declared }: HostileBody): Promise<Costs['hostile'][number]> {
   const before = usedMB();
-  const parsed = await inSteps(parseSteps(body, declared));
+  const parsed = await inSteps(parseSlices(body, declared));
   const pager = new TranscriptPager(parsed.result);
-  const pages = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 50_000, raw: false }));
-  const tiny = await inSteps(pager.pageSteps({ page: 1, pageSize: 200, maxChars: 2, raw: false }));
+  const pages = await inSteps(pager.pageSlices({ page: 1, pageSize: 200, maxChars: 50_000, raw: false }));
+  const tiny = await inSteps(pager.pageSlices({ page: 1, pageSize: 200, maxChars: 2, raw: false }));
   const held = usedMB() - before;
   const runs = [parsed, pages, tiny];
   return {
@@ -141,7 +141,7 @@ interface SteppedRun<T> {
 }
 
 /** Runs in steps with a turn of the event loop after each. */
-async function inSteps<T>(steps: Steps<T>): Promise<SteppedRun<T>> {
+async function inSteps<T>(steps: Slices<T>): Promise<SteppedRun<T>> {
   let holdMs = 0;
   let holdCpuMs = 0;
   const before = process.cpuUsage();
@@ -151,7 +151,7 @@ async function inSteps<T>(steps: Steps<T>): Promise<SteppedRun<T>> {
     holdMs = Math.max(holdMs, performance.now() - began);
     holdCpuMs = Math.max(holdCpuMs, threadMs() - beganCpu);
   };
-  const result = await runSteps(steps, async () => {
+  const result = await runSlices(steps, async () => {
     endStep();
     await nextTurn();
     began = performance.now();

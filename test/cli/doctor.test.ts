@@ -1,5 +1,7 @@
-/** `evalgate doctor` with real stores and gateways, sound and broken. Its findings about Redis are in test/integration. */
-import type { ServerResponse } from 'node:http';
+/**
+ * `evalgate doctor` with real gateways, sound and broken. Its findings about the store are in doctor-store.test.ts, those about
+ * Redis in test/integration.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway } from '../support/gateway.ts';
-import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
-import { createStoreServer, sendError, type StoreHandler, type StoreServer } from '../support/store-server.ts';
+import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
 const reportSchema = z.object({
   ok: z.boolean(),
@@ -30,7 +31,6 @@ afterEach(async () => {
 
 /** An admin address where nothing listens. */
 const NO_GATEWAY = ['--admin', 'http://127.0.0.1:1'];
-const LIST = /\/internal\/v1\/evaluations$/;
 
 async function doctor(env: Readonly<Record<string, string>>, args: readonly string[] = NO_GATEWAY) {
   const { status, stdout, stderr } = await runCli(['doctor', '--json', ...args], { env });
@@ -40,20 +40,6 @@ async function doctor(env: Readonly<Record<string, string>>, args: readonly stri
   return { ok, checks, lines: checks.map(({ name, status: found, message }) => `${found} ${name}: ${message}`) };
 }
 
-/** In front of the store of the test. */
-const examine = (env: Readonly<Record<string, string>> = {}, args: readonly string[] = []) =>
-  doctor({ UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, ...env }, [...NO_GATEWAY, ...args]);
-
-/** Answers with a list, with an ETag unless the headers say otherwise. */
-function sendList(
-  response: ServerResponse,
-  items: readonly unknown[],
-  headers: Record<string, string> = { etag: '"1"' },
-) {
-  response.writeHead(200, { 'content-type': 'application/json', ...headers });
-  response.end(JSON.stringify({ items, total: items.length }));
-}
-
 test('with nothing configured there is nothing wrong', async () => {
   expect((await doctor({})).lines).toEqual([
     'ok config: config/default.yaml; values other than defaults: 0 from the file, 0 from the environment',
@@ -61,147 +47,6 @@ test('with nothing configured there is nothing wrong', async () => {
     'skipped upstream: UPSTREAM_URL is not set: only `evalgate serve --demo` starts, in front of the bundled sample store',
     'skipped admin: no gateway runs: nothing answers at http://127.0.0.1:1',
   ]);
-});
-
-test('C7: a sound store passes, and only reads are sent to it', async () => {
-  const { ok, lines } = await examine();
-  expect([ok, lines.map((line) => line.replace(/\d+ ms/, 'N ms')).slice(2, -1)]).toEqual([
-    true,
-    [
-      'ok upstream: the store answers, in N ms, and accepts the token',
-      "ok clock: differs from the store's by less than 5 seconds",
-      'ok contract: lists: valid form; --workspace UUID checks records too',
-      'ok contract: If-None-Match: answered with 304',
-      'ok contract: a missing record: answered with 404 NOT_FOUND',
-    ],
-  ]);
-  expect(store.requests.map(({ method, resource }) => `${method} ${resource}`)).toEqual([
-    'GET list',
-    'GET list',
-    'GET evaluation',
-  ]);
-});
-
-describe('faults of a store are found, with a remedy', () => {
-  const noAnswer = 'fail upstream: the store gives no whole answer: ';
-  const cases: readonly {
-    readonly what: string;
-    readonly handler?: StoreHandler;
-    readonly env?: Readonly<Record<string, string>>;
-    readonly found: string;
-    readonly advice: string;
-  }[] = [
-    {
-      what: 'a wrong token',
-      env: { UPSTREAM_TOKEN: 'wrong' },
-      found: 'fail upstream: the store refuses the token (status 401)',
-      advice: 'Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.',
-    },
-    {
-      what: 'a store that fails',
-      handler: (_, response) => sendError(response, 503, 'FAILURE'),
-      found: 'fail upstream: the store answers a list with status 503',
-      advice: 'Check that UPSTREAM_URL is the base address of the store, and the log of the store.',
-    },
-    {
-      what: 'a redirect',
-      handler: (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(),
-      found: 'fail upstream: the store redirects (status 302), and redirects are never followed',
-      advice: 'Set UPSTREAM_URL to where it redirects to.',
-    },
-    {
-      what: 'a body that never ends',
-      handler: (_, response) => void response.writeHead(200).write('{"items":['),
-      env: { UPSTREAM_TIMEOUT: '200ms' },
-      found: `${noAnswer}no answer in time`,
-      advice: 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.',
-    },
-    {
-      what: 'a body larger than is read',
-      handler: (_, response) => void response.end('x'.repeat(9_000_000)),
-      found: `${noAnswer}the answer is larger than 8000000 bytes`,
-      advice: 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.',
-    },
-    {
-      what: 'a reset connection',
-      handler: (request) => void request.socket.resetAndDestroy(),
-      found: `${noAnswer}ECONNRESET`,
-      advice: 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.',
-    },
-    {
-      what: 'a page of HTML',
-      handler: (_, response) => void response.end('<html>'),
-      found: 'fail contract: a list of the store is not {"items": [...], "total": integer}',
-      advice: 'Check that UPSTREAM_URL is the base address of the store.',
-    },
-    {
-      what: 'lists without ETag',
-      handler: (_, response) => sendList(response, [], {}),
-      found: 'warn contract: a list of the store has no ETag',
-      advice: 'It works, but every refresh costs the store a whole answer.',
-    },
-    {
-      what: 'If-None-Match that is ignored',
-      handler: (_, response) => sendList(response, []),
-      found: 'warn contract: If-None-Match: answered with 200 instead of 304',
-      advice:
-        'It works, but every refresh costs the store a whole answer. A busy store may just have changed: try again.',
-    },
-    {
-      what: 'malformed records',
-      handler: (_, response) => sendList(response, [anEvaluation(), { ...anEvaluation(), title: 7 }]),
-      found: 'warn contract: 1 of 2 records are malformed',
-      advice: 'They are left out of lists; the log of the gateway names them and the member that is wrong.',
-    },
-    {
-      what: 'records of another workspace',
-      handler: (_, response) => sendList(response, [anEvaluation({ workspaceId: WORKSPACE_B }), anEvaluation()]),
-      found: 'fail contract: a list of one workspace holds 1 records of another',
-      advice: 'They are never served. Have the store corrected.',
-    },
-  ];
-
-  test.each(cases)('$what', async ({ handler, env, found, advice }) => {
-    if (handler !== undefined) store.override(LIST, handler);
-    const { ok, checks, lines } = await examine(env, ['--workspace', WORKSPACE_A.toUpperCase()]);
-    const place = lines.indexOf(found);
-    expect([found, lines]).toEqual([found, expect.arrayContaining([found])]);
-    expect([ok, checks[place]?.advice]).toEqual([!found.startsWith('fail'), advice]);
-  });
-
-  test.each([
-    [{ error: 'no' }, ' without a code'],
-    [{ code: 'GONE', message: 'no' }, ' "GONE"'],
-  ])('Q9: a 404 that is %j is no absence', async (body, shown) => {
-    store.override(/evaluations\/[^/]+$/, (_, response) => {
-      response.writeHead(404).end(JSON.stringify(body));
-    });
-    const { ok, lines } = await examine();
-    expect([ok, lines.at(-2)]).toEqual([
-      false,
-      `fail contract: a missing record: answered with 404${shown} instead of 404 NOT_FOUND`,
-    ]);
-  });
-
-  test('with --workspace the records themselves are looked at, and none is wrong', async () => {
-    store.put({ evaluations: [anEvaluation(), anEvaluation({ _id: 'ev_2' })] });
-    const { ok, lines } = await examine({}, ['--workspace', WORKSPACE_A]);
-    expect([ok, lines[4]]).toEqual([true, 'ok contract: lists: 2 records are whole']);
-  });
-
-  test.each([
-    [0, /^ok clock: differs from the store's by less than 5 seconds$/],
-    [65_000, /^fail clock: this machine's clock is 6[456] s behind the store's$/],
-    [-65_000, /^fail clock: this machine's clock is 6[456] s ahead of the store's$/],
-    [null, /^skipped clock: the store sends no Date header to compare with$/],
-  ])('a clock of the store that is %j ms ahead', async (aheadMs, found) => {
-    store.override(LIST, (_, response) => {
-      response.sendDate = false;
-      const headers = aheadMs === null ? {} : { date: new Date(Date.now() + aheadMs).toUTCString() };
-      sendList(response, [], { etag: '"1"', ...headers });
-    });
-    expect((await examine()).lines[3]).toMatch(found);
-  });
 });
 
 describe('the configuration', () => {

@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -16,6 +17,7 @@ const CALL = `/v2/calls/${EVALUATION_ID}`;
 const ENTRY = `evalgate:{cache-<store>-v2%3a%7bevaluation%3a${EVALUATION_ID}%7d}`;
 const CHANNEL = 'evalgate:channel:cache:<store>:0:flights';
 
+const clock = new ManualClock();
 let redis: TestRedis;
 let raw: Redis;
 let subscriber: Redis;
@@ -31,7 +33,7 @@ beforeAll(async () => {
   subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
     messages.push(golden(`${channel} ${message}`));
   });
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  gateway = await startTestGateway({ env: { REDIS_URL: redis.url }, clock });
   key = await gateway.issueKey();
 });
 afterAll(async () => {
@@ -80,8 +82,9 @@ const NEGATIVE = {
   meta: `${ABOUT},"tags":["all","class:evaluation","class:notFound","evaluation:${EVALUATION_ID}"],${POSITION},"answer":{"kind":"absent","code":"NOT_FOUND"}}`,
   body: '',
 };
-const STORED = `${CHANNEL} {"end":"stored","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","filledAtMs":1768478400000}`;
-const RELEASED = `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}"}`;
+/** The message of a call for the readers of that workspace; copies from before `filledAtMs` were replaced. */
+const stored = (filledAtMs: number, workspaceId: string | null): string =>
+  `${CHANNEL} {"end":"stored","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}","filledAtMs":${filledAtMs},"workspaceId":${JSON.stringify(workspaceId)}}`;
 
 test('an entry, and the message that it was stored', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
@@ -93,7 +96,7 @@ test('an entry, and the message that it was stored', async () => {
   expect(await held()).toEqual({
     [ENTRY]: { meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`, body },
   });
-  expect(await published(1)).toEqual([STORED]);
+  expect(await published(1)).toEqual([stored(1768478400000, WORKSPACE_A)]);
 });
 
 test('a record from 16 KiB of JSON on is compressed with Zstandard', async () => {
@@ -115,14 +118,14 @@ test('an absence: a negative entry for the workspace that was asked for, and one
   gateway.store.evaluations.delete(EVALUATION_ID);
   expect((await gateway.get(CALL, { key })).status).toBe(404);
   expect(await held()).toEqual({ [ENTRY]: NEGATIVE, [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
-  expect(await published(1)).toEqual([STORED]);
+  expect(await published(1)).toEqual([stored(1768478400000, null)]);
 });
 
-test('a record of another workspace leaves the same negative entry', async () => {
+test('a record of another workspace leaves the same negative entry, and replaces no copy', async () => {
   gateway.store.put({ evaluations: [anEvaluation({ workspaceId: WORKSPACE_B })] });
   expect((await gateway.get(CALL, { key })).status).toBe(404);
   expect(await held()).toEqual({ [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
-  expect(await published(1)).toEqual([RELEASED]);
+  expect(await published(1)).toEqual([stored(0, null)]);
 });
 
 test('several workspaces are named by the SHA-256 of their sorted list, in base64url', async () => {
@@ -139,7 +142,7 @@ test('a lease, and a failure that is remembered for a second', async () => {
   const before = gateway.store.calls();
   const reading = gateway.get(CALL, { key });
   await gateway.store.waitForCalls(before + 1);
-  expect(await held()).toEqual({ [`${ENTRY}:lease`]: '<uuid>' });
+  expect(await held()).toEqual({ [`${ENTRY}:lease-${WORKSPACE_A}`]: '<uuid>' });
   const [lease = ''] = await raw.keys('evalgate:{cache-*');
   expect(await raw.pttl(lease)).toBeGreaterThan(0);
   expect(await raw.pttl(lease)).toBeLessThanOrEqual(2000);
@@ -148,6 +151,21 @@ test('a lease, and a failure that is remembered for a second', async () => {
   recover();
   const failure = '{"kind":"errorStatus","message":<text>,"retryAfterMs":9000,"status":503,"workspaceId":null}';
   expect(await published(1)).toEqual([
-    `${CHANNEL} {"end":"failed","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","failure":${failure},"workspaceSet":"${WORKSPACE_A}","tookMs":0}`,
+    `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}"}`,
   ]);
+  expect(await held()).toEqual({ [`${ENTRY}:failure-${WORKSPACE_A}`]: failure });
+});
+
+test('the lease of a renewal is named by the workspace of the record', async () => {
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  const both = await gateway.issueKey({ workspaceIds: [WORKSPACE_B, WORKSPACE_A] });
+  expect((await gateway.get(CALL, { key: both })).status).toBe(200);
+  clock.advance(20 * 60_000);
+  const gate = gateway.store.hold();
+  const before = gateway.store.calls();
+  expect((await gateway.get(CALL, { key: both })).status).toBe(200);
+  await gateway.store.waitForCalls(before + 1);
+  expect(Object.keys(await held())).toEqual([ENTRY, `${ENTRY}:lease-refresh-${WORKSPACE_A}`]);
+  gate.release();
+  await vi.waitUntil(async () => Object.keys(await held()).length === 1, WITHIN);
 });

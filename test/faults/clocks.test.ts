@@ -21,7 +21,7 @@ test.each([
   expect([later.status, later.headers.get('age'), later.headers.get('cache-control')]).toEqual([
     200,
     expect.stringMatching(/^\d+$/),
-    expect.stringMatching(/^private, max-age=\d+$/),
+    expect.stringMatching(/^private, max-age=\d+, must-revalidate$/),
   ]);
 });
 

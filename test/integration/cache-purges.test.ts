@@ -274,7 +274,7 @@ describe('the purge log in Redis', () => {
     expect(placeOf(/^scan /i)).toBeGreaterThan(published);
   });
 
-  test('C6b: purges of two gateways at once are all in force at both', async () => {
+  test('C6: purges of two gateways at once are all in force at both', async () => {
     const readers = await Promise.all(Array.from({ length: 20 }, () => world.reader(GET_CALL)));
     for (const gateway of world.gateways) for (const each of readers) await each.ask(gateway);
     await Promise.all(

@@ -45,7 +45,7 @@ async function nameOf(reader: Reader): Promise<string> {
 }
 
 const leaseOf = async (reader: Reader): Promise<string> =>
-  (await namesOf(reader)).find((name) => name.endsWith(':lease')) ?? '';
+  (await namesOf(reader)).find((name) => name.endsWith(`:lease-${reader.subject.workspaceId}`)) ?? '';
 
 const metaSchema = z.record(z.string(), z.unknown());
 const metaOf = async (name: string): Promise<object> =>

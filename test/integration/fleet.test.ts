@@ -304,7 +304,7 @@ test('C4: in front of two stores answers and histories are apart, and the log wa
   await until(async () => expect(await historyAt(a)).toEqual(['fleet', [1, 0]]));
   expect(await historyAt(b)).toEqual(['fleet', [0, 0]]);
   const warning =
-    'other gateways over this Redis stand in front of another store: keys, limits, times and purges are shared with them, answers are not';
+    'other gateways over this Redis serve a different store: keys, limits, times and purges are shared with them, answers are not';
   for (const gateway of [a, b]) {
     await until(async () =>
       expect(logOf(gateway, warning)).toMatchObject([{ level: 'warn', others: [{ pid: process.pid }] }]),

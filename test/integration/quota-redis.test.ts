@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
 import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { monitorRedis } from '../support/redis/monitor.ts';
+import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
 let client: TestClient;
@@ -149,5 +150,19 @@ describe('logs in Redis', () => {
       await broken.ask();
       expect(await client.llen(log)).toBeGreaterThan(0);
     }, WITHIN);
+  });
+
+  test.runIf(isOneServer)('K8a: requests for its details beyond 60 a minute cost a key hardly a command', async () => {
+    const key = await limited(100, 1000);
+    expect((await key.ask()).status).toBe(200);
+    for (let request = 0; request < 60; request += 1) expect((await key.look()).status).toBe(200);
+    const monitor = await monitorRedis(redis.url);
+    const refused = await Promise.all(Array.from({ length: 300 }, () => key.look()));
+    const commands = monitor.commands.filter((words) => words.some((word) => word.includes(key.keyId)));
+    monitor.close();
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 429));
+    expect(refused.map(({ headers }) => headers['x-ratelimit-minute-remaining'])).toEqual(refused.map(() => '99'));
+    // The clock of the gateways runs: a look-up of the quota per second, and the first refusal of the limit itself.
+    expect(commands.length).toBeLessThan(20);
   });
 });

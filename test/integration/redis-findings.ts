@@ -1,4 +1,4 @@
-/** What `evalgate doctor` finds of Redis, for the tests of each kind of Redis. */
+/** The findings of `evalgate doctor` about Redis, for the tests of each kind of Redis. */
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';

@@ -1,4 +1,4 @@
-/** Redis and a store behind TLS, with an authority of their own that a gateway is told of, or not. */
+/** Redis and a store behind TLS, with an authority of their own that a gateway is given, or not. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

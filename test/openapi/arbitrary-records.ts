@@ -1,6 +1,7 @@
 /** Whatever the store may send by its interface, as fast-check arbitraries of the JSON on the wire. */
 import * as fc from 'fast-check';
-import { CRM_OBJECT_TYPES, EMAIL_PATTERN, EVALUATION_STATES } from '../../src/domain/records.ts';
+import { CRM_OBJECT_TYPES, EVALUATION_STATES } from '../../src/domain/records.ts';
+import { hasReport } from '../../src/domain/report.ts';
 
 /** Stands in every planted value, and in no other: generated texts have no such character. */
 export const PLANTED = '\u{10FFFE}planted';
@@ -18,38 +19,48 @@ const number = fc.oneof(
   fc.constantFrom(0, -0, 1e21, 1e-7, Number.MAX_VALUE, Number.MIN_VALUE),
 );
 const timestampMs = fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 });
-const email = fc.emailAddress().filter((value) => EMAIL_PATTERN.test(value));
+const email = fc
+  .emailAddress()
+  .filter((value) => hasReport({ evaluatee: { displayName: '', givenName: '', email: value } }));
 const ofEvaluation = { evaluationId: id, workspaceId: fc.uuid() };
 /** An object whose members the interface leaves open. Nothing is ever planted in it, for all of it is public. */
 const openObject = fc.dictionary(text, fc.jsonValue());
 
-export const evaluation = fc.record({
-  _id: id,
-  workspaceId: fc.uuid(),
-  title: text,
-  ownerUserId: text,
-  state: fc.constantFrom(...EVALUATION_STATES),
-  overallScore: number,
-  categoryScores: fc.array(fc.record({ key: text, label: text, value: fc.option(number) })),
-  scorecardRef: fc.record({ id: nullableText, name: text }),
-  createdAtMs: timestampMs,
-  durationSeconds: fc.option(number),
-  source: nullableText,
-  evaluatee: fc.record(
-    { userId: text, displayName: text, givenName: text, email, avatar: nullableText },
-    { requiredKeys: ['displayName', 'givenName', 'email'] },
-  ),
-  shareLink: fc.option(fc.record({ id: text, deactivatedAtMs: fc.option(timestampMs) })),
-  people: fc.array(fc.record({ name: nullableText, email: nullableText, spoke: fc.boolean(), attended: fc.boolean() })),
-  crmLinks: fc.array(
-    fc.record({
-      objectType: fc.constantFrom(...CRM_OBJECT_TYPES),
-      externalId: text,
-      label: text,
-      href: nullableText,
-    }),
-  ),
-});
+export const evaluation = evaluationWith(email);
+/** Most have no report, which promises the form of an e-mail address. */
+export const evaluationOfAnyEmail = evaluationWith(text);
+
+function evaluationWith(evaluateeEmail: fc.Arbitrary<string>) {
+  return fc.record({
+    _id: id,
+    workspaceId: fc.uuid(),
+    title: text,
+    ownerUserId: text,
+    state: fc.constantFrom(...EVALUATION_STATES),
+    overallScore: number,
+    categoryScores: fc.array(fc.record({ key: text, label: text, value: fc.option(number) })),
+    scorecardRef: fc.record({ id: nullableText, name: text }),
+    createdAtMs: timestampMs,
+    durationSeconds: fc.option(number),
+    source: nullableText,
+    evaluatee: fc.record(
+      { userId: nullableText, displayName: text, givenName: text, email: evaluateeEmail, avatar: nullableText },
+      { requiredKeys: ['displayName', 'givenName', 'email'] },
+    ),
+    shareLink: fc.option(fc.record({ id: text, deactivatedAtMs: fc.option(timestampMs) })),
+    people: fc.array(
+      fc.record({ name: nullableText, email: nullableText, spoke: fc.boolean(), attended: fc.boolean() }),
+    ),
+    crmLinks: fc.array(
+      fc.record({
+        objectType: fc.constantFrom(...CRM_OBJECT_TYPES),
+        externalId: text,
+        label: text,
+        href: nullableText,
+      }),
+    ),
+  });
+}
 
 const namedComment = fc.record({ name: text, comment: text });
 

@@ -5,7 +5,15 @@ import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import type { StoreServer } from '../support/store-server.ts';
-import { dealInsights, evaluation, planted, PLANTED, scorecard, scoredCard } from './arbitrary-records.ts';
+import {
+  dealInsights,
+  evaluation,
+  evaluationOfAnyEmail,
+  planted,
+  PLANTED,
+  scorecard,
+  scoredCard,
+} from './arbitrary-records.ts';
 
 const RUNS = 100;
 const recordSchema = z.record(z.string(), z.unknown());
@@ -27,6 +35,13 @@ const FORMS: readonly Form[] = [
     put: (store) => store.evaluations,
     id: '_id',
     paths: (id) => [`${V1}/${id}`, `/v2/calls/${id}`, `${V1}?search=${id}`, `/v2/calls?search=${id}`],
+  },
+  {
+    name: 'calls with any e-mail address',
+    record: evaluationOfAnyEmail,
+    put: (store) => store.evaluations,
+    id: '_id',
+    paths: (id) => [`/v2/calls/${id}`, `/v2/calls?search=${id}`],
   },
   {
     name: 'scored scorecards',

@@ -15,7 +15,7 @@ const HELD_MS = 200;
 const WELL_WITHIN_MS = 1000;
 const GIVE_UP_MS = 10_000;
 const PAGE = 7;
-/** What falsified records say they are (`src/sample/routes.ts`). */
+/** The id of falsified records (`src/sample/routes.ts`). */
 const OTHER_ID = 'ev_another';
 
 type Read = 'call' | 'list';

@@ -63,7 +63,7 @@ interface Read {
   readonly atMs: number;
 }
 
-/** What a cache does at a read: the share of reads that do not wait for the store, and the calls to the store. */
+/** The share of reads that do not wait for the store, and the calls to the store per read. */
 interface Ratios {
   readonly hitRatio: number;
   readonly storeCallsPerRead: number;

@@ -1,5 +1,5 @@
 /**
- * The quota as decisions R1 to R4 say it, in the plainest words: a list of all admitted times, gone through from end to
+ * The quota in the plainest words (R1 to R4): a list of all admitted times, gone through from end to
  * end for every question. It shares nothing with the algorithms that it is there to judge.
  */
 export interface Limits {

@@ -46,6 +46,7 @@ export interface StoreContents {
 /** An answer that is ready and was not sent yet. */
 export interface HeldAnswer {
   readonly path: string;
+  readonly requestId: string;
   send(): void;
 }
 
@@ -211,7 +212,7 @@ export class StoreServer {
     );
     if (this.#held?.match.test(path) === true) {
       answer();
-      await sendOf(this.#held.answers, url);
+      await sendOf(this.#held.answers, url, String(headers['x-request-id']));
     }
     if (response.destroyed) return true;
     override?.handler(request, response);
@@ -220,10 +221,11 @@ export class StoreServer {
 }
 
 /** Resolves once the test sends the answer. */
-function sendOf(held: HeldAnswer[], path: string): Promise<void> {
+function sendOf(held: HeldAnswer[], path: string, requestId: string): Promise<void> {
   return new Promise((resolve) => {
     const answer: HeldAnswer = {
       path,
+      requestId,
       send: () => {
         if (held.includes(answer)) held.splice(held.indexOf(answer), 1);
         resolve();

@@ -42,12 +42,17 @@ const piece = fc.oneof(
 
 const line = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(''));
 
-/** A line that every format takes for more words of the same turn. */
+/** A line that every form takes for more words of the same turn: no speaker, no time, no number, no mark of a cue. */
 const laterLine = line
-  .map((text) => text.replaceAll(/: +/g, ':').replaceAll('-->', '->'))
+  .map((text) =>
+    text
+      .replaceAll(/:(?=\s|$)/g, ',')
+      .replaceAll('-->', '->')
+      .replaceAll(/\d:/g, '1'),
+  )
   .filter((text) => text.trim() !== '' && !/^\d+[ \t]*$/.test(text));
 
-const firstLine = line.map((text) => text.replaceAll('-->', '->'));
+const firstLine = line.map((text) => text.replaceAll('-->', '->').replaceAll(/\d:/g, '1'));
 
 const words = fc
   .tuple(firstLine, fc.array(laterLine, { maxLength: 2 }))
@@ -66,7 +71,16 @@ export const spokenTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(fc.record({ spea
   maxLength: 12,
 });
 
-/** Turns for the formats that need no speaker. */
+/** Turns as headers and words below them, which begin and end with neither blank lines nor white space. */
+export const headedTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
+  fc.record({
+    speaker: speakerName,
+    text: fc.array(laterLine, { minLength: 1, maxLength: 3 }).map((lines) => lines.join('\n').trim()),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+/** Turns for the forms that need no speaker. */
 export const cueTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
   fc.oneof(
     fc.record({ speaker: speakerName, text: words }),
@@ -74,37 +88,58 @@ export const cueTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
       speaker: fc.constant(null),
       text: fc.oneof(
         fc.constant(''),
-        words.filter((text) => !text.startsWith('\n') && text !== ''),
+        words.map((text) => text.replaceAll(':', '.')).filter((text) => !text.startsWith('\n') && text !== ''),
       ),
     }),
   ),
   { maxLength: 12 },
 );
 
-/** Bodies of anything at all, and of what nearly is one of the formats. */
+/** The same without what marks text in every cue, and what no cue can escape. */
+export const plainCueTurns = cueTurns.map((turns) =>
+  turns.map(({ speaker, text }) => ({ speaker, text: text.replaceAll(/[<{]/g, '(') })),
+);
+
+/** Bodies of anything at all, and of what nearly is one of the forms. */
 export const anyBody: fc.Arbitrary<string> = fc
   .array(
     fc.oneof(
       { weight: 3, arbitrary: piece },
       { weight: 3, arbitrary: fc.constantFrom('\n', '\r\n', '\r', '\n\n', '\r\n\r\n', '\n \n') },
       {
-        weight: 3,
+        weight: 4,
         arbitrary: fc.constantFrom(
           'Anna: ',
           '[00:00:01] Bo: ',
+          '**Cy:** ',
+          '00:00:01\n',
+          'Anna  0:03\n',
+          '0:09 - Bo\n',
+          'Title: x\n',
           'WEBVTT',
           'WEBVTT\n\n',
           '00:01.000 --> 00:02.000\n',
-          '1\n',
+          '00:00:03,000 --> 00:00:04,000 ',
           '-->',
           '0:1',
+          '1\n',
+          '2\n\n',
+          '0:00:01.000,0:00:02.000\n',
+          '00:00:01:000 -> 00:00:02:000\n',
           'NOTE',
+          'STYLE\n',
+          '---\n',
           '[{"speaker":"A","text":"x"}]',
           '[',
           '{"speaker":null,"text":"',
           '"}',
           ',',
           ']',
+          '{"utterances":[',
+          '{"speakerName":"A","spokenText":"x"}',
+          '{\\an8}',
+          '<v Anna>',
+          '：',
         ),
       },
     ),

@@ -1,22 +1,24 @@
 /** Transcripts without pauses, as tests have nothing else to do meanwhile, and their columns as arrays of strings. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
 import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
-import { parseSteps } from '../../src/transcript/parse.ts';
-import type { Steps } from '../../src/transcript/steps.ts';
+import { parseSlices } from '../../src/transcript/parse.ts';
+import { runToEnd, type Slices } from '../../src/transcript/slices.ts';
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 
 export function parseTranscript(body: string, declared: TranscriptFormat | null): ParsedTranscript {
-  return finishSteps(parseSteps(body, declared));
+  return runToEnd(parseSlices(body, declared));
 }
 
 export function pageOf(pager: TranscriptPager, request: PageRequest): TranscriptPage {
-  return finishSteps(pager.pageSteps(request));
+  return runToEnd(pager.pageSlices(request));
 }
 
-function finishSteps<T>(steps: Steps<T>): T {
+/** Runs the computation and waits for `pause` (a turn of the event loop, say) after every slice. */
+export async function runSlices<T>(slices: Slices<T>, pause: () => Promise<void>): Promise<T> {
   for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
+    const slice = slices.next();
+    if (slice.done === true) return slice.value;
+    await pause();
   }
 }
 

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
-import { anyBody, cueTurns, lineEnding } from './transcript-arbitraries.ts';
+import { anyBody, cueTurns, headedTurns, lineEnding } from './transcript-arbitraries.ts';
 import { countPoints, oraclePages } from './transcript-oracle.ts';
 import { renderTranscript } from './transcript-render.ts';
 import { pageOf, parseTranscript, slicesOf, textsOf } from './transcript-at-once.ts';
@@ -15,6 +15,7 @@ const format = fc.constantFrom(...TRANSCRIPT_FORMATS);
 
 export const anyTranscript: fc.Arbitrary<ParsedTranscript> = fc.oneof(
   fc.tuple(anyBody, fc.option(format)).map(([body, declared]) => parseTranscript(body, declared)),
+  headedTurns.map((turns) => parseTranscript(renderTranscript(turns, 'headed turns'), null)),
   fc
     .tuple(cueTurns, format, lineEnding, fc.boolean())
     .map(([turns, declared, ending, isVerbose]) =>

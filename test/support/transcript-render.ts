@@ -1,5 +1,6 @@
-/** Writes the turns of a conversation in each of the four upstream formats. */
+/** Writes the turns of a conversation in each of the forms. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { FormName } from '../../src/transcript/form.ts';
 
 export interface SpokenTurn {
   readonly speaker: string | null;
@@ -9,9 +10,27 @@ export interface SpokenTurn {
 
 interface RenderOptions {
   readonly lineEnding: '\n' | '\r\n' | '\r';
-  /** The small freedoms that a format leaves: timestamps, identifiers, notes, voice tags, white space. */
+  /** The small freedoms that a form leaves: timestamps, identifiers, notes, voice tags, white space. */
   readonly isVerbose: boolean;
 }
+
+/** What the store calls a form; null if it has no name for it. */
+export const DECLARED: Readonly<Record<FormName, TranscriptFormat | null>> = {
+  json: 'utterances_json',
+  webvtt: 'webvtt',
+  subrip: 'srt',
+  sbv: null,
+  'headed turns': 'speaker_text',
+  'spoken lines': 'speaker_text',
+};
+
+/** The form that the demo store's formats are rendered in. */
+export const FORM_OF: Readonly<Record<TranscriptFormat, FormName>> = {
+  speaker_text: 'spoken lines',
+  webvtt: 'webvtt',
+  srt: 'subrip',
+  utterances_json: 'json',
+};
 
 export function segmentText(turn: SpokenTurn): string {
   return turn.speaker === null ? turn.text : `${turn.speaker}: ${turn.text}`;
@@ -19,18 +38,36 @@ export function segmentText(turn: SpokenTurn): string {
 
 export function renderTranscript(
   turns: readonly SpokenTurn[],
-  format: TranscriptFormat,
+  format: TranscriptFormat | FormName,
   options: RenderOptions = { lineEnding: '\n', isVerbose: true },
 ): string {
-  if (format === 'utterances_json') return renderUtterances(turns, options);
-  const lines = RENDERERS[format](turns, options.isVerbose);
+  const form = isFormat(format) ? FORM_OF[format] : format;
+  if (form === 'json') return renderUtterances(turns, options);
+  const lines = RENDERERS[form](turns, options.isVerbose);
   return lines.map((line) => line.replaceAll('\n', options.lineEnding) + options.lineEnding).join('');
 }
 
-const RENDERERS = { speaker_text: speakerLines, webvtt: webvttLines, srt: srtLines };
+function isFormat(format: TranscriptFormat | FormName): format is TranscriptFormat {
+  return Object.hasOwn(FORM_OF, format);
+}
 
-function speakerLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
+const RENDERERS = {
+  'spoken lines': spokenLines,
+  'headed turns': headedLines,
+  webvtt: webvttLines,
+  subrip: subripLines,
+  sbv: sbvLines,
+};
+
+function spokenLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
   return turns.map((turn, i) => (isVerbose ? `[${clock(i)}] ` : '') + segmentText(turn));
+}
+
+function headedLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
+  return turns.flatMap((turn, i) => {
+    const header = isVerbose ? `${turn.speaker ?? ''}  ${clock(i)}` : `${turn.speaker ?? ''} (${clock(i)}):`;
+    return [header, turn.text, ...(isVerbose ? [''] : [])];
+  });
 }
 
 function webvttLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
@@ -48,14 +85,19 @@ function webvttLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[]
   return lines;
 }
 
-function srtLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
-  const lines: string[] = [];
-  for (const [i, turn] of turns.entries()) {
-    if (isVerbose) lines.push(String(i + 1));
+function subripLines(turns: readonly SpokenTurn[], isVerbose: boolean): string[] {
+  return turns.flatMap((turn, i) => {
     const text = segmentText(turn);
-    lines.push(`${clock(i)},000 --> ${clock(i + 1)},000`, ...(text === '' ? [] : [text]), '');
-  }
-  return lines;
+    const counter = isVerbose ? [String(i + 1)] : [];
+    return [...counter, `${clock(i)},000 --> ${clock(i + 1)},000`, ...(text === '' ? [] : [text]), ''];
+  });
+}
+
+function sbvLines(turns: readonly SpokenTurn[]): string[] {
+  return turns.flatMap((turn, i) => {
+    const text = segmentText(turn);
+    return [`${clock(i)}.000,${clock(i + 1)}.000`, ...(text === '' ? [] : [text]), ''];
+  });
 }
 
 function renderUtterances(turns: readonly SpokenTurn[], options: RenderOptions): string {

@@ -32,9 +32,11 @@ export async function openUpstreamGateway(
   // JSON is YAML.
   const config = JSON.stringify({ upstream: { breakerPercent: null, retryPercent: 0, ...upstream } });
   const gateway = await startTestGateway({ config, ...options });
-  const key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
+  const { token: key, keyId } = await gateway.issue({ perMinute: 1_000_000, perHour: 1_000_000 });
   return {
     ...gateway,
+    /** Of the key that `read` uses. */
+    keyId,
     /** Reads that call with a key that no test exhausts. */
     read: (id: string): Promise<Reply> => gateway.get(`/v2/calls/${id}`, { key }),
     /** Why a request failed, as its line of the log says; null if it says nothing. */

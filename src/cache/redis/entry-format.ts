@@ -7,7 +7,7 @@ import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { type CachedResource, RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
-import { classOf, Entry, type Learned, type StoredEntry } from '../entry.ts';
+import { classOf, Entry, type FetchStamp, type StoredEntry } from '../entry.ts';
 import type { Tagged } from '../purge-log.ts';
 import type { Tag } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
@@ -160,7 +160,7 @@ export async function decodeEntry(
 export function decodeTagged(
   meta: string,
   onBroken: (error: Error) => void,
-): (Tagged & Learned & { readonly isAbsent: boolean }) | null {
+): (Tagged & FetchStamp & { readonly isAbsent: boolean }) | null {
   try {
     const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
     const times = { requestedAtMs: filledAtMs, receivedAtMs: fetchedAtMs };
@@ -219,8 +219,8 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
- * scripts compare by; nil for what is no entry. `isVisible` says whether a reader may see it, given the index of the first
- * argument that is a tag of the reader's workspaces.
+ * scripts compare by; nil for what is no entry. `timeOf` returns when it was requested, as text. `isVisible` says whether it is a record that a reader may see, given the
+ * index of the first argument that is a tag of the reader's workspaces.
  */
 export const ENTRY_LUA = `
 local function write(key, meta, body, keepMs)
@@ -236,16 +236,16 @@ local function read(key)
   if type(meta.tags) ~= 'table' or type(meta.answer) ~= 'table' then return nil end
   return meta
 end
+local function timeOf(entry)
+  return string.format('%.0f', entry.filledAtMs)
+end
 local function isVisible(entry, firstTag)
-  if entry.answer.kind == 'absent' then return true end
+  if entry.answer.kind == 'absent' then return false end
   for _, tag in ipairs(entry.tags) do
     for i = firstTag, #ARGV do
       if tag == ARGV[i] then return true end
     end
   end
   return false
-end
-local function negativeOf(key)
-  return redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'meta')
 end
 `;

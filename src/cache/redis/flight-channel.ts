@@ -1,52 +1,33 @@
 /**
- * The one channel on which processes report how their calls to the store ended. Every process receives all messages,
+ * The one channel on which processes report that their calls to the store have ended. Every process receives all messages,
  * because each may hold an older copy of the entry; so waiting for a call needs no subscription of its own.
+ *
+ * Releases run side by side over one Redis: what this one publishes can be read by 0.2, whose messages name no audience.
  */
+import { EventEmitter } from 'node:events';
 import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import type { Timers } from '../../time/timers.ts';
-import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { FlightEnd, FlightFailure, Following } from '../shared-cache.ts';
+import type { Following } from '../shared-cache.ts';
 import { parseJson } from './entry-format.ts';
 
-const failureSchema = z.object({
-  kind: z.custom<StoreErrorKind>(isStoreErrorKind),
-  message: z.string(),
-  retryAfterMs: z.number().nullable(),
-  status: z.int().nullable(),
-  workspaceId: z.string().nullable().default(null),
-});
-
-/** JSON, because keys and failures hold any text. `sender` is the process. */
+const aboutSchema = z.object({ sender: z.string(), key: z.string(), audience: z.string().nullable().default(null) });
+/** JSON, because keys hold any text. `sender` is the process. */
 const messageSchema = z.discriminatedUnion('end', [
-  z.object({ end: z.literal('stored'), sender: z.string(), key: z.string(), filledAtMs: z.int() }),
-  z.object({
-    end: z.literal('failed'),
-    sender: z.string(),
-    key: z.string(),
-    failure: failureSchema,
-    workspaceSet: z.string().nullable().default(null),
-    tookMs: z.number().default(0),
+  aboutSchema.extend({
+    end: z.literal('stored'),
+    /** Copies that were requested before that time were replaced; 0 if none was. */
+    filledAtMs: z.int(),
+    /** Whose record it is that was stored; null for a list, and for no record. */
+    workspaceId: z.string().nullable().default(null),
   }),
-  // The entry is as it was: nothing was to be fetched any more, or the answer is a negative entry.
-  z.object({ end: z.literal('released'), sender: z.string(), key: z.string() }),
+  // The entry is as it was: the call failed or was not sent, or its answer was not stored.
+  aboutSchema.extend({ end: z.literal('released') }),
 ]);
 type FlightMessage = z.output<typeof messageSchema>;
 type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
-
-/** Null for what is no failure. */
-export function readFailure(text: string): FlightFailure | null {
-  return parseJson(failureSchema, text);
-}
-
-/** The waiters for a key's call in this process. */
-class Followers {
-  readonly listeners = new Set<(end: FlightEnd) => void>();
-  /** How long the lease had left when it was last asked for; no end after that time was waited. */
-  leaseLeftMs = Number.POSITIVE_INFINITY;
-}
 
 export interface FlightChannelOptions {
   readonly cache: RedisLink;
@@ -58,15 +39,13 @@ export interface FlightChannelOptions {
   readonly memory: Pick<MemoryTier, 'deleteOlder'>;
 }
 
-/** So that a lease that was not renewed has lapsed when it is looked at. */
-const LAPSE_MARGIN_MS = 5;
-
 export class FlightChannel {
   readonly name: string;
   readonly #timers: Timers;
   readonly #self: string;
-  readonly #followers = new Map<string, Followers>();
   readonly #memory: FlightChannelOptions['memory'];
+  /** By key and audience: those in this process who follow calls. */
+  readonly #followers = new EventEmitter().setMaxListeners(0);
   readonly #unlisten: () => void;
 
   constructor({ cache, names, timers, self, memory }: FlightChannelOptions) {
@@ -77,7 +56,7 @@ export class FlightChannel {
     const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
     this.#unlisten = cache.subscriber.listen(this.name, (text) => {
       // Most are about an entry that this process has just stored itself.
-      if (this.#followers.size === 0 && text.startsWith(ownStored)) return;
+      if (this.#followers.eventNames().length === 0 && text.startsWith(ownStored)) return;
       // Another release may send other messages.
       const message = parseJson(messageSchema, text);
       if (message !== null) this.#receive(message);
@@ -89,43 +68,29 @@ export class FlightChannel {
     return JSON.stringify({ end, sender: this.#self, ...rest });
   }
 
-  /** Hears of every end from now on. While the subscription is lost there are none, and waiters look by themselves. */
-  follow(key: string): Following {
-    const ends: FlightEnd[] = [];
+  /** Notices every end from now on. While the subscription is lost there are none, and followers look by themselves. */
+  follow(key: string, audience: string): Following {
+    const name = nameOf(key, audience);
+    let hasEnded = false;
     let wake: (() => void) | null = null;
-    const listener = (end: FlightEnd): void => {
-      ends.push(end);
+    const listener = (): void => {
+      hasEnded = true;
       wake?.();
     };
-    const followers = this.#followers.get(key) ?? new Followers();
-    this.#followers.set(key, followers);
-    followers.listeners.add(listener);
+    this.#followers.on(name, listener);
     return {
       next: async (timeoutMs) => {
-        if (ends.length === 0) {
+        if (!hasEnded) {
           const { promise, resolve } = Promise.withResolvers<void>();
           wake = resolve;
-          const lapseMs = followers.leaseLeftMs + LAPSE_MARGIN_MS;
-          followers.leaseLeftMs = Number.POSITIVE_INFINITY;
-          const cancel = this.#timers.after(Math.min(timeoutMs, lapseMs), resolve);
+          const cancel = this.#timers.after(timeoutMs, resolve);
           await promise;
           cancel();
-          wake = null;
         }
-        return ends.shift() ?? null;
+        hasEnded = false;
       },
-      close: () => {
-        followers.listeners.delete(listener);
-        const isLast = followers.listeners.size === 0 && this.#followers.get(key) === followers;
-        if (isLast) this.#followers.delete(key);
-      },
+      close: () => void this.#followers.off(name, listener),
     };
-  }
-
-  /** The key's lease lapses after that time unless it is renewed: its followers look then, if not before. */
-  expectLapse(key: string, leaseLeftMs: number): void {
-    const followers = this.#followers.get(key);
-    if (followers !== undefined) followers.leaseLeftMs = leaseLeftMs;
   }
 
   close(): void {
@@ -133,11 +98,13 @@ export class FlightChannel {
   }
 
   #receive(message: FlightMessage): void {
+    const { key, audience, sender } = message;
     // Before those who wait look: they would take an older copy for the news otherwise.
-    if (message.end === 'stored' && message.sender !== this.#self) {
-      this.#memory.deleteOlder(message.key, message.filledAtMs);
-    }
-    const end: FlightEnd = message.end === 'failed' ? { ...message, kind: 'failed' } : { kind: 'stored' };
-    for (const listener of this.#followers.get(message.key)?.listeners ?? []) listener(end);
+    if (message.end === 'stored' && sender !== this.#self) this.#memory.deleteOlder(key, message);
+    if (audience !== null) this.#followers.emit(nameOf(key, audience));
   }
+}
+
+function nameOf(key: string, audience: string): string {
+  return `${key} ${audience}`;
 }

@@ -2,26 +2,25 @@
  * Leases in the cache Redis, each beside the entry that it is about, in the same slot. A lease is a random token under a
  * name that expires; every script first checks that the token is still there, so a process that was paused past its lease
  * can neither store nor end anything.
+ *
+ * At most one call is under way for a key and an audience, unless
+ * - the holder is paused, or cut off from Redis, past its lease (2 s): one further call; the late answer is stored nowhere
+ * - Redis loses the lease (a failover, an eviction): one further call, as above
+ * - Redis does not answer a process: that process calls for itself, and keeps the answer in its own memory
+ * - another release runs beside this one over the same Redis: 0.2 names its leases differently
  */
+import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, type ScriptArgument } from '../../redis/script.ts';
 import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
+import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
+import { workspaceIn } from '../entry.ts';
 import type { Completed, Completion, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import { encodeEntry, ENTRY_LUA } from './entry-format.ts';
 import type { FlightChannel } from './flight-channel.ts';
-
-/** The names of everything that belongs to one key, for one set of workspaces. All are in one slot. */
-export interface KeyNames {
-  readonly entry: string;
-  readonly negative: string;
-  /** Held by the process that asks the store. */
-  readonly lease: string;
-  /** How the last call failed. */
-  readonly failure: string;
-}
 
 export interface LeaseOptions {
   readonly cache: RedisLink;
@@ -33,36 +32,70 @@ export interface LeaseOptions {
   readonly budget: Pick<RedisBudget, 'isOver'>;
 }
 
+/** How a call failed, as JSON. */
+export const failureSchema = z.object({
+  kind: z.custom<StoreErrorKind>(isStoreErrorKind),
+  message: z.string(),
+  retryAfterMs: z.number().nullable(),
+  status: z.int().nullable(),
+  workspaceId: z.string().nullable().default(null),
+}) satisfies z.ZodType<FlightFailure>;
+
+/** The names of what one call reads and writes. All are in one slot. */
+export interface CallNames {
+  readonly entry: string;
+  readonly negative: string;
+  readonly lease: string;
+  readonly failure: string;
+}
+
 interface LeaseParts extends LeaseOptions {
   readonly channel: FlightChannel;
   readonly key: string;
-  /** The workspaces of the reader for whom it was acquired. */
-  readonly workspaceSet: string;
-  readonly names: KeyNames;
+  readonly audience: string;
+  readonly names: CallNames;
   readonly token: string;
 }
 
-/** For so long after a failure nobody of the same workspaces asks again. */
-export const REMEMBER_FAILURE_MS = 1000;
-/** Renewals are so far apart, as a part of the lease, that one that is lost is no lost lease. */
+/** For so long after a failure nobody of the same audience asks again. */
+const REMEMBER_FAILURE_MS = 1000;
+/** Renewals are so far apart, as a part of the lease, that losing one renewal does not lose the lease. */
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the process's copy was requested, then the
- * tags of the reader's workspaces. Returns the failure, or how long another's lease still holds, or what is there: the
- * entry only if it is newer than that copy, and a record only if it is of one of the workspaces.
+ * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the newest thing that the process has
+ * seen was requested, then the tags of the reader's workspaces. Returns the first of these that there is:
+ * 1. newer entries, as [meta, body, when the answer was requested that the reader gets no copy of, meta of the negative
+ *    entry, when the newest was requested]: the process has to judge them before it asks again
+ * 2. the failure
+ * 3. how long another's lease still holds
+ * 4. the lease, as 'OK'
  */
 export const ACQUIRE = defineScript(
   'acquireLease',
   `${ENTRY_LUA}
+local seenMs = tonumber(ARGV[3]) or -1
+local newestMs, reply = seenMs, {false, false, false, false}
+local present, negative = read(KEYS[3]), read(KEYS[4])
+if present and isVisible(present, 4) then
+  if present.filledAtMs > seenMs then
+    local fields = redis.call('HMGET', KEYS[3], 'meta', 'body')
+    newestMs, reply[1], reply[2] = present.filledAtMs, fields[1], fields[2]
+  end
+elseif present then
+  reply[3] = timeOf(present)
+end
+if negative and negative.filledAtMs > seenMs then
+  newestMs, reply[4] = math.max(newestMs, negative.filledAtMs), redis.call('HGET', KEYS[4], 'meta')
+end
+if newestMs > seenMs then
+  reply[5] = string.format('%.0f', newestMs)
+  return reply
+end
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
-if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return math.max(1, redis.call('PTTL', KEYS[1])) end
-local entry, present = {false, false}, read(KEYS[3])
-if present and isVisible(present, 4) and (ARGV[3] == '' or present.filledAtMs > tonumber(ARGV[3])) then
-  entry = redis.call('HMGET', KEYS[3], 'meta', 'body')
-end
-return {entry[1], entry[2], false, negativeOf(KEYS[4])}
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 'OK' end
+return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 );
 
@@ -75,39 +108,49 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `,
 );
 
+const LOST = 0;
+const UNSHARED = 2;
+const OVERTAKEN = 3;
+
 /**
- * KEYS: lease, entry, negative entry. ARGV: token, channel, message, then meta, body and how long it is kept, of the entry
- * and of the negative entry; an empty meta for none. An entry that a page has backfilled meanwhile stays if its fetch
- * began later than this one and knew of as many purges. ARGV[10]: empty, or the message instead if an entry was to be
- * stored and there is none to replace; then it is not stored (2).
+ * KEYS: lease, entry, negative entry. ARGV: token, channel, the message if all is stored, the message if the entry is not,
+ * whether the entry may only be replaced (1), then meta, body and how long it is kept, of the entry and of the negative
+ * entry; an empty meta for none.
+ *
+ * Calls for several audiences may be under way at once, and a page may backfill the entry:
+ * 1. This call begins.
+ * 2. Another one begins later, and stores its answer first.
+ * 3. This one completes. Its entry is older, and is not stored, if the other one knew of as many purges. Its negative entry
+ *    is stored all the same: nobody else writes that of its set, and an id that the store does not have must leave what a
+ *    foreign record leaves (K7a).
  */
 const COMPLETE = defineScript(
   'completeLease',
   `${ENTRY_LUA}
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return ${LOST} end
 redis.call('DEL', KEYS[1])
-local present = ARGV[4] ~= '' and read(KEYS[2])
-local isLeftOut = ARGV[4] ~= '' and ARGV[10] ~= '' and not present
-redis.call('PUBLISH', ARGV[2], isLeftOut and ARGV[10] or ARGV[3])
-if ARGV[4] ~= '' and not isLeftOut then
-  local new = cjson.decode(ARGV[4])
+local result = 1
+if ARGV[6] ~= '' then
+  local new, present = cjson.decode(ARGV[6]), read(KEYS[2])
   local isOvertaken = present and present.filledAtMs > new.filledAtMs
     and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
-  if isOvertaken then return 0 end
-  write(KEYS[2], ARGV[4], ARGV[5], ARGV[6])
+  if isOvertaken then result = ${OVERTAKEN}
+  elseif ARGV[5] == '1' and not present then result = ${UNSHARED}
+  else write(KEYS[2], ARGV[6], ARGV[7], ARGV[8]) end
 end
-if ARGV[7] ~= '' then write(KEYS[3], ARGV[7], ARGV[8], ARGV[9]) end
-return isLeftOut and 2 or 1
+if ARGV[9] ~= '' then write(KEYS[3], ARGV[9], ARGV[10], ARGV[11]) end
+redis.call('PUBLISH', ARGV[2], result == 1 and ARGV[3] or ARGV[4])
+return result
 `,
 );
 
-/** KEYS: lease, failure. ARGV: token, channel, message, failure, how long it is remembered. */
-const FAIL = defineScript(
-  'failLease',
+/** KEYS: lease, failure. ARGV: token, channel, message, failure (empty for none), how long it is remembered. */
+const END = defineScript(
+  'endLease',
   `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
+if ARGV[4] ~= '' then redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]) end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1
 `,
@@ -124,35 +167,41 @@ export class RedisLease implements Lease {
     this.#renewLater();
   }
 
+  /**
+   * An absent answer and a foreign record leave by this door alike: the same message, and the same negative entry. Only an
+   * absent answer replaces the entry (Q9), so only for it the other processes drop older copies; those who have none notice
+   * nothing.
+   */
   async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, names, ttl, channel, budget } = this.#parts;
-    const released = channel.message({ end: 'released', key });
-    const message =
-      entry === null ? released : channel.message({ end: 'stored', key, filledAtMs: entry.entry.requestedAtMs });
-    // If it is not stored, the others must not drop their copies for it.
-    const isNewLeftOut = budget.isOver && entry?.entry.answer.kind === 'found';
+    const { key, audience, names, ttl, channel, budget } = this.#parts;
+    const filledAtMs = entry?.entry.requestedAtMs ?? 0;
+    const workspaceId = entry === null ? null : workspaceIn(entry);
     const args = [
-      message,
+      channel.message({ end: 'stored', key, audience, filledAtMs, workspaceId }),
+      // If the entry is not stored, the others must not drop their copies for it.
+      channel.message({ end: 'released', key, audience }),
+      Number(budget.isOver && entry?.entry.answer.kind === 'found'),
       ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, ttl)),
       ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, ttl)),
-      isNewLeftOut ? released : '',
     ];
-    const stored = this.#end(COMPLETE, [names.entry, names.negative], args);
-    const reply = await redisSpan('cache', 'EVALSHA entry', stored);
-    if (reply === 2) return 'unshared';
-    return reply === 1 ? 'stored' : 'lost';
+    const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, [names.entry, names.negative], args));
+    if (reply === LOST) return 'lost';
+    if (reply === OVERTAKEN) return 'overtaken';
+    return reply === UNSHARED ? 'unshared' : 'stored';
   }
 
-  async fail(failure: FlightFailure, tookMs: number): Promise<void> {
-    const { key, workspaceSet, names, channel } = this.#parts;
-    const message = channel.message({ end: 'failed', key, failure, workspaceSet, tookMs });
-    await this.#end(FAIL, [names.failure], [message, JSON.stringify(failure), REMEMBER_FAILURE_MS]);
+  async fail(failure: FlightFailure): Promise<void> {
+    await this.#endWithoutAnswer(JSON.stringify(failure));
   }
 
   async release(): Promise<void> {
-    const { key, names, channel } = this.#parts;
-    const args = [channel.message({ end: 'released', key }), ...NO_ENTRY, ...NO_ENTRY, ''];
-    await this.#end(COMPLETE, [names.entry, names.negative], args);
+    await this.#endWithoutAnswer('');
+  }
+
+  async #endWithoutAnswer(failure: string): Promise<void> {
+    const { key, audience, names, channel } = this.#parts;
+    const args = [channel.message({ end: 'released', key, audience }), failure, REMEMBER_FAILURE_MS];
+    await this.#end(END, [names.failure], args);
   }
 
   #end(script: RedisScript, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {

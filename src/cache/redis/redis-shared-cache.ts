@@ -6,13 +6,13 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../time/clock.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { redisSpan } from '../../tracing/spans.ts';
-import type { Keyed, Measured, StoredEntry } from '../entry.ts';
+import { type Keyed, type Measured, type StoredEntry, workspaceIn } from '../entry.ts';
 import type { Tagged } from '../purge-log.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { Tag } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
-  FlightFailure,
+  FlightInspection,
   Following,
   Inspection,
   LeaseAttempt,
@@ -22,9 +22,9 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { CacheClass } from '../ttl-policy.ts';
-import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, retentionOf } from './entry-format.ts';
-import { FlightChannel, type FlightChannelOptions, readFailure } from './flight-channel.ts';
-import { ACQUIRE, type KeyNames, type LeaseOptions, RedisLease, REMEMBER_FAILURE_MS } from './leases.ts';
+import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, parseJson, retentionOf } from './entry-format.ts';
+import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
+import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
 export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOptions {
   readonly clock: Clock;
@@ -36,37 +36,28 @@ export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOpti
 }
 
 /**
- * KEYS: entry, negative entry. ARGV: the tags of the reader's workspaces. Returns what is there: meta and body if the reader
- * may see the record, else meta alone, and the negative entry. A body that is not for the reader is not even sent: the time
- * that it takes would show in the time of a 404 (K7a: a foreign record looks like none).
+ * KEYS: entry, negative entry. ARGV: the tags of the reader's workspaces. Returns meta and body if the reader may see the
+ * record, else when it was requested; and the meta of the negative entry. An answer that is not for the reader is not even
+ * sent: the time that it takes would show in the time of a 404 (K7a: a foreign record looks like none).
  */
 const LOOK_UP = defineScript(
   'lookUpEntry',
   `${ENTRY_LUA}
-local entry, foreign, present = {false, false}, false, read(KEYS[1])
+local reply, present = {false, false, false, false}, read(KEYS[1])
 if present and not isVisible(present, 1) then
-  foreign = redis.call('HGET', KEYS[1], 'meta')
+  reply[3] = timeOf(present)
 elseif redis.call('TYPE', KEYS[1]).ok == 'hash' then
-  entry = redis.call('HMGET', KEYS[1], 'meta', 'body')
+  local fields = redis.call('HMGET', KEYS[1], 'meta', 'body')
+  reply[1], reply[2] = fields[1], fields[2]
 end
-return {entry[1], entry[2], foreign, negativeOf(KEYS[2])}
-`,
-);
-
-/** KEYS: entry. ARGV: meta, body, how long it is kept. An entry that was requested later stays. */
-const SET_NEGATIVE = defineScript(
-  'setNegativeEntry',
-  `${ENTRY_LUA}
-local present, new = read(KEYS[1]), cjson.decode(ARGV[1])
-if present and present.filledAtMs > new.filledAtMs then return 0 end
-write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
-return 1
+if redis.call('TYPE', KEYS[2]).ok == 'hash' then reply[4] = redis.call('HGET', KEYS[2], 'meta') end
+return reply
 `,
 );
 
 /**
- * The same; an entry stays that was still being fetched when the fetch of the new one began (ARGV[4]). ARGV[5]: 1 if an
- * entry may only be replaced.
+ * KEYS: entry. ARGV: meta, body, how long it is kept, when it was requested, 1 if an entry may only be replaced. An entry
+ * stays that was still being fetched when the fetch of the new one began.
  */
 const BACKFILL = defineScript(
   'backfillEntry',
@@ -100,8 +91,6 @@ return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 
 /** Names, or keys, asked about at a time. */
 const BATCH = 200;
-/** The name of negative entries in Redis. */
-const NEGATIVE = 'absent';
 
 export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   readonly #options: RedisSharedCacheOptions;
@@ -115,15 +104,15 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async get(key: string): Promise<StoredEntry | null> {
     this.#assertUsable();
     const { cache: link, names, onBroken } = this.#options;
-    const fields = await link.run((client) => client.hmgetBuffer(names.of(key), 'meta', 'body'));
+    const fields = await link.run((client) => client.hmgetBuffer(names.of(key).entry, 'meta', 'body'));
     return await decodeEntry(key, fields, onBroken);
   }
 
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
     this.#assertUsable();
-    const { cache: link } = this.#options;
-    const names = this.#namesOf(key, workspaceSetOf(reader));
-    const call = { keys: [names.entry, names.negative], args: workspaceTagsOf(reader) };
+    const { cache: link, names } = this.#options;
+    const { entry, negative } = names.of(key);
+    const call = { keys: [entry, negative(workspaceSetOf(reader))], args: workspaceTagsOf(reader) };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK_UP, call, 'Buffer'));
     return await this.#decode(key, Array.isArray(reply) ? reply : []);
   }
@@ -135,48 +124,37 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       entries.map(async ({ key, stored }) => {
         const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
         const args = [...(await encodeEntry(key, stored, ttl)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
-        await runScript(link, BACKFILL, { keys: [names.of(key)], args });
+        await runScript(link, BACKFILL, { keys: [names.of(key).entry], args });
       }),
     );
     await redisSpan('cache', 'EVALSHA entry', stores, entries.length);
   }
 
-  async setNegative(key: string, workspaceSet: string, negative: StoredEntry): Promise<void> {
-    this.#assertUsable();
-    const { cache: link, ttl } = this.#options;
-    const args = await encodeEntry(key, negative, ttl);
-    await runScript(link, SET_NEGATIVE, { keys: [this.#namesOf(key, workspaceSet).negative], args });
-  }
-
-  async setFailure(key: string, workspaceSet: string, failure: FlightFailure): Promise<void> {
-    this.#assertUsable();
-    const name = this.#namesOf(key, workspaceSet).failure;
-    await this.#options.cache.run((client) => client.set(name, JSON.stringify(failure), 'PX', REMEMBER_FAILURE_MS));
-  }
-
-  async acquire({ key, workspaceIds, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
+  async acquire({ key, audience, reader, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     this.#assertUsable();
     const { cache: link, leaseMs } = this.#options;
-    const workspaceSet = workspaceSetOf({ workspaceIds });
-    const names = this.#namesOf(key, workspaceSet);
+    const names = this.#callNames(key, audience, workspaceSetOf(reader));
     const token = randomUUID();
     const call = {
       keys: [names.lease, names.failure, names.entry, names.negative],
-      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf({ workspaceIds })],
+      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf(reader)],
     };
     const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
     if (Array.isArray(reply)) {
-      const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, workspaceSet, names, token });
-      return { status: 'acquired', lease, found: await this.#decode(key, reply) };
+      return { status: 'found', found: await this.#decode(key, reply), newestMs: Number(reply[4]) };
     }
-    const failure = Buffer.isBuffer(reply) ? readFailure(reply.toString()) : null;
-    if (failure !== null) return { status: 'failed', failure };
-    if (typeof reply === 'number') this.#channel.expectLapse(key, reply);
-    return { status: 'taken' };
+    if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
+    const text = Buffer.isBuffer(reply) ? reply.toString() : '';
+    if (text === 'OK') {
+      const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, audience, names, token });
+      return { status: 'acquired', lease };
+    }
+    const failure = parseJson(failureSchema, text);
+    return failure === null ? { status: 'taken', leaseLeftMs: leaseMs } : { status: 'failed', failure };
   }
 
-  follow(key: string): Following {
-    return this.#channel.follow(key);
+  follow(key: string, audience: string): Following {
+    return this.#channel.follow(key, audience);
   }
 
   async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
@@ -199,8 +177,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 
   /**
-   * Keeps the entries of these classes as long as the TTLs in force want it, also those that were filled when they were
-   * shorter (C2). Looks at every entry. It changes when an entry is cleared away, not how long it is served.
+   * Keeps the entries of these classes as long as the TTLs in force want it, also those that were filled when they were shorter
+   * (C6a: longer times apply to stored copies). Looks at every entry. It changes when an entry is cleared away, not how long it
+   * is served.
    */
   async keepLonger(classes: readonly CacheClass[]): Promise<void> {
     this.#assertUp();
@@ -214,32 +193,34 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {
     this.#assertUp();
-    const { cache: link } = this.#options;
-    const names = this.#namesOf(key, workspaceSet ?? '');
-    const [[meta, body], keptMs, negativeMeta, negativeKeptMs, leaseMs, failureMs] = await link.run((client) =>
+    const { cache: link, names } = this.#options;
+    const { entry: entryName, negative } = names.of(key);
+    const negativeName = negative(workspaceSet ?? '');
+    const [[meta, body], keptMs, negativeMeta, negativeKeptMs] = await link.run((client) =>
       Promise.all([
-        client.hmgetBuffer(names.entry, 'meta', 'body'),
-        client.pttl(names.entry),
-        client.hgetBuffer(names.negative, 'meta'),
-        client.pttl(names.negative),
-        client.pttl(names.lease),
-        client.pttl(names.failure),
+        client.hmgetBuffer(entryName, 'meta', 'body'),
+        client.pttl(entryName),
+        client.hgetBuffer(negativeName, 'meta'),
+        client.pttl(negativeName),
       ]),
     );
     let isBroken = false;
     const entry = await decodeEntry(key, [meta, body], () => (isBroken = true));
-    const negative = await decodeEntry(key, [negativeMeta], () => {});
-    const kept = (stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) => {
-      const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
-      return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
-    };
     return {
       entry: kept(entry, keptMs, meta, body),
-      negative: kept(negative, negativeKeptMs, negativeMeta),
+      negative: kept(await decodeEntry(key, [negativeMeta], () => {}), negativeKeptMs, negativeMeta),
       isBroken,
-      leaseLeftMs: leftOf(leaseMs),
-      hasJustFailed: leftOf(failureMs) !== null,
     };
+  }
+
+  async inspectFlight(key: string, audience: string): Promise<FlightInspection> {
+    this.#assertUp();
+    const { cache: link, names } = this.#options;
+    const { lease, failure } = names.of(key);
+    const [leaseMs, failureMs] = await link.run((client) =>
+      Promise.all([client.pttl(lease(audience)), client.pttl(failure(audience))]),
+    );
+    return { leaseLeftMs: leftOf(leaseMs), hasJustFailed: leftOf(failureMs) !== null };
   }
 
   /**
@@ -257,33 +238,27 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#channel.close();
   }
 
-  /** The reply of a script: the fields of the entry, the meta of a foreign one, and that of the negative entry. */
-  async #decode(key: string, [meta, body, foreign, negative]: readonly unknown[]): Promise<Shared> {
+  /** The reply of a script: the fields of the entry, when the answer was requested instead, the negative entry's meta. */
+  async #decode(key: string, [meta, body, replacedAtMs, negative]: readonly unknown[]): Promise<Shared> {
     const { onBroken } = this.#options;
     return {
       entry: await decodeEntry(key, [meta, body], onBroken),
-      foreign: Buffer.isBuffer(foreign) ? decodeTagged(foreign.toString(), onBroken) : null,
+      replacedAtMs: Buffer.isBuffer(replacedAtMs) ? Number(replacedAtMs.toString()) : null,
       negative: await decodeEntry(key, [negative], onBroken),
     };
   }
 
   async #recheck(key: string): Promise<void> {
     const { cache: link, memory, names, onBroken } = this.#options;
-    const meta = await link.run((client) => client.hget(names.of(key), 'meta'));
+    const meta = await link.run((client) => client.hget(names.of(key).entry, 'meta'));
     const shared = meta === null ? null : decodeTagged(meta, onBroken);
-    if (shared !== null) memory.deleteOlder(key, shared.requestedAtMs);
+    if (shared === null) return;
+    memory.deleteOlder(key, { filledAtMs: shared.requestedAtMs, workspaceId: workspaceIn(shared) });
   }
 
-  #namesOf(key: string, workspaceSet: string): KeyNames {
-    const { names } = this.#options;
-    const entry = names.of(key);
-    return {
-      entry,
-      negative: names.beside(entry, `${NEGATIVE}-${workspaceSet}`),
-      lease: names.beside(entry, 'lease'),
-      // Readers of other workspaces must not notice that somebody's call has failed (K7a).
-      failure: names.beside(entry, `failure-${workspaceSet}`),
-    };
+  #callNames(key: string, audience: string, workspaceSet: string): CallNames {
+    const { entry, negative, lease, failure } = this.#options.names.of(key);
+    return { entry, negative: negative(workspaceSet), lease: lease(audience), failure: failure(audience) };
   }
 
   /** Entries and negative entries; everything else that lies beside an entry is no hash. */
@@ -327,6 +302,12 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUp();
     if (!this.#options.isPurgeLogKnown()) throw new Error('the purge log was not read yet');
   }
+}
+
+/** The copy in these fields, as operators are shown it. */
+function kept(stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) {
+  const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
+  return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
 }
 
 /** PTTL answers with a negative number for what is not there, and for what has no end. */

@@ -67,7 +67,7 @@ function codeOf(cacheClass: CacheClass): number {
   return CACHE_CLASSES.indexOf(cacheClass) + 1;
 }
 
-/** What is followed of a class. */
+/** The keys of a class that are followed, and their tally. */
 interface Watched {
   readonly class: CacheClass;
   /** At which its keys are sampled. */

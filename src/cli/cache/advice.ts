@@ -6,7 +6,7 @@ import { durationText, formatDuration } from '../../time/duration.ts';
 import { MAX_TTL_MS } from '../../operations/bodies.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
 import { durationBetween, integerBetween, print } from '../command.ts';
-import { bar, columns, countText, percentText, printable, rateText } from '../format.ts';
+import { bar, columns, countText, percentText, rateText } from '../format.ts';
 
 type Advice = AnswerOf<typeof ROUTES.advice>;
 type ClassAdvice = Advice['classes'][number];
@@ -54,7 +54,7 @@ export function adviceCommand(): Command {
       const source = advice.processes === 1 ? 'one process' : `${advice.processes} processes`;
       const idle = classes.filter(({ curve }) => curve.length === 0).map((one) => one.class);
       const charts = classes.filter(({ curve }) => curve.length > 0).map((one) => classText(one, source, adminOption));
-      if (idle.length > 0) charts.push(`No reads yet: ${printable(idle.join(', '))}.`);
+      if (idle.length > 0) charts.push(`No reads yet: ${idle.join(', ')}.`);
       print(command, { ...advice, classes }, [...charts, loadText(advice.load)].join('\n\n'));
     });
 }
@@ -68,7 +68,7 @@ function queryOf({ budget, force = false, ...times }: AdviceOptions): URLSearchP
 
 function loadText({ upstreamRps, recommendedRps, limitRps, limit, warning }: Advice['load']): string {
   const load = `All classes together: ${rateText(upstreamRps)} store calls/s with the times in force, ${rateText(recommendedRps)} with all recommendations, at most ${rateText(limitRps)} (${limit}).`;
-  return [load, ...(warning === null ? [] : [warning])].map(printable).join('\n');
+  return [load, ...(warning === null ? [] : [warning])].join('\n');
 }
 
 /** A larger difference between the predicted and the measured hit ratio is pointed out. */
@@ -96,7 +96,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
     const set = `evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)} --for 1h${adminOption}`;
     lines.push(`To apply it for an hour, or without --for until it is reset: ${set}`);
   }
-  return lines.map(printable).join('\n');
+  return lines.join('\n');
 }
 
 /** How fast records change, by how long they were unchanged. */

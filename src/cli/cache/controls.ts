@@ -9,7 +9,8 @@ import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { durationText, formatDuration } from '../../time/duration.ts';
 import { adminCommand, callAdmin, callAndPrint, routeCommand } from '../admin-client.ts';
 import { CliError, durationBetween, makeGroup, parser, print, repeated, wrongCall } from '../command.ts';
-import { askYesOrNo, bytesText, columns, countText, isAtTerminal, printable } from '../format.ts';
+import { bytesText, columns, countText } from '../format.ts';
+import { askYesOrNo, isAtTerminal, write } from '../output.ts';
 
 const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 
@@ -148,9 +149,7 @@ const parseTime = parser(
 
 function maintenanceText({ active, until, leftMs, by, since }: MaintenanceView): string {
   if (!active) return 'Maintenance is off: the store is called as usual.';
-  return printable(
-    `Maintenance is on until ${until}, ${durationText(leftMs)} from now: nothing is sent to the store. Set by ${by} at ${since}.`,
-  );
+  return `Maintenance is on until ${until}, ${durationText(leftMs)} from now: nothing is sent to the store. Set by ${by} at ${since}.`;
 }
 
 interface PurgeOptions {
@@ -209,7 +208,7 @@ async function purge(options: PurgeOptions, command: Command): Promise<void> {
 /** Throws CliError if the user declines, or nobody is at the terminal. */
 async function confirmPurge(preview: string): Promise<void> {
   if (!isAtTerminal()) throw wrongCall(`${preview}\nNothing was purged. To purge this, give --yes.`);
-  process.stderr.write(`${preview}\n`);
+  write('stderr', `${preview}\n`);
   if (!(await askYesOrNo('Purge this?'))) throw new CliError('Nothing was purged.');
 }
 
@@ -226,5 +225,5 @@ function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun }: Purg
       `  + ${atLeast}${countText(lists.entries, 'list')} of ${countText(lists.workspaces, 'workspace')}${why}`,
     );
   }
-  return [...lines, ...tags.map((tag) => `  ${printable(tag)}`)].join('\n');
+  return [...lines, ...tags.map((tag) => `  ${tag}`)].join('\n');
 }

@@ -6,7 +6,7 @@ import { UUID_PATTERN } from '../../domain/records.ts';
 import { durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint } from '../admin-client.ts';
 import { matching, parseKeyId, repeated, wrongCall } from '../command.ts';
-import { bytesText, type Cell, columns, printable } from '../format.ts';
+import { bytesText, type Cell, columns } from '../format.ts';
 
 export function explainCommand(): Command {
   const path = matching(/^\//, 'a path that begins with a slash, plain, such as "/v2/calls?page=2"');
@@ -55,7 +55,7 @@ function explanationText(explanation: ExplanationView): string {
     ['redis', ...(redis.entry === null ? [REDIS_STATES[redis.state] ?? NOTHING] : entryCells(redis.entry))],
   ]);
   const entry = memory ?? redis.entry;
-  return [printable(next.text), columns(facts), copies, ...(entry === null ? [] : [entryNotes(entry)])].join('\n\n');
+  return [next.text, columns(facts), copies, ...(entry === null ? [] : [entryNotes(entry)])].join('\n\n');
 }
 
 const NOTHING = 'nothing held';
@@ -97,6 +97,6 @@ function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: CopyView): strin
   const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a background refresh';
   return [
     `The first read after FRESH UNTIL ${refreshes}; jitter set FRESH UNTIL ${durationText(jitterMs)} earlier.`,
-    `Tags: ${printable(tags.join(' '))}`,
+    `Tags: ${tags.join(' ')}`,
   ].join('\n');
 }

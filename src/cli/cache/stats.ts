@@ -5,7 +5,7 @@ import { type AnswerOf, ROUTES } from '../../operations/api.ts';
 import { durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
-import { bytesText, columns, countText, percentText, printable } from '../format.ts';
+import { bytesText, columns, countText, percentText } from '../format.ts';
 
 type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 
@@ -13,7 +13,7 @@ type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 function countedText({ scope, since, processes, problem }: Counted): string {
   const all = countText(processes, 'process', 'processes');
   const counting = scope === 'process' && problem !== null ? 'ONE PROCESS ONLY' : all;
-  return printable(`Since ${since}, by ${counting}${problem === null ? '' : `: ${problem}`}.`);
+  return `Since ${since}, by ${counting}${problem === null ? '' : `: ${problem}`}.`;
 }
 
 export function statsCommand(): Command {
@@ -123,6 +123,6 @@ export function fleetCommand(): Command {
       return [host, pid, version, status, startedAt, reported, id, self ? 'answers this' : ''];
     });
     const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
-    return problem === null ? table : `${printable(problem)}.\n\n${table}`;
+    return problem === null ? table : `${problem}.\n\n${table}`;
   });
 }

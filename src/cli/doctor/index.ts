@@ -28,7 +28,11 @@ export function doctorCommand(): Command {
       'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
     ],
   })
-    .option('--workspace <uuid>', 'also check the records of this workspace', matching(UUID_PATTERN, 'a UUID'))
+    .option(
+      '--workspace <uuid>',
+      'also check the lists and records of this workspace',
+      matching(UUID_PATTERN, 'a UUID'),
+    )
     .action(async ({ workspace }: { workspace?: string }, command: Command) => {
       const found = await examine(command, workspace ?? null);
       const isWell = found.every(({ status }) => status !== 'fail');
@@ -52,7 +56,7 @@ async function examine(command: Command, workspace: string | null): Promise<read
   }
   if (local.loaded === null) return [...local.checks, gateway];
   const { config } = local.loaded;
-  const services = await Promise.all([checkRedis(config), checkUpstream(config.upstream, workspace)]);
+  const services = await Promise.all([checkRedis(config), checkUpstream(config, workspace)]);
   return [...local.checks, ...services.flat(), gateway];
 }
 

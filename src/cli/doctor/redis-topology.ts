@@ -18,7 +18,7 @@ export async function checkTopology(
   return [checks.ok(`a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
 }
 
-/** What the Sentinels of a primary that can't be used report; empty if none of them names it. Never rejects. */
+/** The report of the Sentinels on a primary that can't be used; empty if none of them names it. Never rejects. */
 export async function checkBrokenTopology(checks: Checks, url: string): Promise<readonly Check[]> {
   let address: RedisAddress;
   try {

@@ -14,7 +14,8 @@ import {
   repeated,
   wrongCall,
 } from '../command.ts';
-import { columns, printable } from '../format.ts';
+import { columns } from '../format.ts';
+import { writeJson } from '../output.ts';
 import { importKeysCommand } from './import.ts';
 import { keyCommand, useKeyAdmin } from './key-admin.ts';
 import type { KeyAdmin } from './redis-key-admin.ts';
@@ -193,7 +194,7 @@ function exportCommand(): Command {
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
     const keys = await useKeyAdmin(command, (admin) => admin.exportKeys());
     if (json === true) return print(command, { keys }, '');
-    for (const key of keys) process.stdout.write(`${JSON.stringify(key)}\n`);
+    for (const key of keys) writeJson(key);
   });
 }
 
@@ -235,7 +236,7 @@ function keyDetails(key: KeyView): string {
 /** Prints a new key with its token, which is shown only this once. In the document `key` is the token. */
 function printIssuedKey(command: Command, { key, token }: IssuedKeyView): void {
   const { keyId, ...rest } = key;
-  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${printable(token)}`;
+  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${token}`;
   print(command, { keyId, key: token, ...rest }, text);
 }
 

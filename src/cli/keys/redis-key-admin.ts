@@ -26,6 +26,7 @@ import { RedisDirectory } from '../../keys/redis-directory.ts';
 import { type RedisLink, replyCode } from '../../redis/connection.ts';
 import { inOurWords } from '../admin-client.ts';
 import { CliError } from '../command.ts';
+import { write } from '../output.ts';
 import { openAnsweringRedis } from '../redis.ts';
 
 type LastHour = Pick<ShownKeyView['lastHour'], 'requests' | 'refused' | 'problem'>;
@@ -69,7 +70,7 @@ function redisKeyAdmin(link: RedisLink): KeyAdmin {
   const registry = new RedisDirectory({
     redis: link,
     clock: systemClock,
-    onBrokenRecord: ({ message }) => void process.stderr.write(`${message}. It is left out here.\n`),
+    onBrokenRecord: ({ message }) => write('stderr', `${message}. It is left out here.\n`),
   });
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
   const audit = new Audit({ link, clock: systemClock, sink: () => {} });

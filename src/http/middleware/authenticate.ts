@@ -1,4 +1,8 @@
-/** Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4, K8, K9). */
+/**
+ * Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4: 401 for a
+ * credential that was never issued, 403 for a key that is not active; K8: only an active key counts; K9: failures are limited
+ * per address).
+ */
 import type { AuthFailure } from '../../keys/authenticate.ts';
 import { type ErrorCode, forbidden, Problem, surfaceOf } from '../problem.ts';
 import type { Middleware, PublicAppOptions } from '../state.ts';

@@ -1,33 +1,42 @@
-/** Refuses requests beyond what a process works on at a time, before anything is done for them (S2). */
+/** Refuses requests beyond what a process works on at a time, and beyond one key's share of that (S2: shed load is 500). */
+import { addressKey } from '../../keys/client-address.ts';
 import { Problem } from '../problem.ts';
+import { Slots } from '../slots.ts';
 import type { Middleware, PublicAppOptions } from '../state.ts';
 
 /** Soon: a request in progress takes milliseconds, or at most as long as the store may. */
 const RETRY_AFTER_SECONDS = 1;
 const OVERLOADED = 'The gateway has as many requests under way as it can serve. Try again later.';
+const KEY_OVERLOADED =
+  'This API key has as many requests under way as the gateway serves for one key. Try again later.';
 
 /**
- * A request counts until its response is handed over to be sent, or its client has left. A client that is slow to take its
- * response costs no work, and its connection is bounded by the server.
+ * Before anything is done for a request. It holds its slot until its response is handed over to be sent, or its client has
+ * left. A client that is slow to take its response costs no work, and its connection is bounded by the server.
  */
-export function loadShedding({ maxInFlight, hooks }: PublicAppOptions): Middleware {
-  let inFlight = 0;
+export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: PublicAppOptions): Middleware {
+  const slots = new Slots(maxInFlight, answerMemory, hooks.onShed);
   return async (ctx, next) => {
-    if (inFlight >= maxInFlight) {
-      hooks.onShed();
-      throw new Problem('overloaded', OVERLOADED, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
-    }
-    inFlight += 1;
-    let isCounted = true;
-    const leave = (): void => {
-      if (isCounted) inFlight -= 1;
-      isCounted = false;
-    };
-    ctx.res.once('close', leave);
+    const slot = slots.enter(addressKey(addressOf(ctx)));
+    if (slot === null) throw overloaded(OVERLOADED);
+    ctx.state.slot = slot;
+    ctx.res.once('close', () => slot.leave());
     try {
       await next();
     } finally {
-      leave();
+      slot.leave();
     }
   };
+}
+
+/** Once the key is known and its request counted (R2, K8): it leaves the others their share of the slots. */
+export function keyShedding(): Middleware {
+  return ({ state: { apiKey, slot } }, next) => {
+    if (apiKey === null || slot === null || slot.assign(apiKey.keyId)) return next();
+    throw overloaded(KEY_OVERLOADED);
+  };
+}
+
+function overloaded(message: string): Problem {
+  return new Problem('overloaded', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
 }

@@ -1,16 +1,31 @@
 /**
- * Counts the request against its key's two windows, and shows the consumer both (R1 to R4). A refused one costs nothing in
- * either: only admitted requests are added, by CONSUME in quota/redis-limiter.ts, without Redis by quota/window-log.ts.
+ * Counts the request against its key's two windows, and shows the consumer both (R1 to R4: exact limits and their headers;
+ * K8a: a look at one's own key costs none). A refused request costs nothing in either window: only admitted ones are added,
+ * by CONSUME in quota/redis-limiter.ts, without Redis by quota/window-log.ts.
  */
+import { LRUCache } from 'lru-cache';
 import { rateLimitHeaders } from '../../quota/headers.ts';
+import type { QuotaLimits, QuotaUsage } from '../../quota/limiter.ts';
 import { Problem } from '../problem.ts';
-import type { Middleware, PublicAppOptions } from '../state.ts';
+import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
 const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
-const TOO_MANY_LOOKS = 'This API key was looked at too often within a minute. Try again after the time in Retry-After.';
+const TOO_MANY_DETAILS = "Too many requests for this key's details. Try again after the time in Retry-After.";
+
+/** A refused request for a key's details shows the usage of at most so long ago: it may cost no look-up of the quota. */
+const REFUSED_USAGE_MS = 1000;
+const MAX_REFUSED_KEYS = 1000;
+
+interface Look {
+  readonly usage: Promise<QuotaUsage>;
+  readonly limits: QuotaLimits;
+  /** When it began, by this process's clock. */
+  readonly atMicros: number;
+}
 
 export function rateLimit(options: PublicAppOptions): Middleware {
-  const { quota, defaultLimits, currentKeyLimit, addressOf, hooks } = options;
+  const { quota, defaultLimits, hooks, addressOf } = options;
+  const countDetails = detailsLimit(options);
   return async (ctx, next) => {
     const { state } = ctx;
     const { apiKey } = state;
@@ -21,12 +36,8 @@ export function rateLimit(options: PublicAppOptions): Middleware {
       perHour: apiKey.limits.perHour ?? defaults.perHour,
     };
     if (state.route?.quota === 'none') {
-      state.usage = await state.redisWait.count(quota.usage(apiKey.quotaId, limits));
-      state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
-      const waitSeconds = await state.redisWait.count(currentKeyLimit.consume(apiKey.keyId));
-      if (waitSeconds === null) return next();
-      state.refusal = { reason: 'current-key', address: addressOf(ctx) };
-      throw new Problem('rate_limited', TOO_MANY_LOOKS, { headers: { 'Retry-After': String(waitSeconds) } });
+      await countDetails(ctx, apiKey, limits);
+      return next();
     }
     const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
@@ -39,5 +50,35 @@ export function rateLimit(options: PublicAppOptions): Middleware {
     // A client may have left while its key and quota were looked up.
     state.signal.throwIfAborted();
     return next();
+  };
+}
+
+/** Requests for a key's own details cost no quota, only a limit of their own, which is looked at first (K8a). */
+function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOptions) {
+  const looks = new LRUCache<string, Look>({ max: MAX_REFUSED_KEYS });
+  /** The usage for a request that is refused: a flood of them costs one look-up a second. */
+  const usageOfRefused = (quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> => {
+    const last = looks.get(quotaId);
+    const nowMicros = clock.nowMicros();
+    const isRecent = last !== undefined && nowMicros - last.atMicros < 1000 * REFUSED_USAGE_MS;
+    const isSame = last?.limits.perMinute === limits.perMinute && last.limits.perHour === limits.perHour;
+    if (isRecent && isSame) return last.usage;
+    const usage = quota.usage(quotaId, limits);
+    looks.set(quotaId, { usage, limits, atMicros: nowMicros });
+    return usage;
+  };
+  return async (
+    ctx: Context,
+    { keyId, quotaId }: { readonly keyId: string; readonly quotaId: string },
+    limits: QuotaLimits,
+  ): Promise<void> => {
+    const { state } = ctx;
+    const waitSeconds = await state.redisWait.count(currentKeyLimit.consume(keyId));
+    const look = waitSeconds === null ? quota.usage(quotaId, limits) : usageOfRefused(quotaId, limits);
+    state.usage = await state.redisWait.count(look);
+    state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
+    if (waitSeconds === null) return;
+    state.refusal = { reason: 'current-key', address: addressOf(ctx) };
+    throw new Problem('rate_limited', TOO_MANY_DETAILS, { headers: { 'Retry-After': String(waitSeconds) } });
   };
 }

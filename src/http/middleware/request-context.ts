@@ -7,7 +7,7 @@ import { activeSpan } from '../../tracing/spans.ts';
 import { Problem, surfaceOf } from '../problem.ts';
 import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
-/** The ids that a client may give its requests (A3). */
+/** The ids that a client may give its requests (A3: every response has an `X-Request-Id`). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 /** A key that was sent as an id by mistake must not get into logs and to the store. */
 const KEY_PREFIX = 'evg_';
@@ -39,6 +39,7 @@ export function requestContext({ clock, redisTimeoutMs, hooks }: PublicAppOption
       redisWait: new RedisWait(redisTimeoutMs),
       signal: left.signal,
       headers: [{ 'X-Request-Id': requestId }, COMMON_HEADERS],
+      slot: null,
       route: null,
       apiKey: null,
       keyId: null,

@@ -1,4 +1,4 @@
-/** `/openapi.json`, and a page that shows it at `/docs`; neither needs a key (A1). */
+/** `/openapi.json`, and a page that shows it at `/docs` (A1: neither needs a key). */
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Router } from '@koa/router';

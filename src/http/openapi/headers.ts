@@ -43,9 +43,9 @@ const caching: Headers = {
   ),
   Age: integer('Seconds since the gateway fetched the data.', 0, 12),
   'Cache-Control': text(
-    'Only the consumer itself may keep the response. `max-age` is `Age` and the whole seconds of freshness that are left; 0 when the data is stale.',
-    '^private, max-age=[0-9]+$',
-    'private, max-age=300',
+    'Only the consumer itself may keep the response. `max-age` is `Age` and the whole seconds of freshness that are left; 0 when the data is stale. A stale copy must be revalidated before it is used.',
+    '^private, max-age=[0-9]+, must-revalidate$',
+    'private, max-age=300, must-revalidate',
   ),
   'Cache-Status': text(
     'How the gateway answered (RFC 9211): `hit` from its cache, with the seconds of freshness left as `ttl` (negative when stale), or `fwd` where the store was asked.',

@@ -60,7 +60,7 @@ export class TimeBuckets<C, W> {
   readonly #sharing: BucketSharing | null;
   /** The counts of this process, keyed by when the step began, oldest first. */
   readonly #own = new Map<number, C>();
-  /** TimeBuckets that are not yet in Redis as they are here. */
+  /** When the steps began that are not yet in Redis as they are here. */
   #changed = new Set<number>();
   #cancel: () => void = () => undefined;
 

@@ -40,7 +40,7 @@ export class TopLoads {
 
 /**
  * The costliest keys and routes first, at most so many of each; a route is null for calls that no request is known for.
- * Of a key that is called seldom, calls may be missing. Times are whole milliseconds.
+ * Some calls of a key that is seldom called may be missing. Times are whole milliseconds.
  */
 export function topOf(all: readonly WrittenLoads[], limit: number) {
   const keys = costliest(summed(all.flatMap((one) => one.keys))).slice(0, limit);

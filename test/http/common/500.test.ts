@@ -18,7 +18,7 @@ afterAll(() => gateway.close());
 const TIMEOUT = 'The evaluation store did not answer in time. Try again later.';
 const UNREACHABLE = 'The evaluation store cannot be reached at the moment. Try again later.';
 const FAILING = 'The evaluation store is failing at the moment. Try again later.';
-const GARBLED = 'The evaluation store sent an answer that cannot be read. Try again later.';
+const INVALID = 'The evaluation store sent an invalid answer. Try again later.';
 const MALFORMED = 'The evaluation store sent an answer that cannot be used.';
 
 interface Trouble {
@@ -79,16 +79,16 @@ const TROUBLES: readonly Trouble[] = [
   {
     what: 'sends a page with 200',
     cause: says('<!doctype html><title>store.internal</title>', 'text/html'),
-    message: GARBLED,
+    message: INVALID,
     retryAfter: '5',
   },
-  { what: 'sends nothing with 200', cause: says(''), message: GARBLED, retryAfter: '5' },
-  { what: 'sends JSON that is cut off', cause: says('{"items":[{"_id":'), message: GARBLED, retryAfter: '5' },
+  { what: 'sends nothing with 200', cause: says(''), message: INVALID, retryAfter: '5' },
+  { what: 'sends JSON that is cut off', cause: says('{"items":[{"_id":'), message: INVALID, retryAfter: '5' },
   {
     what: 'sends JSON 5,000 deep',
     cause: says('['.repeat(5000) + ']'.repeat(5000)),
-    message: GARBLED,
-    retryAfter: '5',
+    message: MALFORMED,
+    retryAfter: null,
   },
   { what: 'sends null', cause: says('null'), message: MALFORMED, retryAfter: null },
   { what: 'sends an array', cause: says('[]'), message: MALFORMED, retryAfter: null },
@@ -189,7 +189,7 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     table.set(wanted, table.get(given));
     const key = await keyFor(gateway, subject, { workspaceIds: [subject.workspaceId, other.workspaceId] });
     const reply = await gateway.get(endpoint.path(subject), { key });
-    expectFailed(reply, endpoint, { message: MALFORMED, retryAfter: null });
+    expectFailed(reply, endpoint, { message: INVALID, retryAfter: '5' });
   });
 
   test('a record that lacks a required member', async () => {

@@ -55,7 +55,7 @@ async function copyOf(endpoint: EndpointRow, target: TestGateway = gateway): Pro
 
 /** In seconds. */
 function maxAgeOf({ headers }: Reply): number {
-  return Number(/^private, max-age=(\d+)$/.exec(headers['cache-control'] ?? '')?.[1]);
+  return Number(/^private, max-age=(\d+), must-revalidate$/.exec(headers['cache-control'] ?? '')?.[1]);
 }
 
 /** Everything that the headers say of the copy. */
@@ -63,7 +63,7 @@ function cacheOf({ headers }: Reply): readonly unknown[] {
   return [headers['cache-status'], headers.age, headers['cache-control']];
 }
 
-/** Each class of C1 by the endpoints that read it. */
+/** Each class (C1) by the endpoints that read it. */
 const CLASSES: readonly (readonly [EndpointRow, fresh: number, stale: number, error: number])[] = [
   [LIST_REPORTS, 30 * SECOND, 5 * MINUTE, HOUR],
   [LIST_CALLS, 30 * SECOND, 5 * MINUTE, HOUR],
@@ -85,13 +85,13 @@ describe.each(CLASSES)('$name', (endpoint, freshMs, staleMs, errorMs) => {
     expect(cacheOf(await ask())).toEqual([
       `evalgate; hit; ttl=${freshSeconds - 7}`,
       '7',
-      `private, max-age=${freshSeconds}`,
+      `private, max-age=${freshSeconds}, must-revalidate`,
     ]);
     gateway.clock.advance((freshSeconds - 8) * SECOND);
     expect(cacheOf(await ask())).toEqual([
       'evalgate; hit; ttl=1',
       String(freshSeconds - 1),
-      `private, max-age=${freshSeconds}`,
+      `private, max-age=${freshSeconds}, must-revalidate`,
     ]);
     expect(calls()).toBe(1);
   });
@@ -108,7 +108,7 @@ describe.each(CLASSES)('$name', (endpoint, freshMs, staleMs, errorMs) => {
       expect(cacheOf(reply)).toEqual([
         `evalgate; hit; ttl=${freshSeconds - age}; detail=stale-while-revalidate`,
         String(age),
-        'private, max-age=0',
+        'private, max-age=0, must-revalidate',
       ]);
     }
     gate.release();
@@ -136,7 +136,7 @@ describe.each(CLASSES)('$name', (endpoint, freshMs, staleMs, errorMs) => {
     expect(cacheOf(kept)).toEqual([
       `evalgate; hit; ttl=${freshSeconds - age}; detail=stale-if-error`,
       String(age),
-      'private, max-age=0',
+      'private, max-age=0, must-revalidate',
     ]);
     gateway.clock.advance(2 * SECOND);
     const failed = await ask();
@@ -394,7 +394,7 @@ describe('the life of a copy', () => {
     expect(cacheOf(await ask())).toEqual([
       `evalgate; hit; ttl=${freshSeconds}`,
       '0',
-      `private, max-age=${freshSeconds}`,
+      `private, max-age=${freshSeconds}, must-revalidate`,
     ]);
     gateway.clock.advance(MINUTE);
   });
@@ -419,9 +419,9 @@ describe('times of its own', () => {
     const calls = uncached.store.calls('list');
     await uncached.close();
     expect(replies.map(cacheOf)).toEqual([
-      ['evalgate; fwd=uri-miss', '0', 'private, max-age=0'],
+      ['evalgate; fwd=uri-miss', '0', 'private, max-age=0, must-revalidate'],
       // Its validator still saves a transfer.
-      ['evalgate; fwd=stale', '0', 'private, max-age=0'],
+      ['evalgate; fwd=stale', '0', 'private, max-age=0, must-revalidate'],
     ]);
     expect(calls).toBe(2);
   });

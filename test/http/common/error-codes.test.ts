@@ -1,3 +1,4 @@
+/** A4: every error has a code of the catalogue in docs/api.md. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ERROR_CODES, type ErrorCode } from '../../../src/http/problem.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';

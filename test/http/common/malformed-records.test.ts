@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anEvaluation } from '../../support/records.ts';
-import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { GET_CALL, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
 
 let gateway: TestGateway;
@@ -23,6 +23,7 @@ const leftOutSchema = z.object({
   resource: z.literal('list'),
   id: z.string().nullable(),
   path: z.string(),
+  surface: z.literal('v1').optional(),
   requestId: z.string(),
 });
 
@@ -64,7 +65,7 @@ const MALFORMED: readonly (readonly [what: string, difference: Broken, path: str
   ['a source left out', { source: undefined }, 'source'],
   ['no evaluatee', { evaluatee: undefined }, 'evaluatee'],
   ['an evaluatee without an e-mail', { evaluatee: { displayName: 'a', givenName: 'b' } }, 'evaluatee.email'],
-  ['an e-mail that is none', { evaluatee: { displayName: 'a', givenName: 'b', email: 'nobody' } }, 'evaluatee.email'],
+  ['an e-mail that is null', { evaluatee: { displayName: 'a', givenName: 'b', email: null } }, 'evaluatee.email'],
   ['a share without an id', { shareLink: { deactivatedAtMs: null } }, 'shareLink.id'],
   ['people left out', { people: undefined }, 'people'],
   [
@@ -218,6 +219,44 @@ describe('in a single read', () => {
     const key = await keyFor(gateway, subject);
     expect((await gateway.get(LIST_CALLS.path(subject), { key })).status).toBe(200);
     expect((await gateway.get(GET_CALL.path({ ...subject, id }), { key })).status).toBe(500);
+  });
+});
+
+describe.each([
+  ['of an internationalised domain', 'rep@m\u00fcller.example'],
+  ['with a local part beyond ASCII', 'j\u00f6rg@example.com'],
+  ['with a quoted local part', '"john doe"@example.com'],
+  ['with a trailing space', 'rep@example.com '],
+  ['longer than an address may be', `${'a'.repeat(320)}@example.com`],
+  ['that is a name', 'rep'],
+  ['that is empty', ''],
+])('an e-mail address %s', (_what, email) => {
+  let path: (endpoint: typeof GET_CALL) => string;
+  beforeEach(() => {
+    const { id, workspaceId } = newSubject(subject.workspaceId);
+    path = (endpoint) => endpoint.path({ ...subject, id });
+    const evaluatee = { userId: null, displayName: 'a', givenName: 'b', email };
+    gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id, workspaceId }), evaluatee });
+  });
+
+  test('is published by v2, which promises no form, as it is', async () => {
+    const key = await keyFor(gateway, subject);
+    const fields = { evaluatee_user_id: null, evaluatee_email: email };
+    expect((await gateway.get(path(GET_CALL), { key })).json).toMatchObject({ call: fields });
+    const { text } = await gateway.get(path(LIST_CALLS), { key });
+    expect(text).toContain(`"evaluatee_email":${JSON.stringify(email)}`);
+  });
+
+  test('breaks the promise of v1: left out of its list, logged and counted; 500 by itself', async () => {
+    const key = await keyFor(gateway, subject);
+    const before = await leftOutCount();
+    const list = await gateway.get(path(LIST_REPORTS), { key });
+    expect(list.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 2 });
+    expect(leftOutFor(list)).toEqual([[expect.any(String), 'evaluatee.email']]);
+    expect((await leftOutCount()) - before).toBe(1);
+    const { status, headers, text } = await gateway.get(path(GET_REPORT), { key });
+    expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'record_malformed', undefined]);
+    expect(text).toBe('{"error":"The evaluation store sent an answer that cannot be used."}');
   });
 });
 

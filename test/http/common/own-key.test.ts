@@ -1,3 +1,4 @@
+/** K8a: a look at one's own key costs no quota, and has a limit of its own. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';

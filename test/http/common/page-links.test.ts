@@ -1,3 +1,4 @@
+/** A4: lists and transcript pages carry the links to the first, previous, next and last page, as far as there are such. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';

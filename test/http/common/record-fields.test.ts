@@ -113,6 +113,11 @@ test.each([
     { name: 'R', first_name: '', email: 'r@example.com' },
   ],
   [
+    'an id that is null',
+    { userId: null, displayName: 'R', givenName: '', email: 'r@example.com' },
+    { name: 'R', first_name: '', email: 'r@example.com' },
+  ],
+  [
     'a picture that is null',
     { displayName: 'R', givenName: 'R', email: 'r@example.com', avatar: null },
     { name: 'R', first_name: 'R', email: 'r@example.com', avatar_url: null },

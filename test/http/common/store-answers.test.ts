@@ -1,11 +1,11 @@
 /** Which answers of the store are taken, and up to which size and shape. */
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Reply } from '../../support/gateway.ts';
 import { anEvaluation, aScorecard, aTranscript, dealInsights } from '../../support/records.ts';
-import { openUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { linesOf, openUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 import {
   ENDPOINTS,
   GET_CALL,
@@ -99,7 +99,7 @@ describe('the size of an answer', () => {
     expect((await readAs(GET_CALL, (of) => encode(padded(of, MAX_BYTES)), headers)).status).toBe(200);
     const tooLarge = await readAs(GET_CALL, (of) => encode(padded(of, MAX_BYTES + 1)), headers);
     expect(tooLarge.status).toBe(500);
-    expect(await gateway.failureOf(tooLarge)).toBe(`the body is larger than ${MAX_BYTES} bytes`);
+    expect(await gateway.failureOf(tooLarge)).toMatch(/^the store's evaluation \S+ is larger than 3000000 bytes$/);
   });
 
   test.each(['deflate', 'zstd', 'gzip, gzip'])('a coding that was not asked for is refused: %s', async (coding) => {
@@ -118,7 +118,7 @@ describe('the shape of an answer', () => {
     const reply = await readAs(GET_REPORT_DEAL_INSIGHTS, (of) => insightsText(of, nested(64)));
     expect([reply.status, await gateway.failureOf(reply)]).toEqual([
       500,
-      "the store's answer is nested deeper than 64 levels",
+      expect.stringMatching(/^the store's dealInsights \S+ is nested deeper than 64 levels$/),
     ]);
   });
 
@@ -127,7 +127,7 @@ describe('the shape of an answer', () => {
     const reply = await readAs(GET_REPORT_DEAL_INSIGHTS, many(250_000));
     expect([reply.status, await gateway.failureOf(reply)]).toEqual([
       500,
-      "the store's answer has more than 250000 values",
+      expect.stringMatching(/^the store's dealInsights \S+ has more than 250000 values$/),
     ]);
   });
 
@@ -162,13 +162,58 @@ describe('T1: halves of surrogate pairs become U+FFFD', () => {
     );
     expect(reply.json).toMatchObject({ deal_insights: { 'a\ufffd': ['\ufffd', { b: '\ufffd' }] } });
   });
+});
 
-  test('bytes that are no UTF-8 are replaced too', async () => {
-    const reply = await readAs(GET_CALL, (of) => {
-      const [head = '', tail = ''] = JSON.stringify({ ...evaluationOf(of), title: 'a~b' }).split('~');
-      return Buffer.concat([Buffer.from(head), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from(tail)]);
+/** `~` becomes those bytes. */
+function withBytes(text: string, bytes: readonly number[]): Buffer {
+  const [head = '', tail = ''] = text.split('~');
+  return Buffer.concat([Buffer.from(head), Buffer.from(bytes), Buffer.from(tail)]);
+}
+const titled = (of: Subject): string => JSON.stringify({ ...evaluationOf(of), title: 'a~b' });
+
+describe('bytes that are not UTF-8', () => {
+  test.each([
+    ['Latin-1', [0xe9]],
+    ['half of a surrogate pair', [0xed, 0xa0, 0x80]],
+    ['an overlong form', [0xc0, 0xaf]],
+    ['a sequence that is cut off', [0xf0, 0x9f]],
+  ])('make a record one that cannot be read, which a line names: %s', async (_what, bytes) => {
+    const reply = await readAs(GET_CALL, (of) => withBytes(titled(of), bytes));
+    expect([reply.status, reply.headers['retry-after'], reply.headers['x-error-code']]).toEqual([
+      500,
+      undefined,
+      'record_malformed',
+    ]);
+    expect(await gateway.failureOf(reply)).toMatch(/^the store's evaluation ev_\S+ holds bytes that are not UTF-8$/);
+  });
+
+  test('leave the copy in place, with a line that names the record, and never become part of one', async () => {
+    const of = putSubject(gateway.store, newSubject(subject.workspaceId));
+    const first = await gateway.get(GET_CALL.path(of), { key });
+    gateway.clock.advance(10 * 60_000);
+    const end = gateway.store.override(/^/, (_request, response) => void response.end(withBytes(titled(of), [0xe9])));
+    expect((await gateway.get(GET_CALL.path(of), { key })).text).toBe(first.text);
+    const expected = `the store's evaluation ${of.id} holds bytes that are not UTF-8`;
+    await vi.waitFor(() => {
+      const lines = linesOf(gateway).filter(({ msg }) => msg === 'a stored answer was not renewed');
+      expect(lines.map(({ err }) => err?.message)).toEqual([expected]);
     });
-    expect(reply.json).toMatchObject({ call: { name: 'a\ufffd\ufffd\ufffdb' } });
+    gateway.clock.advance(2 * 3_600_000);
+    const kept = await gateway.get(GET_CALL.path(of), { key });
+    end();
+    expect([kept.status, kept.text]).toEqual([200, first.text]);
+    expect(kept.headers['cache-status']).toMatch(/detail=stale-if-error$/);
+  });
+
+  test.each([
+    [
+      'JSON that is cut off within a character',
+      (text: string) => withBytes(text.slice(0, text.indexOf('~') + 1), [0xc3]),
+    ],
+    ['a page', () => withBytes('<p>Caf~</p>', [0xe9])],
+  ])('are the fault of the store in %s', async (_what, answer) => {
+    const reply = await readAs(GET_CALL, (of) => answer(titled(of)));
+    expect([reply.status, reply.headers['x-error-code']]).toEqual([500, 'store_unavailable']);
   });
 });
 

@@ -1,12 +1,13 @@
-/** A store that fails too often is left alone, but for one probe a second, until a probe is answered. */
+/** A key whose calls fail too often is held back, but for one probe a second, until a probe is answered. */
+import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Reply } from '../../support/gateway.ts';
 import { sendError } from '../../support/store-server.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const FAILING = '{"error":{"message":"The evaluation store is failing at the moment. Try again later."}}';
-const HELD_BACK = 'the call was held back: too many of the last ones failed';
+const HELD_BACK = 'the call was held back: too many of the last ones of its API key failed';
 
 const start = (upstream: object = {}, store = {}): Promise<UpstreamGateway> =>
   startUpstreamGateway({ breakerPercent: 50, ...upstream }, store);
@@ -25,6 +26,30 @@ async function readMany(gateway: UpstreamGateway, count: number): Promise<number
   return gateway.store.calls() - before;
 }
 
+interface Tenant {
+  /** The status of a read of a call that was never asked for before. */
+  readOne(): Promise<number>;
+  read(count: number): Promise<readonly number[]>;
+}
+
+async function newTenant(gateway: UpstreamGateway): Promise<Tenant> {
+  const key = await gateway.issueKey({ workspaceIds: [randomUUID()], perMinute: 1_000_000, perHour: 1_000_000 });
+  const readOne = async (): Promise<number> => {
+    lastId += 1;
+    return (await gateway.get(`/v2/calls/new_${lastId}`, { key })).status;
+  };
+  const read = async (count: number): Promise<readonly number[]> => {
+    const statuses: number[] = [];
+    for (let reads = 0; reads < count; reads += 1) statuses.push(await readOne());
+    return statuses;
+  };
+  return { readOne, read };
+}
+
+function times(count: number, status: number): readonly number[] {
+  return Array<number>(count).fill(status);
+}
+
 /** A gateway whose store has failed ten times in a row, and still fails. */
 async function startOpen(): Promise<UpstreamGateway & { readonly mend: () => void }> {
   const gateway = await start();
@@ -34,7 +59,7 @@ async function startOpen(): Promise<UpstreamGateway & { readonly mend: () => voi
 }
 
 async function isOpen(gateway: UpstreamGateway): Promise<boolean> {
-  return (await gateway.metric('evalgate_store_breaker_open')) === 1;
+  return (await gateway.metric('evalgate_store_breaker_open_keys')) === 1;
 }
 
 describe('when it opens', () => {
@@ -44,15 +69,18 @@ describe('when it opens', () => {
     expect([refused.status, refused.text, refused.headers['retry-after']]).toEqual([500, FAILING, '1']);
     expect(await gateway.failureOf(refused)).toBe(HELD_BACK);
     expect(await readMany(gateway, 20)).toBe(0);
-    expect(
-      linesOf(gateway).filter(({ msg }) => msg.startsWith('the store is failing: the circuit is open')),
-    ).toHaveLength(1);
-    const refusals = await gateway.metric('evalgate_store_calls_refused_total{reason="store-failing"}');
+    expect(linesOf(gateway).filter(({ msg }) => msg.startsWith('the circuit of an API key is open'))).toEqual([
+      expect.objectContaining({ level: 'warn', keyId: gateway.keyId }),
+    ]);
+    const refusals = await gateway.metric('evalgate_store_calls_refused_total{reason="key-failing"}');
     expect([refusals, await isOpen(gateway)]).toEqual([21, true]);
+    expect(await gateway.metric('evalgate_store_breaker_open ')).toBe(0);
     const ready = await gateway.admin('GET', '/readyz');
     expect([ready.status, ready.text]).toEqual([
       200,
-      expect.stringContaining('the circuit is open: one probe per second'),
+      expect.stringContaining(
+        'the circuit of one or more API keys is open: one probe per second and key, other keys are served',
+      ),
     ]);
   });
 
@@ -79,8 +107,11 @@ describe('when it opens', () => {
     ['close', 10],
     ['broken-gzip', 10],
     ['no-answer', 10],
-    ['wrong-id', 20],
+    ['wrong-id', 10],
     ['redirect', 20],
+    ['many-values', 20],
+    ['deep-arrays', 20],
+    ['endless-body', 20],
   ] as const)('%s: of twenty reads %i reach the store', async (misbehave, expected) => {
     const gateway = await start({ timeout: misbehave === 'no-answer' ? '50ms' : '10s' });
     for (const id of putCalls(gateway, 20)) gateway.store.evaluations.set(id, { _id: id });
@@ -213,4 +244,124 @@ describe('when it closes', () => {
     expect((await Promise.all(early)).map(({ status }) => status)).toEqual(early.map(() => 500));
     expect([await isOpen(gateway), await readMany(gateway, 5)]).toEqual([false, 5]);
   });
+});
+
+/** The store answers 404 unless it fails. */
+async function startTenants() {
+  const gateway = await start();
+  const tenants = [await newTenant(gateway), await newTenant(gateway), await newTenant(gateway)] as const;
+  const isOpenForAll = async (): Promise<boolean> => (await gateway.metric('evalgate_store_breaker_open ')) === 1;
+  return { gateway, tenants, isOpenForAll };
+}
+
+describe('the circuit of all', () => {
+  test('stays closed while only one key fails, however often and among how few others', async () => {
+    const {
+      gateway,
+      tenants: [attacker, victim],
+      isOpenForAll,
+    } = await startTenants();
+    for (let round = 0; round < 10; round += 1) {
+      const mend = gateway.store.fail(500);
+      await attacker.read(15);
+      mend();
+      expect(await victim.read(2)).toEqual([404, 404]);
+    }
+    expect(await isOpenForAll()).toBe(false);
+  });
+
+  test('stays closed while one key fails and another one fails now and then', async () => {
+    const {
+      gateway,
+      tenants: [attacker, victim],
+      isOpenForAll,
+    } = await startTenants();
+    const mend = gateway.store.fail(500);
+    await attacker.read(15);
+    expect(await victim.read(4)).toEqual(times(4, 500));
+    mend();
+    expect(await victim.read(20)).toEqual(times(20, 404));
+    expect(await isOpenForAll()).toBe(false);
+  });
+
+  test('opens once the calls of two keys fail, with one line in the log, for every key', async () => {
+    const {
+      gateway,
+      tenants: [a, b, other],
+      isOpenForAll,
+    } = await startTenants();
+    gateway.store.fail(503);
+    await a.read(10);
+    expect(await isOpenForAll()).toBe(false);
+    await b.read(10);
+    expect(await isOpenForAll()).toBe(true);
+    const before = gateway.store.calls();
+    expect([await other.readOne(), gateway.store.calls()]).toEqual([500, before]);
+    const opened = 'the store is failing: the circuit is open';
+    expect(linesOf(gateway).filter(({ msg }) => msg.startsWith(opened))).toHaveLength(1);
+    expect((await gateway.admin('GET', '/readyz')).text).toContain('the circuit is open: one probe per second');
+  });
+
+  test('opens while many keys fail a few times each', async () => {
+    const { gateway, isOpenForAll } = await startTenants();
+    gateway.store.fail(503);
+    for (let keys = 0; keys < 11; keys += 1) await (await newTenant(gateway)).readOne();
+    expect(await isOpenForAll()).toBe(true);
+    expect(await gateway.metric('evalgate_store_breaker_open_keys')).toBe(0);
+  });
+
+  test('opens by the failures of one key if nothing listens at the store', async () => {
+    const gateway = await start({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
+    for (let reads = 0; reads < 10; reads += 1) await readNew(gateway);
+    expect(await gateway.metric('evalgate_store_breaker_open ')).toBe(1);
+    expect(await gateway.failureOf(await readNew(gateway))).toBe(
+      'the call was held back: too many of the last ones failed',
+    );
+  });
+
+  test('opens by background refreshes, whoever they are for', async () => {
+    const gateway = await start();
+    const ids = putCalls(gateway, 10);
+    for (const id of ids) await gateway.read(id);
+    gateway.clock.advance(10 * 60_000);
+    gateway.store.fail(500);
+    for (const id of ids) {
+      const before = gateway.store.calls();
+      expect((await gateway.read(id)).status).toBe(200);
+      await gateway.store.waitForCalls(before + 1);
+    }
+    await vi.waitFor(async () => expect(await gateway.metric('evalgate_store_breaker_open ')).toBe(1));
+    expect(await gateway.metric('evalgate_store_breaker_open_keys')).toBe(0);
+  });
+
+  test('a key whose probes fail leaves every other turn to the others', async () => {
+    const {
+      gateway,
+      tenants: [attacker, b, victim],
+      isOpenForAll,
+    } = await startTenants();
+    const mend = gateway.store.fail(500);
+    await attacker.read(10);
+    await b.read(10);
+    gateway.clock.advance(1000);
+    expect(await attacker.readOne()).toBe(500);
+    const probed = gateway.store.calls();
+    gateway.clock.advance(1000);
+    expect([await attacker.readOne(), gateway.store.calls()]).toEqual([500, probed]);
+    mend();
+    expect([await victim.readOne(), await isOpenForAll()]).toEqual([404, false]);
+  });
+});
+
+test('the circuit of a key holds back nothing of another, whose calls have foreign ids too', async () => {
+  const gateway = await start();
+  const [id = ''] = putCalls(gateway, 1);
+  const stranger = await gateway.issueKey({ workspaceIds: [randomUUID()] });
+  const end = gateway.store.override(/bad_/, (_request, response) => sendError(response, 500, 'INTERNAL'));
+  for (let reads = 0; reads < 15; reads += 1) await gateway.get(`/v2/calls/bad_${reads}`, { key: stranger });
+  expect((await gateway.get(`/v2/calls/${id}`, { key: stranger })).status).toBe(500);
+  gateway.clock.advance(1000);
+  end();
+  expect((await gateway.get(`/v2/calls/${id}`, { key: stranger })).status).toBe(404);
+  expect((await gateway.read(id)).status).toBe(200);
 });

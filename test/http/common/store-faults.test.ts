@@ -12,31 +12,31 @@ import {
 
 const UNREACHABLE = 'The evaluation store cannot be reached at the moment. Try again later.';
 const FAILING = 'The evaluation store is failing at the moment. Try again later.';
-const UNREADABLE = 'The evaluation store sent an answer that cannot be read. Try again later.';
+const INVALID = 'The evaluation store sent an invalid answer. Try again later.';
 const UNUSABLE = 'The evaluation store sent an answer that cannot be used.';
 const TOO_LATE = 'The evaluation store did not answer in time. Try again later.';
 const BROKEN = 'the connection to the store failed';
-const TOO_DEEP = "the store's answer is nested deeper than 64 levels";
+const TOO_DEEP = "the store's evaluation % is nested deeper than 64 levels";
 
 /** The message for the consumer, and the beginning of the private reason in the log. `%` stands for the requested id. */
 const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: string]>> = {
-  html: [UNREADABLE, "the store's answer is markup, not JSON"],
-  'empty-body': [UNREADABLE, "the store's answer is empty"],
-  'cut-off-json': [UNREADABLE, "the store's answer is not JSON"],
-  'deep-arrays': [UNREADABLE, TOO_DEEP],
-  'deep-objects': [UNREADABLE, TOO_DEEP],
-  'deep-insights': [UNREADABLE, TOO_DEEP],
-  'many-values': [UNREADABLE, "the store's answer has more than 250000 values"],
+  html: [INVALID, "the store's answer is markup, not JSON"],
+  'empty-body': [INVALID, "the store's answer is empty"],
+  'cut-off-json': [INVALID, "the store's answer is not JSON"],
+  'deep-arrays': [UNUSABLE, TOO_DEEP],
+  'deep-objects': [UNUSABLE, TOO_DEEP],
+  'deep-insights': [UNUSABLE, TOO_DEEP],
+  'many-values': [UNUSABLE, "the store's evaluation % has more than 250000 values"],
   'many-faults': [UNUSABLE, "the store's evaluation % is malformed at people"],
-  'broken-gzip': [UNREADABLE, 'the body cannot be decoded (Z_DATA_ERROR)'],
-  'half-gzip': [UNREADABLE, 'the body cannot be decoded (Z_BUF_ERROR)'],
-  'unknown-coding': [UNREADABLE, 'the body has a content coding that was not asked for'],
+  'broken-gzip': [INVALID, 'the body cannot be decoded (Z_DATA_ERROR)'],
+  'half-gzip': [INVALID, 'the body cannot be decoded (Z_BUF_ERROR)'],
+  'unknown-coding': [INVALID, 'the body has a content coding that was not asked for'],
   redirect: [FAILING, 'the store answered evaluation with 302'],
   'redirect-loop': [FAILING, 'the store answered evaluation with 307'],
-  'wrong-id': [UNUSABLE, 'the store answered for another id than evaluation % (at _id)'],
-  'endless-body': [UNREADABLE, 'the body is larger than 8000000 bytes'],
-  'gzip-bomb': [UNREADABLE, 'the body is larger than 8000000 bytes'],
-  'endless-gzip': [UNREADABLE, 'the body has far more bytes than what it holds'],
+  'wrong-id': [INVALID, 'the store answered for another id than evaluation % (at _id)'],
+  'endless-body': [UNUSABLE, "the store's evaluation % is larger than 8000000 bytes"],
+  'gzip-bomb': [UNUSABLE, "the store's evaluation % is larger than 8000000 bytes"],
+  'endless-gzip': [INVALID, 'the body has far more bytes than what it holds'],
   'endless-error': [FAILING, 'the store answered evaluation with 503'],
   'slow-error': [FAILING, 'the store answered evaluation with 503'],
   reset: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
@@ -44,10 +44,10 @@ const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: str
   close: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
   'half-body': [UNREACHABLE, `${BROKEN} half-way through the answer`],
   'half-chunked': [UNREACHABLE, `${BROKEN} half-way through the answer`],
-  'bad-header': [UNREADABLE, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
-  'not-http': [UNREADABLE, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
-  'endless-headers': [UNREADABLE, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
-  'endless-interim': [UNREADABLE, 'the store sent more than 16 interim responses'],
+  'bad-header': [INVALID, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
+  'not-http': [INVALID, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
+  'endless-headers': [INVALID, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
+  'endless-interim': [INVALID, 'the store sent more than 16 interim responses'],
 };
 /** These go on until the deadline ends them. */
 const LATE: readonly Misbehaviour[] = ['no-answer', 'hang', 'slow-headers', 'slow-body'];

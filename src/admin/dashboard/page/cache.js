@@ -62,7 +62,7 @@ function Top({ data }) {
 }
 
 /**
- * Keys hold UUIDs, and what tells them apart often comes after these. The whole key is in the title.
+ * Keys hold UUIDs, and the part that distinguishes them often comes after these. The whole key is in the title.
  * @param {string} key
  */
 function shortened(key) {

@@ -12,6 +12,8 @@ afterAll(() => gateway.close());
 
 const tooLong = (length: number): string =>
   `{"reports":[],"error":"The query parameter search may hold at most 100 characters; ${length} were given."}`;
+const CONTROL =
+  '{"reports":[],"error":"The query parameter search must hold no control characters (U+0000 to U+001F, U+007F)."}';
 const TWICE = (name: string): string => `{"reports":[],"error":"The query parameter ${name} may be given only once."}`;
 const NO_UUID = '{"reports":[],"error":"The query parameter scorecardId must be a UUID."}';
 const UUID = '11111111-1111-4111-8111-111111111111';
@@ -21,6 +23,10 @@ test.each([
   ['a search of 101 characters of 4 bytes each', `search=${encodeURIComponent('😀'.repeat(101))}`, tooLong(101)],
   ['a search of 101 spaces', `search=${'+'.repeat(101)}`, tooLong(101)],
   ['a search of 5,000 letters', `search=${'a'.repeat(5000)}`, tooLong(5000)],
+  ['a search with NUL', 'search=a%00b', CONTROL],
+  ['a search with a line feed', 'search=%0A', CONTROL],
+  ['a search with U+001F', 'search=ab%1F', CONTROL],
+  ['a search with DEL', 'search=%7Fab', CONTROL],
   ['a repeated search', 'search=a&search=a', TWICE('search')],
   ['a search repeated empty', 'search=&search=', TWICE('search')],
   ['a scorecardId that is a word', 'scorecardId=discovery', NO_UUID],

@@ -12,6 +12,7 @@ afterAll(() => gateway.close());
 const PAGE = 'The query parameter page must be an integer of at least 1';
 const PAGE_SIZE = 'The query parameter pageSize must be an integer from 1 to 100';
 const SEARCH = 'The query parameter search must hold 1 to 200 characters';
+const CONTROL = 'The query parameter search must hold no control characters (U+0000 to U+001F, U+007F).';
 const SCORECARD = 'The query parameter scorecardId must be made of 1 to 64 letters, digits, hyphens and underscores';
 const WORKSPACE = 'The query parameter workspaceId must be a UUID';
 const KNOWN = 'Known here: workspaceId, page, pageSize, search, scorecardId.';
@@ -42,6 +43,10 @@ test.each([
   ['search=', `${SEARCH}; 0 were given.`],
   [`search=${'a'.repeat(201)}`, `${SEARCH}; 201 were given.`],
   [`search=${encodeURIComponent('😀'.repeat(201))}`, `${SEARCH}; 201 were given.`],
+  ['search=a%00b', CONTROL],
+  ['search=%09', CONTROL],
+  ['search=ab%1F', CONTROL],
+  ['search=%7Fab', CONTROL],
   ['search=a&search=b', 'The query parameter search may be given only once.'],
   ['scorecardId=', `${SCORECARD}; it was empty.`],
   ['scorecardId=a%20b', `${SCORECARD}; 'a b' was given.`],

@@ -1,0 +1,105 @@
+/**
+ * One flight per name: a caller that comes while it is under way waits for it. One deadline ends it for all of them, and its
+ * signal aborts at that deadline, or once nobody waits any more.
+ */
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
+
+export interface Flight<T> {
+  readonly result: Promise<T>;
+  /** Whether this caller began it, and did not join one that was under way. */
+  readonly startedByCaller: boolean;
+  /** When it began, Unix milliseconds. */
+  readonly startedAtMs: number;
+  /**
+   * Aborted if the flight is late (the reason is `late()`), or if everybody has left. A call to the store that was sent goes
+   * on all the same.
+   */
+  readonly signal: AbortSignal;
+}
+
+export interface SingleFlightOptions {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** How long a flight may take. */
+  readonly timeoutMs: number;
+  /** The error of a flight that is late. */
+  readonly late: () => Error;
+}
+
+/** `isLate` rejects when the flight is late, with the same error as its waiters get. */
+type Run<T> = (signal: AbortSignal, isLate: Promise<never>) => Promise<T>;
+
+export class SingleFlight<T> {
+  readonly #options: SingleFlightOptions;
+  readonly #underWay = new Map<string, UnderWay<T>>();
+
+  constructor(options: SingleFlightOptions) {
+    this.#options = options;
+  }
+
+  /** The names of all flights that are under way, with when they began, Unix milliseconds. */
+  *underWay(): Generator<readonly [name: string, startedAtMs: number]> {
+    for (const [name, { flight }] of this.#underWay) yield [name, flight.startedAtMs];
+  }
+
+  /**
+   * Joins the flight of that name, or begins one by calling `run`. `reader` aborts when the caller leaves; without it, it
+   * never does.
+   *
+   * A reader may join a flight that everybody else has just left:
+   * 1. The last reader leaves, and the signal aborts.
+   * 2. Another one joins, because the flight has not ended.
+   * 3. If its call was sent, the flight ends with the answer. If not, it ends with an `aborted` error, and `signal.aborted`
+   *    says that the caller may begin another.
+   */
+  join(name: string, reader: AbortSignal | undefined, run: Run<T>): Flight<T> {
+    const present = this.#underWay.get(name);
+    const underWay = present ?? this.#begin(name, run);
+    underWay.wait(reader);
+    return { ...underWay.flight, startedByCaller: present === undefined };
+  }
+
+  #begin(name: string, run: Run<T>): UnderWay<T> {
+    const { clock, timers, timeoutMs, late } = this.#options;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const { promise: isLate, reject } = Promise.withResolvers<never>();
+    const cancel = timers.after(timeoutMs, () => {
+      const error = late();
+      controller.abort(error);
+      reject(error);
+    });
+    // `run` may end at once, and the flight has to be known before that.
+    const running = Promise.resolve().then(() => run(signal, isLate));
+    const result = Promise.race([running, isLate]).finally(() => {
+      cancel();
+      this.#underWay.delete(name);
+    });
+    const underWay = new UnderWay({ result, startedAtMs: clock.nowMs(), signal }, controller);
+    this.#underWay.set(name, underWay);
+    return underWay;
+  }
+}
+
+class UnderWay<T> {
+  readonly flight: Omit<Flight<T>, 'startedByCaller'>;
+  readonly #controller: AbortController;
+  #waiting = 0;
+
+  constructor(flight: Omit<Flight<T>, 'startedByCaller'>, controller: AbortController) {
+    this.flight = flight;
+    this.#controller = controller;
+  }
+
+  wait(reader: AbortSignal | undefined): void {
+    this.#waiting += 1;
+    if (reader?.aborted === true) this.#leave();
+    else reader?.addEventListener('abort', () => this.#leave(), { once: true });
+  }
+
+  #leave(): void {
+    this.#waiting -= 1;
+    if (this.#waiting === 0) this.#controller.abort();
+  }
+}

@@ -1,0 +1,128 @@
+/** One call to the store for one reader: conditional on the copy that is held, stamped, and judged for that reader. */
+import { StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
+import type { ReadThroughParts } from './copies.ts';
+import {
+  type Answered,
+  classOf,
+  entryOfAnswer,
+  type FetchStamp,
+  negativeEntry,
+  newItemsOf,
+  stampOf,
+  type StoredEntry,
+} from './entry.ts';
+import type { CachedCopy } from './plan.ts';
+import { isPurged } from './purge-log.ts';
+import { copyHashOf, isVisible, type Reader } from './reader.ts';
+import type { CacheRequest } from './request.ts';
+import type { Completed } from './shared-cache.ts';
+
+export interface FetchTask<T = unknown> {
+  readonly request: CacheRequest<T>;
+  /** The reader that caused it. */
+  readonly reader: Reader;
+  /** The copy that is not good enough: its validator makes the call conditional. */
+  readonly previous: CachedCopy<T> | null;
+  /** A background refresh of a copy that was served: no reader waits for it. */
+  readonly isBackground: boolean;
+  /** Called with what gives back the memory that was reserved for the answer. */
+  readonly onReserved?: (release: () => void) => void;
+}
+
+/** The store's answer as it is for the reader: `served` is its own record, or a negative entry. */
+export interface Answer<T = unknown> extends Completed {
+  readonly served: StoredEntry<T>;
+  /** The store has a record of another workspace: to this reader there is none. */
+  readonly isForeign: boolean;
+}
+
+/** The call was never sent. */
+const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
+
+/** Whether a failed call says anything of the store: it was sent, and somebody waited for it. */
+export function isOfStore({ kind }: StoreError): boolean {
+  return kind !== 'aborted' && !NOT_SENT.has(kind);
+}
+
+/** Where the purge log and the clock stand before a call: a purge that comes while it is under way is later than the answer. */
+export function beginStamp({ purges, clock }: ReadThroughParts): Omit<FetchStamp, 'receivedAtMs'> {
+  return { epoch: purges.epoch(), requestedAtMs: clock.nowMs() };
+}
+
+/** Rejects as the store's `Fetch` does. `signal`: nobody waits any more. */
+export async function callStore<T>(
+  task: FetchTask<T>,
+  stamp: Omit<FetchStamp, 'receivedAtMs'>,
+  signal: AbortSignal,
+  parts: ReadThroughParts,
+): Promise<Answer<T>> {
+  const { request, reader, isBackground, onReserved = () => undefined } = task;
+  const { fetch, purges, clock, events } = parts;
+  // A copy that was purged while this flight waited for its turn is no base to renew anything on.
+  const previous = task.previous !== null && isPurged(purges, task.previous.stored) ? null : task.previous;
+  const known = previous?.stored ?? null;
+  const beganMicros = clock.nowMicros();
+  const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
+    const durationMs = (clock.nowMicros() - beganMicros) / 1000;
+    events.onStoreCall?.({ class: cacheClass, key: request.key, route: reader.route ?? null, durationMs });
+  };
+  try {
+    const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground, onReserved });
+    const { stored, isChanged } = entryOfAnswer(request, known, answer, { ...stamp, receivedAtMs: clock.nowMs() });
+    reportCall(classOf(request.kind, stored.entry));
+    const judged = judge(request, reader, stored);
+    if (known !== null && isChanged !== null) reportRefresh(task, known, { stored, isChanged, ...judged }, parts);
+    return judged;
+  } catch (error) {
+    if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(request.kind);
+    throw error;
+  }
+}
+
+/** To these readers a foreign record is as absent as before (K7a: a foreign record looks like none). */
+function reportRefresh<T>(
+  { request, reader }: FetchTask<T>,
+  previous: StoredEntry<T>,
+  { stored: { entry, kind }, isChanged, isForeign }: Answered<T> & Answer<T>,
+  { events }: Pick<ReadThroughParts, 'events'>,
+): void {
+  if (isForeign && previous.entry.answer.kind === 'found') {
+    const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
+    events.onRefreshFailed?.({ class: kind, key: request.key, error: new StoreError('malformed', message) });
+    return;
+  }
+  const { answer, requestedAtMs } = entry;
+  events.onRefresh?.({
+    class: classOf(kind, previous.entry),
+    copyHash: copyHashOf(request, previous, reader),
+    changed: newItemsOf(request, previous.entry, entry) ?? (isChanged === true && !isForeign ? 1 : 0),
+    sinceMs: requestedAtMs - previous.entry.requestedAtMs,
+    createdAtMs: answer.kind === 'found' && !isForeign ? request.createdAtMs(answer.record) : null,
+  });
+}
+
+/**
+ * The answer for a reader who may not learn more of it. Nothing replaces the entry: a record of another workspace is never
+ * stored on behalf of this reader, so its owner's copy stays (C4).
+ */
+export function foreignAnswer<T>(request: CacheRequest<T>, stamp: FetchStamp): Answer<T> {
+  const negative = negativeEntry(request, stamp);
+  return { served: negative, entry: null, negative, isForeign: true };
+}
+
+function judge<T>(request: CacheRequest<T>, reader: Reader, stored: StoredEntry<T>): Answer<T> {
+  const isAbsent = stored.entry.answer.kind === 'absent';
+  if (isVisible(request, stored, reader)) return { served: stored, entry: stored, negative: null, isForeign: false };
+  const foreign = foreignAnswer(request, stampOf(stored));
+  return isAbsent ? { ...foreign, entry: stored, isForeign: false } : foreign;
+}
+
+function fetchOptions(previous: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {
+  const etag = previous?.entry.answer.kind === 'found' ? previous.entry.answer.etag : null;
+  return {
+    requestId,
+    ...(traceparent === undefined ? {} : { traceparent }),
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(etag === null ? {} : { ifNoneMatch: etag }),
+  };
+}

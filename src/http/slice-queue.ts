@@ -1,0 +1,58 @@
+/** Runs long computations so that neither the event loop nor one caller waits for another's. */
+import type { Slices } from '../transcript/slices.ts';
+
+interface Job {
+  /** Runs a slice; false if it was the last. */
+  runSlice(): boolean;
+}
+
+/**
+ * In each turn of the event loop one slice of one computation is run. API keys take turns, slice by slice; the computations
+ * of one key are run one after another. So a key with many long computations lengthens another key's by a factor of two
+ * at most, and what they hold while they run is bounded by the number of keys.
+ */
+export class SliceQueue {
+  /** The jobs of each key, the key whose turn is next first. A key without jobs is not there. */
+  readonly #jobs = new Map<string, Job[]>();
+  #isRunning = false;
+
+  /**
+   * Runs what `begin` returns, in the key's turns. Rejects with the reason of the signal if that was aborted before the
+   * computation has ended, and with what the computation throws.
+   */
+  run<T>(keyId: string, begin: () => Slices<T>, signal?: AbortSignal): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    let slices: Slices<T> | null = null;
+    const runSlice = (): boolean => {
+      try {
+        signal?.throwIfAborted();
+        slices ??= begin();
+        const slice = slices.next();
+        if (slice.done !== true) return true;
+        resolve(slice.value);
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error('a computation was given up', { cause: error }));
+      }
+      return false;
+    };
+    const waiting = this.#jobs.get(keyId);
+    if (waiting === undefined) this.#jobs.set(keyId, [{ runSlice }]);
+    else waiting.push({ runSlice });
+    if (!this.#isRunning) this.#takeTurns();
+    return promise;
+  }
+
+  /** Runs one slice now, and the others in later turns of the event loop. */
+  #takeTurns(): void {
+    const [next] = this.#jobs;
+    this.#isRunning = next !== undefined;
+    if (next === undefined) return;
+    const [keyId, jobs] = next;
+    this.#jobs.delete(keyId);
+    const [job] = jobs;
+    if (job !== undefined && !job.runSlice()) jobs.shift();
+    // Behind the keys that have waited longer.
+    if (jobs.length > 0) this.#jobs.set(keyId, jobs);
+    setImmediate(() => this.#takeTurns());
+  }
+}

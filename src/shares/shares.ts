@@ -1,0 +1,279 @@
+/**
+ * Fair shares of what a process has only so much of: connections to the store, requests at a time, memory. All of it is
+ * reckoned per holder: an API key, or the client's address of a request without one.
+ * - `Shares`: who holds how much, who may have more, and who gives up first.
+ * - `FairQueue`: the same with a queue: whose turn it is, and whose place a full queue gives to another.
+ *
+ * Pure: it measures no time and does no I/O; timers are handed in. Needs nothing of the rest.
+ */
+
+export interface ShareLimits {
+  /** How much all holders may have together. */
+  readonly capacity: number;
+  /** The share of `capacity` that one holder leaves to the others, in percent. */
+  readonly reservePercent: number;
+}
+
+/** What one holder leaves to the others unless a setting says otherwise: nobody takes the last fifth. */
+export const RESERVE_PERCENT = 20;
+
+/** Amounts are in units of the caller's choice, such as requests or bytes. */
+export class Shares<H = string> {
+  readonly #capacity: number;
+  readonly #maxPerHolder: number;
+  readonly #amounts = new Map<H, number>();
+  #total = 0;
+
+  constructor({ capacity, reservePercent }: ShareLimits) {
+    this.#capacity = capacity;
+    this.#maxPerHolder = Math.max(1, capacity - Math.floor((capacity * reservePercent) / 100));
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  of(holder: H): number {
+    return this.#amounts.get(holder) ?? 0;
+  }
+
+  /** Whether there is that much left. An amount above the capacity is let in by itself: else it would wait for ever. */
+  hasRoom(amount = 1): boolean {
+    return this.#total === 0 || this.#total + amount <= this.#capacity;
+  }
+
+  /** Whether the holder leaves the others their share with that much more. A holder of nothing does. */
+  isWithinShare(holder: H, amount = 1): boolean {
+    const held = this.of(holder);
+    return held === 0 || held + amount <= this.#maxPerHolder;
+  }
+
+  /** Both of these: whether the holder may have that much more now. */
+  admits(holder: H, amount = 1): boolean {
+    return this.hasRoom(amount) && this.isWithinShare(holder, amount);
+  }
+
+  /** Adds it, whatever the limits. */
+  take(holder: H, amount = 1): void {
+    this.#total += amount;
+    this.#amounts.set(holder, this.of(holder) + amount);
+  }
+
+  giveBack(holder: H, amount = 1): void {
+    const left = this.of(holder) - amount;
+    this.#total -= amount;
+    if (left > 0) this.#amounts.set(holder, left);
+    else this.#amounts.delete(holder);
+  }
+
+  /** The holder of most, who gives up first; undefined if nobody holds anything. */
+  largest(): H | undefined {
+    let largest: H | undefined;
+    let most = 0;
+    for (const [holder, amount] of this.#amounts) {
+      if (amount > most) [largest, most] = [holder, amount];
+    }
+    return largest;
+  }
+}
+
+/** Gives back what was granted; called once. */
+export type Release = () => void;
+/**
+ * Why there is no turn:
+ * - `queue-full`: as many as may wait were waiting, and its holder had most of them
+ * - `queue-timeout`: it had waited as long as it may
+ * - `refused`: the queue was cleared
+ * - `abandoned`: nobody waits for it any more
+ */
+export type Refusal = 'queue-full' | 'queue-timeout' | 'refused' | 'abandoned';
+
+/** `background`: nobody waits for it, so that what is awaited goes first. */
+type Priority = 'awaited' | 'background';
+
+export interface Turn<H = string> {
+  readonly holder: H;
+  readonly amount?: number;
+  readonly priority?: Priority;
+  /** How long it may wait; without it as long as it takes. */
+  readonly waitMs?: number;
+  /** Aborted once nobody waits for it any more. */
+  readonly signal?: AbortSignal;
+}
+
+export interface QueueLimits extends ShareLimits {
+  readonly maxWaiting: number;
+}
+
+export interface QueueParts {
+  /** Calls `run` once after that time, unless the returned function is called first. */
+  readonly timers: { after(delayMs: number, run: () => void): () => void };
+  /** Asked right before each grant: false if it must wait, and then `serve` is called once it need not. */
+  readonly mayGrant?: () => boolean;
+}
+
+/** Takes one that waits out of the queue, with that result. */
+interface Waiting {
+  readonly amount: number;
+  readonly leave: (result: Release | Refusal) => void;
+}
+
+/** One holder's place in the queue. Those that wait are in order of arrival. */
+interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
+  readonly holder: H;
+}
+
+/**
+ * - The next turn is that of the holder who has least; among equals, of the one that was served longest ago.
+ * - What is awaited goes before what is not, and takes its place in a full queue.
+ * - A full queue drops the last one of the holder that has most waiting.
+ * - If the one whose turn it is needs more room than there is, all wait until it has it.
+ */
+export class FairQueue<H = string> {
+  readonly #shares: Shares<H>;
+  readonly #maxWaiting: number;
+  readonly #timers: QueueParts['timers'];
+  readonly #mayGrant: () => boolean;
+  /** Holders that have something or wait; the one that was served last is last. */
+  readonly #lines = new Map<H, Line<H>>();
+  #waiting = 0;
+
+  constructor(limits: QueueLimits, { timers, mayGrant = () => true }: QueueParts) {
+    this.#shares = new Shares(limits);
+    this.#maxWaiting = limits.maxWaiting;
+    this.#timers = timers;
+    this.#mayGrant = mayGrant;
+  }
+
+  /** How much is held, and how many wait. */
+  load(): { readonly held: number; readonly waiting: number } {
+    return { held: this.#shares.total, waiting: this.#waiting };
+  }
+
+  /** Resolves as soon as it is decided; never rejects. */
+  async acquire({ holder, amount = 1, priority = 'awaited', waitMs, signal }: Turn<H>): Promise<Release | Refusal> {
+    const line = this.#lines.get(holder) ?? newLine(holder);
+    // Those that wait while this one may go wait for the gate, or for more than their holders may have.
+    const isFirst = line.awaited.size === 0 && this.#next('awaited') === undefined;
+    const mayGo = isFirst && this.#shares.admits(holder, amount);
+    if (mayGo && this.#mayGrant()) return this.#grant(line, amount);
+    if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority)) return 'queue-full';
+    const { promise, resolve } = Promise.withResolvers<Release | Refusal>();
+    const waiting: Waiting = {
+      amount,
+      leave: (result) => {
+        cancel?.();
+        signal?.removeEventListener('abort', abandon);
+        line[priority].delete(waiting);
+        this.#waiting -= 1;
+        this.#forgetIfIdle(line);
+        resolve(result);
+      },
+    };
+    const giveUp = (why: Refusal): void => {
+      waiting.leave(why);
+      // Others may have waited behind it for room.
+      this.serve();
+    };
+    const abandon = (): void => giveUp('abandoned');
+    signal?.addEventListener('abort', abandon);
+    const cancel = waitMs === undefined ? undefined : this.#timers.after(waitMs, () => giveUp('queue-timeout'));
+    line[priority].add(waiting);
+    this.#waiting += 1;
+    this.#lines.set(holder, line);
+    return promise;
+  }
+
+  /** Takes it at once, whatever the limits: it is there already. */
+  take(holder: H, amount: number): Release {
+    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount);
+  }
+
+  /** Does the work once its turn has come. Rejects as the work does, and with an Error if the turn is refused. */
+  async run<T>(turn: Turn<H>, work: () => Promise<T>): Promise<T> {
+    const release = await this.acquire(turn);
+    if (typeof release === 'string') throw new Error(`there was no turn: ${release}`);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  /** Grants what can be granted now. */
+  serve(): void {
+    for (;;) {
+      const awaited = this.#next('awaited');
+      const priority = awaited === undefined ? 'background' : 'awaited';
+      const line = awaited ?? this.#next('background');
+      const [first] = line?.[priority] ?? [];
+      if (line === undefined || first === undefined) return;
+      if (!this.#shares.hasRoom(first.amount) || !this.#mayGrant()) return;
+      first.leave(this.#grant(line, first.amount));
+    }
+  }
+
+  /** Refuses all that wait. */
+  clear(): void {
+    for (const { awaited, background } of this.#lines.values()) {
+      for (const { leave } of [...awaited, ...background]) leave('refused');
+    }
+  }
+
+  /**
+   * Drops one that waits so that one more of that line can; false if that one is to be dropped itself. What nobody waits
+   * for gives up its place to what is awaited.
+   */
+  #makeRoomFor(line: Line<H>, priority: Priority): boolean {
+    const background = this.#longest('background');
+    const dropped = background === undefined ? 'awaited' : 'background';
+    const longest = background ?? this.#longest('awaited');
+    if (longest === undefined || (priority === 'background' && dropped === 'awaited')) return false;
+    if (priority === dropped && line[priority].size + 1 >= longest[dropped].size) return false;
+    // Of what nobody waits for, the one that waited longest is the least worth; else the last would be served last.
+    const all = [...longest[dropped]];
+    const one = dropped === 'background' ? all[0] : all.at(-1);
+    one?.leave('queue-full');
+    return one !== undefined;
+  }
+
+  /** The line with most waiting of that priority; undefined if there are none. */
+  #longest(priority: Priority): Line<H> | undefined {
+    let longest: Line<H> | undefined;
+    for (const line of this.#lines.values()) {
+      if (line[priority].size > (longest?.[priority].size ?? 0)) longest = line;
+    }
+    return longest;
+  }
+
+  /** The line whose turn it is: of those whose first may be let in as far as its own share goes. */
+  #next(priority: Priority): Line<H> | undefined {
+    let next: Line<H> | undefined;
+    for (const line of this.#lines.values()) {
+      const [first] = line[priority];
+      if (first === undefined || !this.#shares.isWithinShare(line.holder, first.amount)) continue;
+      if (next === undefined || this.#shares.of(line.holder) < this.#shares.of(next.holder)) next = line;
+    }
+    return next;
+  }
+
+  #grant(line: Line<H>, amount: number): Release {
+    const { holder } = line;
+    this.#shares.take(holder, amount);
+    this.#lines.delete(holder);
+    this.#lines.set(holder, line);
+    return () => {
+      this.#shares.giveBack(holder, amount);
+      this.#forgetIfIdle(line);
+      this.serve();
+    };
+  }
+
+  #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
+    if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
+  }
+}
+
+function newLine<H>(holder: H): Line<H> {
+  return { holder, awaited: new Set(), background: new Set() };
+}

@@ -1,0 +1,92 @@
+/** What a form of transcripts is, and the measure by which one is chosen (T11). */
+import type { TranscriptFormat } from '../domain/records.ts';
+import type { Slices } from './slices.ts';
+import type { ParsedTranscript } from './turn-writer.ts';
+
+export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
+
+/** A body that is to be read. */
+export interface Body {
+  /** Well formed. */
+  readonly text: string;
+  /** How many of its lines hold more than white space. */
+  readonly lineCount: number;
+  /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
+  readonly declared: TranscriptFormat | null;
+}
+
+/** A way to write transcripts down. */
+export interface Form {
+  readonly name: FormName;
+  /** How the body reads in this form; null if it does not. */
+  recognise(body: Body): Slices<Reading | null>;
+}
+
+export interface Reading {
+  /** How many of the body's lines that are not blank this form explains, by the `Measure` below. */
+  readonly explained: number;
+  turns(): Slices<ParsedTranscript>;
+}
+
+/** Paragraphs count with a turn above them only if at least one in so many begins with a turn. */
+const MAX_PARAGRAPHS_PER_TURN = 8;
+
+/**
+ * Counts the lines that a form explains: lines that begin a turn, marks, and words that go on with a turn. Words in the
+ * paragraph of their turn always count, and so does the paragraph below a line that only names who speaks. Paragraphs
+ * further down count if turns are dense enough: a colon somewhere in an essay does not explain the essay.
+ */
+export class Measure {
+  turns = 0;
+  /** Turns with at least one line of words. */
+  turnsWithWords = 0;
+  #near = 0;
+  #distant = 0;
+  #paragraphs = 0;
+  #paragraphsOfTurns = 0;
+  #isAfterBlank = true;
+  #isNear = false;
+  #isBare = false;
+
+  /** A line that begins a turn. `isBare`: the words are expected below it. */
+  turn(isBare: boolean): void {
+    if (this.#isAfterBlank) this.#paragraphsOfTurns += 1;
+    this.#line();
+    this.turns += 1;
+    this.#near += 1;
+    this.#isNear = true;
+    this.#isBare = isBare;
+    if (!isBare) this.turnsWithWords += 1;
+  }
+
+  mark(): void {
+    this.#near += 1;
+  }
+
+  /** A line of words, which belongs to the turn above it, if there is one. */
+  words(): void {
+    if (this.turns === 0) return;
+    this.#line();
+    if (this.#isNear || this.#isBare) this.#near += 1;
+    else this.#distant += 1;
+    if (this.#isBare) this.turnsWithWords += 1;
+    this.#isNear ||= this.#isBare;
+    this.#isBare = false;
+  }
+
+  blank(): void {
+    this.#isAfterBlank = true;
+    this.#isNear = false;
+  }
+
+  /** `distant` settles whether words far from their turn count, when something else than their density tells. */
+  explained(distant?: boolean): number {
+    const isDense = this.turns > 1 && this.#paragraphsOfTurns * MAX_PARAGRAPHS_PER_TURN >= this.#paragraphs;
+    return this.#near + ((distant ?? isDense) ? this.#distant : 0);
+  }
+
+  #line(): void {
+    if (this.#isAfterBlank) this.#paragraphs += 1;
+    this.#isAfterBlank = false;
+  }
+}

@@ -1,0 +1,158 @@
+/** Turns below a line with the speaker's name and a time: `Mara Quint  0:03`, `[Mara] 11:02:09`, `0:03 - Mara`, ... */
+import { type Body, type Form, Measure, type Reading } from './form.ts';
+import { isBlank, LineScanner, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { Preamble } from './plain.ts';
+import { Pace, type Slices } from './slices.ts';
+import { isName, SpeakerCounts } from './speakers.ts';
+import { TIME_SPAN_PATTERN } from './times.ts';
+import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+
+const MAX_HEADER_UNITS = 200;
+const NAME = String.raw`(?<name>\S.{0,120}?)`;
+const TIME = TIME_SPAN_PATTERN;
+const IN_BRACKETS = String.raw`(?:\[ ?${TIME} ?\]|\( ?${TIME} ?\))`;
+
+/** How a header is written. Prose can look like the weak ones by chance (`We start at 10:30`). */
+interface HeaderStyle {
+  readonly pattern: RegExp;
+  readonly isWeak: boolean;
+}
+
+/** The first that fits a line is its style. */
+const STYLES: readonly HeaderStyle[] = [
+  {
+    pattern: new RegExp(String.raw`^\[(?<name>[^\[\]]{1,120})\][ \t]{0,8}(?:${TIME}|${IN_BRACKETS}):?$`),
+    isWeak: false,
+  },
+  { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}:?$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME}[ \t]{1,8}[-–—|•·][ \t]{1,8}${TIME}$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME}(?:\t|[ \t\u00a0]{2,40})${TIME}$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t]{1,8}[-–—|•·][ \t]{1,8}${NAME}$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME},? ${TIME}$`), isWeak: true },
+  { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t\u00a0]{1,8}${NAME}$`), isWeak: true },
+];
+
+interface Header {
+  readonly name: string;
+  readonly style: HeaderStyle;
+}
+
+interface StyleCount {
+  readonly style: HeaderStyle;
+  readonly names: SpeakerCounts;
+  total: number;
+}
+
+/** The styles and the names of a body's lines that look like headers. */
+class Headers {
+  readonly #counts = new Map<HeaderStyle, StyleCount>();
+  /** The most frequent style, once it was asked for. */
+  #main: StyleCount | undefined;
+
+  add({ name, style }: Header): void {
+    const count = this.#counts.get(style) ?? { style, names: new SpeakerCounts(), total: 0 };
+    count.names.add(name);
+    count.total += 1;
+    this.#counts.set(style, count);
+  }
+
+  /**
+   * Whether a line that looks like a header is one. A body has one style; a line of another is one if its name is that of
+   * a speaker. With a weak style, names must speak repeatedly or stand at the head of paragraphs.
+   */
+  includes({ name, style }: Header, isAfterBlank: boolean): boolean {
+    const main = (this.#main ??= [...this.#counts.values()].toSorted((a, b) => b.total - a.total)[0]);
+    if (main === undefined) return false;
+    if (style !== main.style) return main.names.of(name) > 0;
+    return !style.isWeak || main.names.of(name) > 1 || (isAfterBlank && main.total > 1 && /^\P{Ll}/u.test(name));
+  }
+}
+
+export const headedTurns: Form = {
+  name: 'headed turns',
+  *recognise(body: Body): Slices<Reading | null> {
+    const headers = yield* findHeaders(body.text);
+    const measure = new Measure();
+    yield* scanHeaded(body.text, headers, {
+      header: () => measure.turn(true),
+      blank: () => measure.blank(),
+      words: () => measure.words(),
+    });
+    // A list of chapters has such lines too, and nothing below them.
+    if (measure.turnsWithWords * 2 < measure.turns || measure.turns === 0) return null;
+    return { explained: measure.explained(), turns: () => readHeaded(body.text, headers) };
+  },
+};
+
+interface HeadedSink {
+  header(name: string, start: number): void;
+  blank(start: number, end: number): void;
+  words(start: number, end: number): void;
+}
+
+function* findHeaders(text: string): Slices<Headers> {
+  const headers = new Headers();
+  const lines = new LineScanner(text);
+  const pace = new Pace();
+  while (lines.advance()) {
+    if (pace.isDue(lines.start)) yield;
+    const header = headerAt(text, lines.start, lines.end);
+    if (header !== null) headers.add(header);
+  }
+  return headers;
+}
+
+function* scanHeaded(text: string, headers: Headers, sink: HeadedSink): Slices<void> {
+  const lines = new LineScanner(text);
+  const pace = new Pace();
+  let isAfterBlank = true;
+  while (lines.advance()) {
+    const { start, end } = lines;
+    if (pace.isDue(start)) yield;
+    const header = headerAt(text, start, end);
+    const isLineBlank = header === null && isBlank(text, start, end);
+    if (header !== null && headers.includes(header, isAfterBlank)) sink.header(header.name, start);
+    else if (isLineBlank) sink.blank(start, end);
+    else sink.words(start, end);
+    isAfterBlank = isLineBlank;
+  }
+}
+
+function* readHeaded(text: string, headers: Headers): Slices<ParsedTranscript> {
+  const writer = new TurnWriter(text);
+  const preamble = new Preamble(writer);
+  let [isInTurn, isFirstLine] = [false, false];
+  yield* scanHeaded(text, headers, {
+    header: (name, start) => {
+      writer.beginTurn(start);
+      writer.addString(`${name}: `);
+      isInTurn = true;
+      isFirstLine = true;
+    },
+    blank: (start, end) => {
+      if (isInTurn) writer.addBlankLine(start, end);
+      else preamble.endParagraph();
+    },
+    words: (start, end) => {
+      if (isInTurn) writer.addLine(isFirstLine ? skipBlanks(text, start, end) : start, end);
+      else preamble.line(start, end);
+      isFirstLine = false;
+    },
+  });
+  return writer.finish('headed turns');
+}
+
+/** The header that the line looks like, if it does. */
+function headerAt(text: string, lineStart: number, end: number): Header | null {
+  const start = skipFormatCharacters(text, lineStart, end);
+  if (end - start > MAX_HEADER_UNITS) return null;
+  const line = text.slice(start, end).trimEnd();
+  if (!/\d:\d\d/.test(line)) return null;
+  const bare = line.startsWith('**') ? line.replaceAll('**', '') : line;
+  for (const style of STYLES) {
+    const name = style.pattern.exec(bare)?.groups?.['name']?.trim();
+    if (name === undefined) continue;
+    return isName(name, 0, name.length) && !/[:：]$/.test(name) && !/[:：]\s/.test(name) ? { name, style } : null;
+  }
+  return null;
+}

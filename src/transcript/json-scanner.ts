@@ -1,0 +1,138 @@
+/** Walks a JSON text token by token, without making values of it. */
+import { Finder } from './lines.ts';
+
+/** Deeper than any transcript is, and shallow enough that nothing downstream is at risk. */
+const MAX_DEPTH = 64;
+/** So many escapes of one string are passed at once. */
+const MAX_ESCAPES = 4096;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BRACKET_OPEN = 0x5b;
+const BRACKET_CLOSE = 0x5d;
+const BRACE_OPEN = 0x7b;
+const BRACE_CLOSE = 0x7d;
+const SCALAR = /-?\d[\d.eE+-]*|true|false|null/y;
+
+/** `scalar`: a number, `true`, `false` or `null`. `open` and `close`: an array or an object begins or ends. */
+export type Token = 'key' | 'string' | 'scalar' | 'open' | 'close';
+
+/**
+ * Checks the grammar between the tokens. It does not check what stands in strings, nor that a number is well formed: that
+ * is for JSON.parse, which sees those that matter.
+ */
+export class JsonScanner {
+  readonly #text: string;
+  readonly #quotes: Finder;
+  readonly #backslashes: Finder;
+  /** Whether each container around the position is an object. */
+  readonly #isObject: boolean[] = [];
+  #position = 0;
+  /** What may come: `first` is a member or a closing bracket, `next` a comma or a closing bracket. */
+  #expects: 'value' | 'first' | 'key' | 'next' = 'value';
+  /** Where the search for the end of a long string goes on; -1 outside of one. */
+  #stringPosition = -1;
+  /** The current token is `text.slice(start, end)`. */
+  start = 0;
+  end = 0;
+
+  constructor(text: string, position: number) {
+    this.#text = text;
+    this.#position = position;
+    this.#quotes = new Finder(text, '"');
+    this.#backslashes = new Finder(text, '\\');
+  }
+
+  /** How many containers are open. */
+  get depth(): number {
+    return this.#isObject.length;
+  }
+
+  /** Goes to the next token. `later`: it takes long, call again. Null: the text is over, goes too deep or is no JSON. */
+  next(): Token | 'later' | null {
+    if (this.#stringPosition !== -1) return this.#endString();
+    let position = this.#skipSpace(this.#position);
+    if (this.#expects === 'next' && this.#text.charCodeAt(position) === COMMA && this.depth > 0) {
+      this.#expects = this.#isObject.at(-1) === true ? 'key' : 'value';
+      position = this.#skipSpace(position + 1);
+    }
+    this.start = position;
+    const unit = this.#text.charCodeAt(position);
+    if (unit === BRACKET_CLOSE || unit === BRACE_CLOSE) return this.#close(unit === BRACE_CLOSE);
+    if (this.#expects === 'next') return null;
+    if (unit === QUOTE) {
+      this.#stringPosition = position + 1;
+      return this.#endString();
+    }
+    if (this.#expectsKey()) return null;
+    if (unit === BRACE_OPEN || unit === BRACKET_OPEN) return this.#open(unit === BRACE_OPEN);
+    SCALAR.lastIndex = position;
+    if (!SCALAR.test(this.#text)) return null;
+    return this.#found('scalar', SCALAR.lastIndex);
+  }
+
+  /** Whether the text was one value, and nothing stands after it. */
+  get isComplete(): boolean {
+    return this.depth === 0 && this.#expects === 'next' && this.#skipSpace(this.#position) === this.#text.length;
+  }
+
+  #expectsKey(): boolean {
+    return this.#expects === 'key' || (this.#expects === 'first' && this.#isObject.at(-1) === true);
+  }
+
+  #open(isObject: boolean): Token | null {
+    if (this.depth === MAX_DEPTH) return null;
+    this.#isObject.push(isObject);
+    this.end = this.start + 1;
+    this.#position = this.end;
+    this.#expects = 'first';
+    return 'open';
+  }
+
+  #close(isObject: boolean): Token | null {
+    if (this.#isObject.at(-1) !== isObject || this.#expects === 'key' || this.#expects === 'value') return null;
+    this.#isObject.pop();
+    return this.#found('close', this.start + 1);
+  }
+
+  #endString(): Token | 'later' | null {
+    for (let i = 0; i < MAX_ESCAPES; i += 1) {
+      const quote = this.#quotes.next(this.#stringPosition);
+      const backslash = this.#backslashes.next(this.#stringPosition);
+      if (quote > backslash) {
+        this.#stringPosition = backslash + 2;
+        continue;
+      }
+      this.#stringPosition = -1;
+      if (quote === this.#text.length) return null;
+      return this.#expectsKey() ? this.#key(quote + 1) : this.#found('string', quote + 1);
+    }
+    return 'later';
+  }
+
+  #key(end: number): Token | null {
+    const colon = this.#skipSpace(end);
+    if (this.#text.charCodeAt(colon) !== COLON) return null;
+    this.end = end;
+    this.#position = colon + 1;
+    this.#expects = 'value';
+    return 'key';
+  }
+
+  #found(token: Token, end: number): Token {
+    this.end = end;
+    this.#position = end;
+    this.#expects = 'next';
+    return token;
+  }
+
+  #skipSpace(from: number): number {
+    let i = from;
+    for (;;) {
+      const unit = this.#text.charCodeAt(i);
+      if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return i;
+      i += 1;
+    }
+  }
+}

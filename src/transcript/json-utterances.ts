@@ -1,0 +1,235 @@
+/**
+ * JSON of the common vendors: a list of objects that each hold words and a speaker or a time. The list is the body itself,
+ * or stands somewhere in an object under a name such as `utterances`.
+ */
+import type { Body, Form, Reading } from './form.ts';
+import { JsonScanner, type Token } from './json-scanner.ts';
+import { Finder, skipFormatCharacters } from './lines.ts';
+import { Pace, type Slices } from './slices.ts';
+import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+
+/** The name of a list that is the whole body, and of what is no member. */
+const ROOT = '';
+const NO_KEY = '[]';
+/**
+ * Names of lists, those that are most surely the utterances first: vendors give the same words several times over, by
+ * turns, sentences and words.
+ */
+const LISTS: readonly string[] = (
+  '|utterances|transcriptUtterances|segments|transcript|paragraphs|turns|monologues|sentences|entries|captions|cues' +
+  '|messages|transcripts|transcription|conversation|items|results'
+).split('|');
+/** So many lists are tried. */
+const MAX_TRIES = 4;
+/** Members in order of preference. */
+const WORDS: readonly string[] = 'text|transcript|body|content|spokenText|sentence|utterance'.split('|');
+const SPEAKERS: readonly string[] = 'speaker_name|speakerName|speaker|participant|user|name|speakerId|speaker_id'.split(
+  '|',
+);
+const NAMES: readonly string[] = 'name|display_name|displayName|id'.split('|');
+const TIME = /^(?:start|end|begin|offset|from|to|at|ts)(?:$|_|[A-Z])|time/i;
+/** Sentences within an utterance, which are its words if it has no others. */
+const SENTENCES = 'sentences';
+/** So much of a string is decoded at once. */
+const MAX_DECODED_UNITS = 32_768;
+
+export const jsonUtterances: Form = {
+  name: 'json',
+  *recognise({ text, lineCount }: Body): Slices<Reading | null> {
+    const start = skipFormatCharacters(text, 0, text.length);
+    const lists = yield* listsIn(text, start);
+    let empty: ParsedTranscript | null = null;
+    for (const list of lists.slice(0, MAX_TRIES)) {
+      const parsed = yield* new UtteranceReader(text, start, list).read();
+      if (parsed !== null && parsed.turnCount > 0) return { explained: lineCount, turns: () => only(parsed) };
+      empty ??= parsed;
+    }
+    const nothing = empty;
+    return nothing === null ? null : { explained: lineCount, turns: () => only(nothing) };
+  },
+};
+
+// oxlint-disable-next-line require-yield
+function* only(parsed: ParsedTranscript): Slices<ParsedTranscript> {
+  return parsed;
+}
+
+/** The names of the lists in the text, the likeliest first; none if it is no JSON. */
+function* listsIn(text: string, start: number): Slices<readonly string[]> {
+  const first = text.slice(start, start + 100).trimStart()[0];
+  if (first !== '[' && first !== '{' && first !== undefined) return [];
+  const scanner = new JsonScanner(text, start);
+  const pace = new Pace();
+  const found = new Set<string>();
+  let key = ROOT;
+  for (let token = scanner.next(); token !== null; token = scanner.next()) {
+    if (token === 'later' || pace.isDue(scanner.start)) yield;
+    if (token === 'later') continue;
+    if (token === 'open' && text[scanner.start] === '[' && LISTS.includes(key)) found.add(key);
+    key = token === 'key' ? text.slice(scanner.start + 1, Math.min(scanner.end - 1, scanner.start + 50)) : NO_KEY;
+  }
+  return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : [];
+}
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What an utterance has been found to hold so far. Ranks are places in the lists above; lower ones win. */
+class Utterance {
+  readonly start: number;
+  words: Range | null = null;
+  speaker: Range | null = null;
+  readonly sentences: Range[] = [];
+  /** Whether it has a speaker or a time, or says that it has none. */
+  isSpeech = false;
+  #wordsRank = Infinity;
+  #speakerRank = Infinity;
+
+  constructor(start: number) {
+    this.start = start;
+  }
+
+  /** A member whose value is a string or a scalar. `isNull`: the member is there, and holds nothing. */
+  member(key: string, value: Range, isString: boolean, isNull: boolean): void {
+    const wordsRank = WORDS.indexOf(key);
+    if (wordsRank !== -1 && wordsRank < this.#wordsRank && isString) {
+      this.words = value;
+      this.#wordsRank = wordsRank;
+    }
+    if (SPEAKERS.includes(key)) this.name(key, 0, isNull ? null : value);
+    if (!isNull && TIME.test(key)) this.isSpeech = true;
+  }
+
+  /** A name of the speaker, the given one of those that the member holds; null if it holds none. */
+  name(key: string, rank: number, value: Range | null): void {
+    this.isSpeech = true;
+    const speakerRank = SPEAKERS.indexOf(key) + rank / NAMES.length;
+    if (value === null || speakerRank >= this.#speakerRank) return;
+    this.speaker = value;
+    this.#speakerRank = speakerRank;
+  }
+}
+
+/** Reads the utterances of all lists of one name. */
+class UtteranceReader {
+  readonly #text: string;
+  readonly #list: string;
+  readonly #scanner: JsonScanner;
+  readonly #writer: TurnWriter;
+  /** The depth of the list's elements; 0 outside of any. */
+  #listDepth = 0;
+  #utterance: Utterance | null = null;
+  /** Names of the members around the position: outside of a list, of the utterance, and of what is within that. */
+  #outerKey = ROOT;
+  #key = '';
+  #innerKey = '';
+
+  constructor(text: string, start: number, list: string) {
+    this.#text = text;
+    this.#list = list;
+    this.#scanner = new JsonScanner(text, start);
+    this.#writer = new TurnWriter(text);
+  }
+
+  /** Null if the list holds anything but utterances. */
+  *read(): Slices<ParsedTranscript | null> {
+    const scanner = this.#scanner;
+    const pace = new Pace();
+    for (let token = scanner.next(); token !== null; token = scanner.next()) {
+      if (token === 'later' || pace.isDue(scanner.start)) yield;
+      if (token === 'later') continue;
+      if (this.#listDepth === 0) this.#findList(token);
+      else if (scanner.depth < this.#listDepth) this.#listDepth = 0;
+      else if (this.#utterance === null) {
+        if (token !== 'open' || this.#text[scanner.start] !== '{') return null;
+        this.#utterance = new Utterance(scanner.start);
+      } else if (scanner.depth > this.#listDepth) this.#addToken(this.#utterance, token);
+      else if (!(yield* this.#endUtterance(this.#utterance))) return null;
+    }
+    return this.#writer.finish('json');
+  }
+
+  #findList(token: Token): void {
+    if (token === 'open' && this.#outerKey === this.#list && this.#text[this.#scanner.start] === '[') {
+      this.#listDepth = this.#scanner.depth;
+    }
+    this.#outerKey = token === 'key' ? this.#keyOf() : NO_KEY;
+  }
+
+  #addToken(utterance: Utterance, token: Token): void {
+    const { depth, start, end } = this.#scanner;
+    const level = depth - this.#listDepth;
+    const isNull = token === 'scalar' && this.#text[start] === 'n';
+    const value = token === 'string' ? { start: start + 1, end: end - 1 } : { start, end };
+    const isEmpty = isNull || value.start === value.end;
+    if (token === 'key') {
+      if (level === 1) this.#key = this.#keyOf();
+      else this.#innerKey = this.#keyOf();
+    } else if (token === 'open') {
+      this.#innerKey = '';
+    } else if (level === 1 && token !== 'close') {
+      utterance.member(this.#key, value, token === 'string', isNull);
+    } else if (level === 2 && token !== 'close' && SPEAKERS.includes(this.#key)) {
+      const rank = NAMES.indexOf(this.#innerKey);
+      if (rank !== -1) utterance.name(this.#key, rank, isEmpty ? null : value);
+    } else if (level === 3 && token === 'string' && this.#key === SENTENCES && this.#innerKey === 'text') {
+      utterance.sentences.push(value);
+    }
+  }
+
+  #keyOf(): string {
+    const { start, end } = this.#scanner;
+    return this.#text.slice(start + 1, Math.min(end - 1, start + 50));
+  }
+
+  /** Writes the utterance; false if it is none. */
+  *#endUtterance({ start, words, sentences, speaker, isSpeech }: Utterance): Slices<boolean> {
+    const parts = words === null ? sentences : [words];
+    if (parts.length === 0 || !isSpeech) return false;
+    this.#writer.beginTurn(start);
+    const name = speaker === null ? '' : yield* decoded(this.#text, speaker);
+    if (name === null) return false;
+    if (name.trim() !== '') this.#writer.addString(`${name}: `);
+    for (const [i, part] of parts.entries()) {
+      const text = yield* decoded(this.#text, part);
+      if (text === null) return false;
+      this.#writer.addString(i === 0 ? text : ` ${text}`);
+    }
+    this.#utterance = null;
+    return true;
+  }
+}
+
+/** What stands between the quotes of a JSON string, a long one in parts; null if it is no JSON. */
+function* decoded(text: string, { start, end }: Range): Slices<string | null> {
+  const source = text.slice(start, end);
+  if (source.length <= MAX_DECODED_UNITS) return parseString(source)?.toWellFormed() ?? null;
+  const backslashes = new Finder(source, '\\');
+  const parts: string[] = [];
+  for (let from = 0; from < source.length;) {
+    const limit = Math.min(source.length, from + MAX_DECODED_UNITS);
+    let to = from;
+    while (to < limit) {
+      const escape = backslashes.next(to);
+      to = escape < limit ? escape + (source[escape + 1] === 'u' ? 6 : 2) : limit;
+    }
+    const part = parseString(source.slice(from, to));
+    if (part === null) return null;
+    parts.push(part);
+    from = to;
+    yield;
+  }
+  return parts.join('').toWellFormed();
+}
+
+/** Escapes can make lone surrogates even in a well-formed body; `decoded` sees to those. */
+function parseString(source: string): string | null {
+  try {
+    const value: unknown = JSON.parse(`"${source}"`);
+    return typeof value === 'string' ? value : null;
+  } catch {
+    return null;
+  }
+}

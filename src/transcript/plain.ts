@@ -1,0 +1,69 @@
+/** Bodies in no known form (T9), and what stands above the first turn of those in one (T11): paragraphs of nobody. */
+import { isBlank, LineScanner } from './lines.ts';
+import { Pace, type Slices } from './slices.ts';
+import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+
+/** A longer paragraph, in code points, is cut at its lines. */
+const MAX_PARAGRAPH_POINTS = 4000;
+
+/** Cuts a body at blank lines, and a long paragraph at all lines. */
+export function* plainSlices(body: string): Slices<ParsedTranscript> {
+  const lines = new LineScanner(body);
+  const writer = new TurnWriter(body);
+  const pace = new Pace();
+  /** The lines of a paragraph that may yet become too long. */
+  let held: { readonly start: number; readonly end: number }[] = [];
+  let points = 0;
+  const writeHeld = (areTurns: boolean): void => {
+    for (const [i, { start, end }] of held.entries()) {
+      if (i === 0 || areTurns) writer.beginTurn(start);
+      writer.addLine(start, end);
+    }
+    held = [];
+  };
+  while (lines.advance()) {
+    const { start, end } = lines;
+    if (pace.isDue(start)) yield;
+    if (isBlank(body, start, end)) {
+      writeHeld(false);
+      points = 0;
+      continue;
+    }
+    held.push({ start, end });
+    points += (points === 0 ? 0 : 1) + pointsOf(body, start, end, MAX_PARAGRAPH_POINTS);
+    if (points > MAX_PARAGRAPH_POINTS) writeHeld(true);
+  }
+  writeHeld(false);
+  return writer.finish(null);
+}
+
+/** Code points between two positions; some number over `cap` if there are more. */
+function pointsOf(text: string, start: number, end: number, cap: number): number {
+  if (end - start > 2 * cap) return cap + 1;
+  let points = end - start;
+  for (let i = start; i < end; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit >= 0xdc00 && unit <= 0xdfff) points -= 1;
+  }
+  return points;
+}
+
+/** Writes the lines above the first turn, a turn without a speaker per paragraph. */
+export class Preamble {
+  readonly #writer: TurnWriter;
+  #isInParagraph = false;
+
+  constructor(writer: TurnWriter) {
+    this.#writer = writer;
+  }
+
+  line(start: number, end: number): void {
+    if (!this.#isInParagraph) this.#writer.beginTurn(start);
+    this.#isInParagraph = true;
+    this.#writer.addLine(start, end);
+  }
+
+  endParagraph(): void {
+    this.#isInParagraph = false;
+  }
+}

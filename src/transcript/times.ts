@@ -1,0 +1,88 @@
+/** Times as transcripts write them. All patterns have bounds, so that none costs more than the time itself would. */
+import { isDigit, skipBlanks, skipFormatCharacters } from './lines.ts';
+
+const TIME = String.raw`\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,9})?(?: ?[AaPp]\.?[Mm]\b\.?)?`;
+const SPAN = String.raw`${TIME}(?:[ \t]{0,4}(?:-{1,2}>|[-–—]|→|to)[ \t]{0,4}${TIME})?`;
+
+/** One time or a range of two: for patterns of lines that hold one. */
+export const TIME_SPAN_PATTERN = SPAN;
+
+const TIME_BEFORE = new RegExp(
+  String.raw`(?:\[ ?${SPAN} ?\]|\( ?${SPAN} ?\)|${SPAN}(?=[ \t]))[ \t]{0,16}(?:[-–—|][ \t]{1,16})?`,
+  'y',
+);
+const ONLY_TIME = new RegExp(String.raw`[ \t]{0,16}(?:\[ ?${SPAN} ?\]|\( ?${SPAN} ?\)|${SPAN})[ \t]{0,16}`, 'y');
+const MAX_ONLY_TIME_UNITS = 100;
+
+/** Where the line goes on after a time and what sets it off from a name; `start` if it does not begin with a time. */
+export function skipTimeBefore(text: string, start: number, end: number): number {
+  const first = text.charCodeAt(start);
+  // `(`, `[` or a digit.
+  if (first !== 0x28 && first !== 0x5b && !(first >= 0x30 && first <= 0x39)) return start;
+  return matchEnd(TIME_BEFORE, text, start, end) ?? start;
+}
+
+/** Whether there is a time between the two positions, and nothing else but blanks. */
+export function isOnlyTime(text: string, start: number, end: number): boolean {
+  if (end - start > MAX_ONLY_TIME_UNITS) return false;
+  return matchEnd(ONLY_TIME, text, start, end) === end;
+}
+
+/** Where a match at `start` ends; null if there is none before `end`. The pattern must be sticky. */
+export function matchEnd(pattern: RegExp, text: string, start: number, end: number): number | null {
+  pattern.lastIndex = start;
+  if (!pattern.test(text) || pattern.lastIndex > end) return null;
+  return pattern.lastIndex;
+}
+
+/** How sure a time range is: `loose` has no fractions, `damaged` is like a range but for an error in it. */
+export type RangeQuality = 'exact' | 'loose' | 'damaged';
+
+/** A time range on a line of a cue. */
+export interface TimeRange {
+  readonly quality: RangeQuality;
+  /** Whether its times have three parts. */
+  readonly hasHours: boolean;
+  /** Where the line goes on after the range. */
+  readonly end: number;
+}
+
+const AFTER_RANGE = String.raw`(?=[ \t\r\n]|$)`;
+const CUE_TIME = String.raw`\d{1,3}(?::\d{1,3}){1,2}(?:[.,]\d{0,9})?`;
+const ARROW_RANGE = new RegExp(String.raw`${CUE_TIME}[ \t]{0,16}-->[ \t]{0,16}${CUE_TIME}${AFTER_RANGE}`, 'y');
+const BAD_TIME = String.raw`-?(?:\d{1,3}(?::\d{1,3}){1,2}[.,] ?\d{1,9}|\d{1,3}(?::\d{1,3}){3})`;
+const BAD_RANGE = new RegExp(
+  String.raw`${BAD_TIME}[ \t]{0,16}(?:-{1,3}>|-- >|[–—]>|→)[ \t]{0,16}${BAD_TIME}${AFTER_RANGE}`,
+  'y',
+);
+const COMMA_RANGE = new RegExp(
+  String.raw`\d{1,3}:\d{1,2}:\d{1,2}\.\d{1,9},[ \t]{0,4}\d{1,3}:\d{1,2}:\d{1,2}\.\d{1,9}${AFTER_RANGE}`,
+  'y',
+);
+
+/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins a line; null if the line begins otherwise. */
+export function arrowRangeAt(text: string, start: number, end: number): TimeRange | null {
+  const position = rangeStart(text, start, end);
+  if (position === -1) return null;
+  const sound = matchEnd(ARROW_RANGE, text, position, end);
+  if (sound === null) {
+    const damaged = matchEnd(BAD_RANGE, text, position, end);
+    return damaged === null ? null : { quality: 'damaged', hasHours: true, end: damaged };
+  }
+  const range = text.slice(position, sound);
+  return { quality: /[.,]\d/.test(range) ? 'exact' : 'loose', hasHours: /:\d+:/.test(range), end: sound };
+}
+
+/** The range of SBV, `0:00:01.000,0:00:03.000`, that begins a line; null if the line begins otherwise. */
+export function commaRangeAt(text: string, start: number, end: number): TimeRange | null {
+  const position = rangeStart(text, start, end);
+  const rangeEnd = position === -1 ? null : matchEnd(COMMA_RANGE, text, position, end);
+  return rangeEnd === null ? null : { quality: 'exact', hasHours: true, end: rangeEnd };
+}
+
+/** Where a digit or a minus begins the line, after blanks and format characters; -1 if none does. */
+function rangeStart(text: string, start: number, end: number): number {
+  const position = skipBlanks(text, skipFormatCharacters(text, start, end), end);
+  const unit = text.charCodeAt(position);
+  return position < end && (isDigit(unit) || unit === 0x2d) ? position : -1;
+}

@@ -1,0 +1,56 @@
+/** WebVTT (W3C): a signature and a header, then cues. */
+import { recogniseCues } from './cues.ts';
+import type { Body, Form, Reading } from './form.ts';
+import { isBlank, LineScanner, skipFormatCharacters } from './lines.ts';
+import { Pace, type Slices } from './slices.ts';
+import { arrowRangeAt } from './times.ts';
+
+const SIGNATURE = 'WEBVTT';
+
+/** SubRip has a comma there. */
+const FRACTION_BY_DOT = /\d\.\d+[ \t]*-->/;
+const MAX_UNITS_TO_RANGE = 10_000;
+
+export const webVtt: Form = {
+  name: 'webvtt',
+  *recognise(body: Body): Slices<Reading | null> {
+    const contentStart = yield* headerEnd(body.text);
+    // Files without the signature are cues all the same; that the store calls them WebVTT decides on their markup.
+    const isUnsigned = contentStart === 0;
+    if (isUnsigned && !(body.declared === 'webvtt' && FRACTION_BY_DOT.test(body.text.slice(0, MAX_UNITS_TO_RANGE))))
+      return null;
+    return yield* recogniseCues(body, {
+      name: 'webvtt',
+      markup: 'webvtt',
+      arrow: '>',
+      rangeAt: arrowRangeAt,
+      contentStart,
+      hasIdentifiers: !isUnsigned,
+    });
+  },
+};
+
+/** Where the header ends, at a blank line or a time range; 0 if there is no signature. Blank lines may stand above it. */
+function* headerEnd(text: string): Slices<number> {
+  const lines = new LineScanner(text);
+  const pace = new Pace();
+  let isInHeader = false;
+  while (lines.advance()) {
+    const { start, end } = lines;
+    if (pace.isDue(start)) yield;
+    const isLineBlank = isBlank(text, start, end);
+    if (isInHeader && (isLineBlank || arrowRangeAt(text, start, end) !== null)) return start;
+    if (isInHeader || isLineBlank) continue;
+    if (!isSignature(text, skipFormatCharacters(text, start, end), end)) return 0;
+    isInHeader = true;
+  }
+  return isInHeader ? text.length : 0;
+}
+
+/** `WEBVTT`, followed by white space or nothing. */
+function isSignature(text: string, start: number, end: number): boolean {
+  const following = start + SIGNATURE.length;
+  return (
+    text.startsWith(SIGNATURE, start) && (following === end || text[following] === ' ' || text[following] === '\t')
+  );
+}

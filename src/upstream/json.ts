@@ -1,0 +1,244 @@
+/**
+ * From the bytes of a store that cannot be trusted to a value. One pass over the bytes refuses nesting (a parsed value of
+ * depth 5,000 can no longer be walked or written) and sheer number of values, before anything is parsed. It holds the event
+ * loop no longer than `createYield` allows, but for the one `JSON.parse`.
+ */
+import { isUtf8 } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+
+/** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
+const MAX_DEPTH = 64;
+/** Takes some 50 ms to parse and check; a full list page holds some 20,000. */
+const MAX_VALUES = 250_000;
+
+/** The bytes are no JSON that can be used: the message says why, as what follows "the answer". */
+export class JsonError extends Error {
+  override readonly name = 'JsonError';
+  /** Whether it is JSON, and what it holds is the trouble (S2: a record's trouble is its own). */
+  readonly isRecords: boolean;
+
+  constructor(why: string, isRecords: boolean) {
+    super(why);
+    this.isRecords = isRecords;
+  }
+}
+
+interface ParseOptions {
+  /**
+   * Whether numbers that a double cannot hold become the objects of `JSON.rawJSON`, which `JSON.stringify` writes as they
+   * were in the text. Else they become the nearest double, as everywhere.
+   */
+  readonly isExact: boolean;
+}
+
+/**
+ * The value of a JSON text in UTF-8, with every lone surrogate, in member names too, replaced by U+FFFD, which changes the
+ * bytes. Rejects with a JsonError if the bytes are no such text, or are deeper or have more values than allowed.
+ */
+export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promise<unknown> {
+  if (/^[\uFEFF\s]*</.test(bytes.toString('utf8', 0, 100))) throw new JsonError('is markup, not JSON', false);
+  const { depth, values, numbers } = await scan(bytes, isExact);
+  if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`, true);
+  if (values > MAX_VALUES) throw new JsonError(`has more than ${MAX_VALUES} values`, true);
+  const value = numbers.length === 0 ? parseText(textOf(bytes)) : await parseExactly(bytes, numbers);
+  if (!isUtf8(bytes)) throw new JsonError('holds bytes that are not UTF-8', true);
+  return value;
+}
+
+/** Without a byte order mark. */
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function parseText(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value;
+  } catch {
+    // V8's message quotes the text, so it is not passed on.
+    throw new JsonError(text.trim() === '' ? 'is empty' : 'is not JSON', false);
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
+const BACKSLASH = 0x5c;
+const OPENING_BRACKET = 0x5b;
+const CLOSING_BRACKET = 0x5d;
+const LOWER_U = 0x75;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+
+/** Bytes that are looked at between two looks at the time: about a millisecond's. */
+const STEP_BYTES = 256 * 1024;
+
+interface Shape {
+  /** How deep the value is. */
+  readonly depth: number;
+  /** At most how many values it has, scalars included. */
+  readonly values: number;
+  /** Where the numbers are that a double cannot hold. */
+  readonly numbers: readonly Range[];
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Linear, without recursion; exact for valid JSON, and harmless for anything else, which the parser then refuses. It reads
+ * bytes because no byte of a longer UTF-8 sequence looks like one of JSON's own characters. Ends as soon as it is too much.
+ */
+async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
+  const yieldToEventLoop = createYield();
+  const numbers: Range[] = [];
+  let [depth, deepest, values, isInString, at] = [0, 0, 1, false, 0];
+  while (at < bytes.length && deepest <= MAX_DEPTH && values <= MAX_VALUES) {
+    const end = Math.min(bytes.length, at + STEP_BYTES);
+    for (; at < end; at += 1) {
+      const byte = bytes[at] ?? 0;
+      if (isInString) {
+        if (byte === QUOTE) isInString = false;
+        else if (byte === BACKSLASH) at = mendEscape(bytes, at + 1);
+      } else if (byte === QUOTE) isInString = true;
+      else if (byte === COMMA) values += 1;
+      else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+        values += 1;
+        depth += 1;
+        if (depth > deepest) deepest = depth;
+      } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1;
+      else if (isExact && (byte === MINUS || (byte >= ZERO && byte <= NINE))) {
+        const to = endOfNumber(bytes, at);
+        if (!isDouble(bytes, at, to)) numbers.push({ from: at, to });
+        at = to - 1;
+      }
+    }
+    await yieldToEventLoop();
+  }
+  return { depth: deepest, values, numbers };
+}
+
+/** U+FFFD in an escape. */
+const REPLACEMENT = 'fffd';
+const ESCAPE_BYTES = 4;
+
+/**
+ * Replaces the escape whose letter is at that place by U+FFFD if it is one half of a surrogate pair without the other.
+ * Returns where it ends. An escape of the same length takes its place, so nothing else moves.
+ */
+function mendEscape(bytes: Buffer, at: number): number {
+  if (bytes[at] !== LOWER_U) return at;
+  const unit = codeUnitAt(bytes, at + 1);
+  if (unit < 0xd800 || unit > 0xdfff) return at;
+  const next = at + 1 + ESCAPE_BYTES;
+  if (unit < 0xdc00 && bytes[next] === BACKSLASH && bytes[next + 1] === LOWER_U) {
+    const low = codeUnitAt(bytes, next + 2);
+    if (low >= 0xdc00 && low <= 0xdfff) return next + 1 + ESCAPE_BYTES;
+  }
+  bytes.write(REPLACEMENT, at + 1, 'latin1');
+  return at + ESCAPE_BYTES;
+}
+
+/** The four hexadecimal digits at that place as a number; -1 if they are none. */
+function codeUnitAt(bytes: Buffer, at: number): number {
+  let unit = 0;
+  for (let index = at; index < at + ESCAPE_BYTES; index += 1) {
+    const byte = bytes[index] ?? 0;
+    // A letter is the same in both cases but for one bit.
+    const letter = (byte | 0x20) - 0x61;
+    if (byte >= ZERO && byte <= NINE) unit = unit * 16 + byte - ZERO;
+    else if (letter >= 0 && letter < 6) unit = unit * 16 + letter + 10;
+    else return -1;
+  }
+  return unit;
+}
+
+const NUMBER_BYTES: ReadonlySet<number> = new Set(Buffer.from('+-.0123456789Ee'));
+
+function endOfNumber(bytes: Buffer, from: number): number {
+  let to = from + 1;
+  while (NUMBER_BYTES.has(bytes[to] ?? 0)) to += 1;
+  return to;
+}
+
+/** A double holds any number of so many decimal digits (C's DBL_DIG), unless it has an exponent. */
+const MAX_SAFE_DIGITS = 15;
+
+/** Whether a double holds the number, and is written just so. What is not a number is left to the parser. */
+function isDouble(bytes: Buffer, from: number, to: number): boolean {
+  const isShort = to - from <= MAX_SAFE_DIGITS;
+  if (isShort && !bytes.subarray(from, to).includes('e') && !bytes.subarray(from, to).includes('E')) return true;
+  const source = bytes.toString('latin1', from, to);
+  return String(Number(source)) === source;
+}
+
+/** Parses with a text in place of each of those numbers, and puts the numbers in their places afterwards. */
+async function parseExactly(bytes: Buffer, numbers: readonly Range[]): Promise<unknown> {
+  const yieldToEventLoop = createYield();
+  const pieces: string[] = [];
+  const sources: string[] = [];
+  // Nobody can have put it into the text.
+  const mark = randomUUID();
+  let at = 0;
+  for (const { from, to } of numbers) {
+    pieces.push(textOf(bytes.subarray(at, from)), `"${mark}${sources.length}"`);
+    sources.push(bytes.toString('latin1', from, to));
+    at = to;
+    await yieldToEventLoop();
+  }
+  pieces.push(textOf(bytes.subarray(at)));
+  const root = [parseText(pieces.join(''))];
+  await eachObject(root, (members) => {
+    for (const name of Object.keys(members)) {
+      const member = members[name];
+      if (typeof member !== 'string' || !member.startsWith(mark)) continue;
+      // Its own member, so one named __proto__ is set like any other.
+      members[name] = rawNumber(sources[Number(member.slice(mark.length))] ?? '');
+    }
+  });
+  return root[0];
+}
+
+function rawNumber(source: string): object {
+  try {
+    return JSON.rawJSON(source);
+  } catch {
+    throw new JsonError('is not JSON', false);
+  }
+}
+
+/** Work that has held the event loop this long lets other requests in before it goes on. */
+const SLICE_MS = 10;
+
+/** Called between the steps of a long piece of work: gives the event loop a turn if the work since the last one took long. */
+export function createYield(): () => Promise<void> {
+  let sinceMs = performance.now();
+  return async () => {
+    if (performance.now() - sinceMs < SLICE_MS) return;
+    await setImmediate();
+    sinceMs = performance.now();
+  };
+}
+
+export type Members = Record<string, unknown>;
+
+/** True for objects and arrays. */
+export function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Calls `visit` with the value, if it is an object or an array, and with all inside it, in no order. */
+export async function eachObject(value: unknown, visit: (members: Members) => void): Promise<void> {
+  const yieldToEventLoop = createYield();
+  const left = [value].filter(isObject);
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    visit(next);
+    for (const member of Object.values(next)) if (isObject(member)) left.push(member);
+    await yieldToEventLoop();
+  }
+}

@@ -1,0 +1,86 @@
+/** The memory of answers under way: large ones wait for room in a fair turn per key, and fail if there is none in time. */
+import type { ServerResponse } from 'node:http';
+import { afterEach, expect, test, vi } from 'vitest';
+import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { aTranscript } from '../../support/records.ts';
+
+const BYTES = 700_000;
+const CONFIG = 'upstream: { answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
+
+let gateway: TestGateway | undefined;
+afterEach(() => gateway?.close());
+
+/** A gateway with room for one large answer, in front of a store that sends the last byte of one when the test says so. */
+async function startWorld(config = CONFIG, isDeclared = true) {
+  const started = (gateway = await startTestGateway({ config }));
+  const held = new Map<string, () => void>();
+  started.store.override(/\/transcript$/, ({ url = '' }, response: ServerResponse) => {
+    const id = url.split('/').at(-2) ?? '';
+    const size = id.startsWith('small') ? 10 : BYTES;
+    const body = Buffer.from(JSON.stringify(aTranscript({ evaluationId: id, body: 'x'.repeat(size) })));
+    response.writeHead(200, { ...(isDeclared && { 'content-length': body.length }) });
+    response.write(body.subarray(0, -1));
+    held.set(id, () => response.end(body.subarray(-1)));
+    if (size < BYTES) held.get(id)?.();
+  });
+  const [busy, quiet] = [await started.issueKey(), await started.issueKey()];
+  const read = (id: string, key = busy): Promise<Reply> => started.get(`/v2/calls/${id}/transcript`, { key });
+  const finish = async (id: string): Promise<void> => {
+    await vi.waitUntil(() => held.has(id));
+    held.get(id)?.();
+  };
+  const waiting = async (count: number): Promise<void> => {
+    await vi.waitFor(async () => {
+      const { text } = await started.admin('GET', '/metrics');
+      expect(text).toContain(`\nevalgate_store_answers_waiting ${count}\n`);
+    });
+  };
+  /** Its body has arrived but for one byte. */
+  const begin = async (id: string): Promise<{ readonly reply: Promise<Reply> }> => {
+    const reply = read(id);
+    await vi.waitFor(async () => {
+      const { text } = await started.admin('GET', '/metrics');
+      expect(Number(/\nevalgate_store_answers_bytes (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(BYTES);
+    });
+    return { reply };
+  };
+  return { gateway: started, read, begin, finish, waiting, quiet };
+}
+
+test.each([
+  ['declared', true],
+  ['not declared', false],
+])('a large answer whose length is %s waits until there is room; small ones do not', async (_what, isDeclared) => {
+  const { gateway: started, read, begin, finish, waiting, quiet } = await startWorld(CONFIG, isDeclared);
+  const { reply: first } = await begin('a');
+  const second = read('b');
+  await waiting(1);
+  const third = read('c', quiet);
+  await waiting(2);
+  expect((await read('small')).status).toBe(200);
+  await finish('b');
+  await finish('c');
+  await finish('a');
+  const replies = await Promise.all([first, second, third]);
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+  await vi.waitFor(async () => {
+    const { text } = await started.admin('GET', '/metrics');
+    expect(text).toContain('\nevalgate_store_answers_bytes 0\n');
+  });
+});
+
+test('one that finds no room in time is a 500 that may be tried again, and says nothing against the store', async () => {
+  const { gateway: started, read, begin, finish } = await startWorld('upstream: { answerMemory: 1MB, timeout: 2s }');
+  const { reply: first } = await begin('a');
+  const others = await Promise.all(Array.from({ length: 12 }, (_, index) => read(`other_${index}`)));
+  for (const { status, headers, text } of others) {
+    expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'overloaded', '1']);
+    expect(text).toContain('shielding the evaluation store from too many requests');
+  }
+  const { text } = await started.admin('GET', '/metrics');
+  expect(text).toContain('evalgate_store_breaker_open 0');
+  expect(text).toContain('evalgate_store_calls_total{resource="transcript",outcome="overloaded"} 12');
+  await finish('a');
+  await first;
+  expect((await read('small')).status).toBe(200);
+});

@@ -1,0 +1,222 @@
+/** Fair shares: who may have more, whose turn it is, and which place a full queue gives to another. */
+import * as fc from 'fast-check';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { FairQueue, type Refusal, type Release, Shares } from '../../src/shares/shares.ts';
+
+const timers = { after: () => () => {} };
+
+interface Asked {
+  readonly keyId: string;
+  readonly isBackground: boolean;
+  readonly amount: number;
+  permit: Release | Refusal | null;
+}
+
+interface Limits {
+  readonly capacity: number;
+  readonly maxWaiting: number;
+  readonly reservePercent: number;
+}
+
+/** A queue, and how each call that was put into it stands. */
+class World {
+  readonly queue: FairQueue;
+  readonly calls: Asked[] = [];
+
+  constructor(limits: Limits) {
+    this.queue = new FairQueue(limits, { timers });
+  }
+
+  async acquire(keyId: string, isBackground = false, amount = 1): Promise<Asked> {
+    const call: Asked = { keyId, isBackground, amount, permit: null };
+    this.calls.push(call);
+    const priority = isBackground ? 'background' : 'awaited';
+    const decide = async (): Promise<void> => {
+      call.permit = await this.queue.acquire({ holder: keyId, amount, priority, waitMs: 1000 });
+    };
+    void decide();
+    await nextTurn();
+    return call;
+  }
+
+  async release(call: Asked | undefined): Promise<void> {
+    if (typeof call?.permit !== 'function') return;
+    call.permit();
+    this.calls.splice(this.calls.indexOf(call), 1);
+    await nextTurn();
+  }
+
+  inFlight(keyId?: string): Asked[] {
+    return this.calls.filter((call) => typeof call.permit === 'function' && (keyId ?? call.keyId) === call.keyId);
+  }
+
+  waiting(keyId?: string): Asked[] {
+    return this.calls.filter((call) => call.permit === null && (keyId ?? call.keyId) === call.keyId);
+  }
+}
+
+test('a read takes the place of a refresh, whosever it is, and a refresh never that of a read', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 2, reservePercent: 0 });
+  await world.acquire('busy');
+  const [older, newer] = [await world.acquire('quiet', true), await world.acquire('quiet', true)];
+  await world.acquire('busy');
+  expect([older.permit, newer.permit]).toEqual(['queue-full', null]);
+  await world.acquire('busy');
+  expect((await world.acquire('quiet', true)).permit).toBe('queue-full');
+  expect(world.waiting().map(({ keyId }) => keyId)).toEqual(['busy', 'busy']);
+});
+
+test('a full queue drops the last call of the key with most waiting ones', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 3, reservePercent: 0 });
+  await world.acquire('busy');
+  const waiting = [await world.acquire('busy'), await world.acquire('busy'), await world.acquire('busy')];
+  await world.acquire('quiet');
+  expect(waiting.map(({ permit }) => permit)).toEqual([null, null, 'queue-full']);
+});
+
+test('keys with as many calls in flight are served in turn; one that comes takes its place behind the others', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 9, reservePercent: 0 });
+  const first = await world.acquire('a');
+  for (const keyId of ['a', 'b', 'a', 'b']) await world.acquire(keyId);
+  const served: string[] = [];
+  for (let call: Asked | undefined = first; call !== undefined; [call] = world.inFlight()) {
+    served.push(call.keyId);
+    await world.release(call);
+  }
+  expect(served).toEqual(['a', 'a', 'b', 'a', 'b']);
+});
+
+const KEYS = ['a', 'b', 'c', 'd'] as const;
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ does: fc.constant('acquire'), keyId: fc.constantFrom(...KEYS), isBackground: fc.boolean() }),
+    fc.record({ does: fc.constant('release'), which: fc.nat(100) }),
+  ),
+  { maxLength: 200 },
+);
+
+const limits = fc.record({
+  capacity: fc.integer({ min: 1, max: 12 }),
+  maxWaiting: fc.nat(10),
+  reservePercent: fc.nat(90),
+});
+
+function maxPerKey({ capacity, reservePercent }: Limits): number {
+  return Math.max(1, capacity - Math.floor((capacity * reservePercent) / 100));
+}
+
+/** Whether all limits hold, and no key waits for a connection that is free for it. */
+function isInOrder(world: World, bounds: Limits): boolean {
+  const { length: flying } = world.inFlight();
+  const { length: waiting } = world.waiting();
+  return (
+    world.queue.load().held === flying &&
+    world.queue.load().waiting === waiting &&
+    flying <= bounds.capacity &&
+    waiting <= bounds.maxWaiting &&
+    KEYS.every((keyId) => {
+      const own = world.inFlight(keyId).length;
+      const mayHaveMore = flying < bounds.capacity && own < maxPerKey(bounds);
+      return own <= maxPerKey(bounds) && !(mayHaveMore && world.waiting(keyId).length > 0);
+    })
+  );
+}
+
+/** Whether the call that was sent in place of the one that ended was next: reads first, then by calls in flight. */
+function isFair(served: Asked, waited: readonly Asked[], flying: ReadonlyMap<string, number>, bounds: Limits): boolean {
+  const callsOf = (keyId: string): number => flying.get(keyId) ?? 0;
+  const rivals = waited.filter(({ keyId }) => callsOf(keyId) < maxPerKey(bounds));
+  return rivals.every(({ keyId, isBackground }) => {
+    if (isBackground !== served.isBackground) return isBackground;
+    return callsOf(served.keyId) <= callsOf(keyId);
+  });
+}
+
+test('whatever comes, the limits hold, no connection that may be used is idle, and turns are fair', async () => {
+  await fc.assert(
+    fc.asyncProperty(limits, steps, async (bounds, all) => {
+      const world = new World(bounds);
+      for (const step of all) {
+        const before = world.inFlight();
+        const waited = world.waiting();
+        const ended = step.does === 'release' ? before[step.which % Math.max(1, before.length)] : undefined;
+        if (step.does === 'acquire') await world.acquire(step.keyId, step.isBackground);
+        else await world.release(ended);
+        const stillFlying = before.filter((call) => call !== ended);
+        const flying = new Map(KEYS.map((id) => [id, stillFlying.filter(({ keyId }) => keyId === id).length]));
+        const served = world.inFlight().filter((call) => !before.includes(call));
+        expect(served.length).toBeLessThanOrEqual(1);
+        expect(served.every((call) => isFair(call, waited, flying, bounds))).toBe(true);
+        expect(isInOrder(world, bounds)).toBe(true);
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('one that needs more room than there is waits for it, and nobody who comes later goes before it', async () => {
+  const world = new World({ capacity: 10, maxWaiting: 9, reservePercent: 20 });
+  const [first, second] = [await world.acquire('a', false, 5), await world.acquire('b', false, 3)];
+  const large = await world.acquire('c', false, 7);
+  const small = await world.acquire('d', false, 1);
+  await world.release(second);
+  expect([large.permit, small.permit]).toEqual([null, null]);
+  await world.release(first);
+  expect([large, small].map(({ permit }) => typeof permit)).toEqual(['function', 'function']);
+});
+
+test('one that is larger than all there is goes alone, and a key that waits for its own share keeps nobody waiting', async () => {
+  const world = new World({ capacity: 10, maxWaiting: 9, reservePercent: 20 });
+  const huge = await world.acquire('a', false, 50);
+  const next = await world.acquire('a', false, 6);
+  expect([typeof huge.permit, next.permit]).toEqual(['function', null]);
+  await world.release(huge);
+  expect(typeof next.permit).toBe('function');
+  const beyondShare = await world.acquire('a', false, 3);
+  const other = await world.acquire('b', false, 4);
+  expect([beyondShare.permit, typeof other.permit]).toEqual([null, 'function']);
+});
+
+test('work is done in turn, one at a time, and fails as it fails', async () => {
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { timers });
+  const begun: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const work = (name: string) => async (): Promise<void> => {
+    begun.push(name);
+    await gate.promise;
+    if (name === 'a2') throw new Error('broken');
+  };
+  const all = ['a1', 'a2', 'a3', 'b1'].map((name) => queue.run({ holder: name.slice(0, 1) }, work(name)));
+  await nextTurn();
+  expect(begun).toEqual(['a1']);
+  gate.resolve();
+  const ends = (await Promise.allSettled(all)).map(({ status }) => status);
+  expect(ends).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  expect(begun).toEqual(['a1', 'a2', 'b1', 'a3']);
+  expect(queue.load()).toEqual({ held: 0, waiting: 0 });
+});
+
+test('what is cleared is refused, and work that has no turn is not done', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 9, reservePercent: 0 });
+  const held = await world.acquire('a');
+  const waiting = await world.acquire('b');
+  const work = world.queue.run({ holder: 'c' }, () => Promise.resolve('done'));
+  world.queue.clear();
+  await expect(work).rejects.toThrow('there was no turn: refused');
+  expect(waiting.permit).toBe('refused');
+  await world.release(held);
+  expect(world.queue.load()).toEqual({ held: 0, waiting: 0 });
+});
+
+test('shares: nobody takes the last fifth, a newcomer finds it, and the largest gives up first', () => {
+  const shares = new Shares({ capacity: 10, reservePercent: 20 });
+  for (let taken = 0; shares.admits('busy'); taken += 1) shares.take('busy');
+  expect([shares.of('busy'), shares.hasRoom(), shares.isWithinShare('busy')]).toEqual([8, true, false]);
+  shares.take('quiet');
+  shares.take('other');
+  expect([shares.admits('quiet'), shares.admits('new'), shares.largest()]).toEqual([false, false, 'busy']);
+  shares.giveBack('busy', 8);
+  expect([shares.total, shares.of('busy'), shares.largest()]).toEqual([2, 0, 'quiet']);
+});
