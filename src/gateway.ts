@@ -327,6 +327,7 @@ export class Gateway {
       flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
+      maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {

@@ -23,11 +23,16 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       const { whose, since, value } = await stats.top(limit);
       return { ...countedOf(whose, members), since, ...value };
     }),
-    endpoint(ROUTES.advice, async () => {
+    endpoint(ROUTES.advice, async (ctx) => {
+      const { budget = null, force, ...freshMs } = readQuery(ctx, ROUTES.advice.query);
       const reports = await whatIf.reports();
       const nowMs = clock.nowMs();
-      const classes = adviceOf(reports, { ...options, nowMs });
-      return { at: iso(nowMs), processes: reports.length, classes };
+      const processes = reports.filter(({ hasEnded }) => !hasEnded).length;
+      return {
+        at: iso(nowMs),
+        processes,
+        ...adviceOf(reports, { ...options, nowMs, freshMs, budgetRps: budget, force }),
+      };
     }),
     endpoint(ROUTES.history, async () => {
       const { whose, points } = await stats.history();

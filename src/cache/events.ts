@@ -65,18 +65,10 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
-/** A list page held a single record, which is now kept as an entry of its own. */
-export interface BackfillReport {
-  readonly class: CacheClass;
-  /** `hash32` of the single record's key. */
-  readonly keyHash: number;
-}
-
 export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
-  onBackfill?(report: BackfillReport): void;
   /** The store answered, by itself or as part of a list, and there was a previous copy to compare the answer with. */
   onRefresh?(report: Refresh): void;
   /** A refresh behind a served copy failed; the copy stays. */
@@ -98,7 +90,6 @@ export function broadcast(listeners: readonly CacheListener[]): Required<CacheLi
     onRead: toEach((listener, event) => listener.onRead?.(event)),
     onStoreCall: toEach((listener, event) => listener.onStoreCall?.(event)),
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
-    onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
     onOwnerUnknown: toEach((listener, event) => listener.onOwnerUnknown?.(event)),

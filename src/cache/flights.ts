@@ -285,10 +285,7 @@ export class Flights {
     if (entries.length === 0) return;
     this.#options.memory.backfill(entries);
     const { events } = this.#options;
-    for (const { stored, keyHash, refresh } of entries) {
-      events.onBackfill?.({ class: stored.kind, keyHash });
-      if (refresh !== null) events.onRefresh?.(refresh);
-    }
+    for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
     void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
   }
 

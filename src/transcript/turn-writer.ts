@@ -1,8 +1,7 @@
 /** Collects the turns of a body while it is read. */
+import { Pieces } from './pieces.ts';
 
 export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
-import type { FormName } from './form.ts';
-import { Pieces } from './pieces.ts';
 
 /**
  * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may
