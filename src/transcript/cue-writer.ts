@@ -7,7 +7,10 @@ import type { SpeakerCounts } from './speakers.ts';
 import { type FormName, type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 const MAX_NAME_UNITS = 120;
-/** Receives every line of a body of cues, in order. A computation that it returns is run before the next line. */
+/** Longer ones stay as they are: JSON.parse cannot be interrupted. */
+const MAX_METADATA_UNITS = 65_536;
+
+/** Is told of every line, in order. What it returns is run before the next line. */
 export interface CueSink {
   /** A cue begins: its slice of the body at `sliceStart`, words on the line of its range at `wordsStart`, if before `end`. */
   range(sliceStart: number, wordsStart: number, end: number): Slices<void> | null;
@@ -19,9 +22,6 @@ export interface CueSink {
   /** Words of the cue, or of what stands above the first. */
   words(start: number, end: number): void;
 }
-
-/** Longer ones stay as they are: JSON.parse cannot be interrupted. */
-const MAX_METADATA_UNITS = 65_536;
 
 export class CueWriter implements CueSink {
   readonly #text: string;

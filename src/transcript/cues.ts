@@ -4,9 +4,9 @@
  */
 import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';
-import { countLines, Finder, isBlank, isDigit, LineScanner, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { Finder, isBlank, isDigit, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
 import { type CueSink, CueWriter } from './cue-writer.ts';
-import { Pace, type Slices } from './slices.ts';
+import type { Slices } from './slices.ts';
 import { SpeakerCounts, spokenLine } from './speakers.ts';
 import { matchEnd, type TimeRange } from './times.ts';
 import type { FormName, ParsedTranscript } from './turn-writer.ts';
@@ -33,12 +33,14 @@ interface CueHabits {
   /** Whether the first cue, if there is one, has a line of its own above its range, and whether that is a number. */
   label: 'none' | 'counter' | 'identifier' | null;
   readonly speakers: SpeakerCounts;
+  /** Lines of the header. */
+  headerLines: number;
 }
 
 /** How the body reads as cues of the dialect; null if it has none. */
 export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading | null> {
-  const { text } = body;
-  const habits = yield* habitsOf(text, dialect);
+  const { lines } = body;
+  const habits = yield* habitsOf(lines, dialect);
   if (!habits.hasExact && !habits.hasLoose && dialect.contentStart === 0) return null;
   const measure = new Measure();
   const sink: CueSink = {
@@ -54,29 +56,38 @@ export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading 
     blank: () => measure.blank(),
     words: () => measure.words(),
   };
-  yield* new CueScanner(text, dialect, habits, sink).scan();
-  const headerLines = yield* countLines(text.slice(0, dialect.contentStart));
-  const explained = measure.explained() + headerLines;
-  return { explained, turns: () => readCues(text, dialect, habits) };
+  yield* new CueScanner(lines, dialect, habits, sink).scan();
+  const explained = measure.explained() + habits.headerLines;
+  return { explained, turns: () => readCues(lines, dialect, habits) };
 }
 
-function* readCues(text: string, dialect: CueDialect, habits: CueHabits): Slices<ParsedTranscript> {
+function* readCues(table: LineTable, dialect: CueDialect, habits: CueHabits): Slices<ParsedTranscript> {
+  const { text } = table;
   const writer = new CueWriter(text, dialect.markup, habits.speakers);
-  yield* new CueScanner(text, dialect, habits, writer).scan();
+  yield* new CueScanner(table, dialect, habits, writer).scan();
   return yield* writer.finish(dialect.name);
 }
 
-function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
-  const habits: CueHabits = { hasExact: false, hasLoose: false, label: null, speakers: new SpeakerCounts() };
-  const lines = new LineScanner(text);
+function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
+  const { text } = table;
+  const habits: CueHabits = {
+    hasExact: false,
+    hasLoose: false,
+    label: null,
+    speakers: new SpeakerCounts(),
+    headerLines: 0,
+  };
+  const lines = new LineScanner(table);
   const arrows = new Finder(text, dialect.arrow);
-  const pace = new Pace();
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
   while (lines.advance()) {
     const { start, end } = lines;
-    if (pace.isDue(start)) yield;
-    if (start < dialect.contentStart) continue;
+    if (lines.isDue) yield;
+    if (start < dialect.contentStart) {
+      if (!isBlank(text, start, end)) habits.headerLines += 1;
+      continue;
+    }
     const range = arrows.next(start) < end ? dialect.rangeAt(text, start, end) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
@@ -142,6 +153,7 @@ const MAX_BLANKS_BELOW_COUNTER = 3;
 
 /** Finds out what every line is, and reports it. */
 class CueScanner {
+  readonly #lines: LineTable;
   readonly #text: string;
   readonly #dialect: CueDialect;
   readonly #habits: CueHabits;
@@ -152,20 +164,20 @@ class CueScanner {
   #isAfterBlank = true;
   #isInNote = false;
 
-  constructor(text: string, dialect: CueDialect, habits: CueHabits, sink: CueSink) {
-    this.#text = text;
+  constructor(lines: LineTable, dialect: CueDialect, habits: CueHabits, sink: CueSink) {
+    this.#lines = lines;
+    this.#text = lines.text;
     this.#dialect = dialect;
     this.#habits = habits;
     this.#sink = sink;
   }
 
   *scan(): Slices<void> {
-    const lines = new LineScanner(this.#text);
+    const lines = new LineScanner(this.#lines);
     const arrows = new Finder(this.#text, this.#dialect.arrow);
-    const pace = new Pace();
     while (lines.advance()) {
       const { start, end } = lines;
-      if (pace.isDue(start)) yield;
+      if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
       const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, end) : null;
       const work = wordsStart === null ? this.#otherLine(start, end) : this.#range(start, wordsStart, end);

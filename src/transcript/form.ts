@@ -1,5 +1,6 @@
 /** What a form of transcripts is, and the measure by which one is chosen (T11). */
 import type { TranscriptFormat } from '../domain/records.ts';
+import type { LineTable } from './lines.ts';
 import type { Slices } from './slices.ts';
 import type { FormName, ParsedTranscript } from './turn-writer.ts';
 
@@ -7,8 +8,7 @@ import type { FormName, ParsedTranscript } from './turn-writer.ts';
 export interface Body {
   /** Well formed. */
   readonly text: string;
-  /** How many of its lines hold more than white space. */
-  readonly lineCount: number;
+  readonly lines: LineTable;
   /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
   readonly declared: TranscriptFormat | null;
 }

@@ -1,8 +1,8 @@
 /** Turns below a line with the speaker's name and a time: `Mara Quint  0:03`, `[Mara] 11:02:09`, `0:03 - Mara`, ... */
 import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { isBlank, LineScanner, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { isBlank, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
 import { Preamble } from './plain.ts';
-import { Pace, type Slices } from './slices.ts';
+import type { Slices } from './slices.ts';
 import { isName, SpeakerCounts } from './speakers.ts';
 import { TIME_SPAN_PATTERN } from './times.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
@@ -25,8 +25,8 @@ const STYLES: readonly HeaderStyle[] = [
     isWeak: false,
   },
   { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}:?$`), isWeak: false },
-  { pattern: new RegExp(String.raw`^${NAME}[ \t]{1,8}[-–—|•·][ \t]{1,8}${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME}(?:\t|[ \t\u00a0]{2,40})${TIME}$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME}[ \t]{1,8}[-–—|•·][ \t]{1,8}${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t]{1,8}[-–—|•·][ \t]{1,8}${NAME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME},? ${TIME}$`), isWeak: true },
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t\u00a0]{1,8}${NAME}$`), isWeak: true },
@@ -71,16 +71,16 @@ class Headers {
 export const headedTurns: Form = {
   name: 'headed turns',
   *recognise(body: Body): Slices<Reading | null> {
-    const headers = yield* findHeaders(body.text);
+    const headers = yield* findHeaders(body.lines);
     const measure = new Measure();
-    yield* scanHeaded(body.text, headers, {
+    yield* scanHeaded(body.lines, headers, {
       header: () => measure.turn(true),
       blank: () => measure.blank(),
       words: () => measure.words(),
     });
     // A list of chapters has such lines too, and nothing below them.
     if (measure.turnsWithWords * 2 < measure.turns || measure.turns === 0) return null;
-    return { explained: measure.explained(), turns: () => readHeaded(body.text, headers) };
+    return { explained: measure.explained(), turns: () => readHeaded(body.lines, headers) };
   },
 };
 
@@ -90,25 +90,25 @@ interface HeadedSink {
   words(start: number, end: number): void;
 }
 
-function* findHeaders(text: string): Slices<Headers> {
+function* findHeaders(table: LineTable): Slices<Headers> {
+  const { text } = table;
   const headers = new Headers();
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+  const lines = new LineScanner(table);
   while (lines.advance()) {
-    if (pace.isDue(lines.start)) yield;
+    if (lines.isDue) yield;
     const header = headerAt(text, lines.start, lines.end);
     if (header !== null) headers.add(header);
   }
   return headers;
 }
 
-function* scanHeaded(text: string, headers: Headers, sink: HeadedSink): Slices<void> {
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+function* scanHeaded(table: LineTable, headers: Headers, sink: HeadedSink): Slices<void> {
+  const { text } = table;
+  const lines = new LineScanner(table);
   let isAfterBlank = true;
   while (lines.advance()) {
     const { start, end } = lines;
-    if (pace.isDue(start)) yield;
+    if (lines.isDue) yield;
     const header = headerAt(text, start, end);
     const isLineBlank = header === null && isBlank(text, start, end);
     if (header !== null && headers.includes(header, isAfterBlank)) sink.header(header.name, start);
@@ -118,11 +118,12 @@ function* scanHeaded(text: string, headers: Headers, sink: HeadedSink): Slices<v
   }
 }
 
-function* readHeaded(text: string, headers: Headers): Slices<ParsedTranscript> {
+function* readHeaded(table: LineTable, headers: Headers): Slices<ParsedTranscript> {
+  const { text } = table;
   const writer = new TurnWriter(text);
   const preamble = new Preamble(writer);
   let [isInTurn, isFirstLine] = [false, false];
-  yield* scanHeaded(text, headers, {
+  yield* scanHeaded(table, headers, {
     header: (name, start) => {
       writer.beginTurn(start);
       writer.addString(`${name}: `);

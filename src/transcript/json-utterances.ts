@@ -35,17 +35,17 @@ const MAX_DECODED_UNITS = 32_768;
 
 export const jsonUtterances: Form = {
   name: 'json',
-  *recognise({ text, lineCount }: Body): Slices<Reading | null> {
+  *recognise({ text, lines }: Body): Slices<Reading | null> {
     const start = skipFormatCharacters(text, 0, text.length);
     const lists = yield* listsIn(text, start);
     let empty: ParsedTranscript | null = null;
     for (const list of lists.slice(0, MAX_TRIES)) {
       const parsed = yield* new UtteranceReader(text, start, list).read();
-      if (parsed !== null && parsed.turnCount > 0) return { explained: lineCount, turns: () => only(parsed) };
+      if (parsed !== null && parsed.turnCount > 0) return { explained: lines.filledCount, turns: () => only(parsed) };
       empty ??= parsed;
     }
     const nothing = empty;
-    return nothing === null ? null : { explained: lineCount, turns: () => only(nothing) };
+    return nothing === null ? null : { explained: lines.filledCount, turns: () => only(nothing) };
   },
 };
 

@@ -1,7 +1,10 @@
 /** Lines of a body, found in one pass. A line ends at LF, CR LF or CR, and nowhere else (not at U+2028). */
+import { Column } from './column.ts';
 import { Pace, type Slices } from './slices.ts';
 
 const BYTE_ORDER_MARK = 0xfeff;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const TAB = 0x09;
 
@@ -29,45 +32,81 @@ export class Finder {
   }
 }
 
-/** Walks the lines of a text. A line ending at the very end of the text begins no further line. */
+/** Where the lines of a text are. A line ending at the very end of the text begins no further line. */
+export class LineTable {
+  readonly text: string;
+  /** How many lines hold more than white space. */
+  readonly filledCount: number;
+  readonly #starts: Int32Array;
+
+  private constructor(text: string, starts: Int32Array, filledCount: number) {
+    this.text = text;
+    this.#starts = starts;
+    this.filledCount = filledCount;
+  }
+
+  static *of(text: string): Slices<LineTable> {
+    const starts = new Column();
+    const pace = new Pace();
+    let [start, filledCount] = [text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0, 0];
+    for (let i = start; i < text.length; i += 1) {
+      if (pace.isDue(i)) yield;
+      const unit = text.charCodeAt(i);
+      const isEnd = unit === LINE_FEED || (unit === CARRIAGE_RETURN && text.charCodeAt(i + 1) !== LINE_FEED);
+      if (!isEnd && i + 1 < text.length) continue;
+      starts.push(start);
+      if (!isBlank(text, start, i + 1)) filledCount += 1;
+      start = i + 1;
+    }
+    starts.push(text.length);
+    return new LineTable(text, starts.toArray(), filledCount);
+  }
+
+  get count(): number {
+    return this.#starts.length - 1;
+  }
+
+  startOf(line: number): number {
+    return this.#starts[line] ?? this.text.length;
+  }
+
+  /** Where the line ends, without its line ending. */
+  endOf(line: number): number {
+    const start = this.startOf(line);
+    const next = this.startOf(line + 1);
+    const last = this.text.charCodeAt(next - 1);
+    if (next === start || (last !== LINE_FEED && last !== CARRIAGE_RETURN)) return next;
+    const isPair = last === LINE_FEED && next - 2 >= start && this.text.charCodeAt(next - 2) === CARRIAGE_RETURN;
+    return isPair ? next - 2 : next - 1;
+  }
+}
+
+/** Walks the lines of a text. */
 export class LineScanner {
+  readonly #table: LineTable;
+  readonly #pace = new Pace();
+  #line = 0;
   /** The current line is `text.slice(start, end)`, without its line ending. */
   start = 0;
   end = 0;
-  #next: number;
-  readonly #length: number;
-  readonly #lineFeeds: Finder;
-  readonly #carriageReturns: Finder;
 
-  constructor(text: string) {
-    this.#next = text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
-    this.#length = text.length;
-    this.#lineFeeds = new Finder(text, '\n');
-    this.#carriageReturns = new Finder(text, '\r');
+  constructor(table: LineTable) {
+    this.#table = table;
   }
 
   /** Goes to the next line; false if there is none. */
   advance(): boolean {
-    if (this.#next >= this.#length) return false;
-    this.start = this.#next;
-    const lineFeed = this.#lineFeeds.next(this.start);
-    const carriageReturn = this.#carriageReturns.next(this.start);
-    this.end = Math.min(lineFeed, carriageReturn);
-    this.#next = carriageReturn + 1 === lineFeed ? lineFeed + 1 : this.end + 1;
+    if (this.#line >= this.#table.count) return false;
+    this.start = this.#table.startOf(this.#line);
+    this.end = this.#table.endOf(this.#line);
+    this.#line += 1;
     return true;
   }
-}
 
-/** How many lines hold more than white space. */
-export function* countLines(text: string): Slices<number> {
-  const lines = new LineScanner(text);
-  const pace = new Pace();
-  let count = 0;
-  while (lines.advance()) {
-    if (pace.isDue(lines.start)) yield;
-    if (!isBlank(text, lines.start, lines.end)) count += 1;
+  /** Whether so much has been walked through that it is time to yield. */
+  get isDue(): boolean {
+    return this.#pace.isDue(this.start);
   }
-  return count;
 }
 
 /** Whether there is nothing but white space (Unicode's) between the two positions. */

@@ -1,4 +1,4 @@
-/** Pages of a parsed transcript (T4 to T8: each turn whole, in order, once, within both caps; raw pages make up the body). */
+/** Pages of a parsed transcript (T5, T6, T7). */
 import { LRUCache } from 'lru-cache';
 import { PageView } from './page-view.ts';
 import { PageWalker } from './page-walker.ts';

@@ -6,7 +6,7 @@ import type { TranscriptFormat } from '../domain/records.ts';
 import type { Form, Reading } from './form.ts';
 import { headedTurns } from './headed-turns.ts';
 import { jsonUtterances } from './json-utterances.ts';
-import { countLines } from './lines.ts';
+import { LineTable } from './lines.ts';
 import { plainSlices } from './plain.ts';
 import { sbv } from './sbv.ts';
 import type { Slices } from './slices.ts';
@@ -25,14 +25,16 @@ const FORMS: readonly Form[] = [jsonUtterances, webVtt, subRip, sbv, headedTurns
  */
 export function* parseSlices(body: string, declared: TranscriptFormat | null): Slices<ParsedTranscript> {
   const text = body.toWellFormed();
-  const lineCount = yield* countLines(text);
+  const lines = yield* LineTable.of(text);
+  const lineCount = lines.filledCount;
   // Nothing was said, which any form can say.
   if (lineCount === 0) return new TurnWriter(text).finish('spoken lines');
   let best: Reading | null = null;
   for (const form of FORMS) {
-    const reading = yield* form.recognise({ text, lineCount, declared });
+    const reading = yield* form.recognise({ text, lines, declared });
     if (reading !== null && reading.explained > (best?.explained ?? lineCount / 2)) best = reading;
     if (best?.explained === lineCount) break;
+    yield;
   }
-  return best === null ? yield* plainSlices(text) : yield* best.turns();
+  return best === null ? yield* plainSlices(lines) : yield* best.turns();
 }

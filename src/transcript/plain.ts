@@ -1,16 +1,16 @@
 /** Bodies in no known form (T9), and what stands above the first turn of those in one (T11): paragraphs of nobody. */
-import { isBlank, LineScanner } from './lines.ts';
-import { Pace, type Slices } from './slices.ts';
+import { isBlank, LineScanner, type LineTable } from './lines.ts';
+import type { Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 /** A longer paragraph, in code points, is cut at its lines. */
 const MAX_PARAGRAPH_POINTS = 4000;
 
 /** Cuts a body at blank lines, and a long paragraph at all lines. */
-export function* plainSlices(body: string): Slices<ParsedTranscript> {
-  const lines = new LineScanner(body);
+export function* plainSlices(table: LineTable): Slices<ParsedTranscript> {
+  const body = table.text;
+  const lines = new LineScanner(table);
   const writer = new TurnWriter(body);
-  const pace = new Pace();
   /** The lines of a paragraph that may yet become too long. */
   let held: { readonly start: number; readonly end: number }[] = [];
   let points = 0;
@@ -23,7 +23,7 @@ export function* plainSlices(body: string): Slices<ParsedTranscript> {
   };
   while (lines.advance()) {
     const { start, end } = lines;
-    if (pace.isDue(start)) yield;
+    if (lines.isDue) yield;
     if (isBlank(body, start, end)) {
       writeHeld(false);
       points = 0;

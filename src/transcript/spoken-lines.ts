@@ -1,8 +1,8 @@
 /** Spoken lines: `Name: words`, with a time before the name or not; other lines go on with the turn above them. */
 import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { isBlank, LineScanner } from './lines.ts';
+import { isBlank, LineScanner, type LineTable } from './lines.ts';
 import { Preamble } from './plain.ts';
-import { Pace, type Slices } from './slices.ts';
+import type { Slices } from './slices.ts';
 import { SpeakerCounts, type SpokenLine, spokenLine } from './speakers.ts';
 import { isOnlyTime } from './times.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
@@ -23,21 +23,21 @@ const FRONT_MATTER = /^(?:---|\+\+\+)[ \t]*$/;
 
 export const spokenLines: Form = {
   name: 'spoken lines',
-  *recognise({ text, lineCount, declared }: Body): Slices<Reading | null> {
-    const speakers = yield* findSpeakers(text);
-    const { start, hasPreamble } = yield* findSpeech(text, speakers);
+  *recognise({ text, lines, declared }: Body): Slices<Reading | null> {
+    const speakers = yield* findSpeakers(lines);
+    const { start, hasPreamble } = yield* findSpeech(lines, speakers);
     const measure = new Measure();
-    yield* scanSpoken(text, start, {
+    yield* scanSpoken(lines, start, {
       spoken: (line) => (isKey(nameOf(text, line)) ? measure.words() : measure.turn(false)),
       mark: () => measure.mark(),
       blank: () => measure.blank(),
       words: () => measure.words(),
     });
     const isRecurrent = speakers.repeats > 0;
-    if (!isRecurrent && hasPreamble && measure.turns * 2 <= lineCount) return null;
+    if (!isRecurrent && hasPreamble && measure.turns * 2 <= lines.filledCount) return null;
     // In doubt the store's word counts, and so does it that speakers speak again.
     const distant = declared === 'speaker_text' || (isRecurrent ? undefined : false);
-    return { explained: measure.explained(distant), turns: () => readSpoken(text, start) };
+    return { explained: measure.explained(distant), turns: () => readSpoken(lines, start) };
   },
 };
 
@@ -56,12 +56,12 @@ function nameOf(text: string, { nameStart, nameEnd }: SpokenLine): string {
   return text.slice(nameStart, nameEnd).trim();
 }
 
-function* findSpeakers(text: string): Slices<SpeakerCounts> {
+function* findSpeakers(table: LineTable): Slices<SpeakerCounts> {
+  const { text } = table;
   const speakers = new SpeakerCounts();
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+  const lines = new LineScanner(table);
   while (lines.advance()) {
-    if (pace.isDue(lines.start)) yield;
+    if (lines.isDue) yield;
     const line = spokenLine(text, lines.start, lines.end);
     const name = line === null ? '' : nameOf(text, line);
     if (line !== null && !isKey(name)) speakers.add(name);
@@ -73,14 +73,14 @@ function* findSpeakers(text: string): Slices<SpeakerCounts> {
  * Where the first turn begins: at the first line with a speaker that is neither within front matter, nor a key such as
  * `Title`, nor in a paragraph of `Key: value` lines above a conversation of others.
  */
-function* findSpeech(text: string, speakers: SpeakerCounts): Slices<{ start: number; hasPreamble: boolean }> {
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+function* findSpeech(table: LineTable, speakers: SpeakerCounts): Slices<{ start: number; hasPreamble: boolean }> {
+  const { text } = table;
+  const lines = new LineScanner(table);
   let [isInFrontMatter, hasPreamble, isFirstLine] = [false, false, true];
   /** The first speaker of a paragraph that consists of speakers who are named nowhere else, and how many there are. */
   let [start, keys] = [-1, 0];
   while (lines.advance()) {
-    if (pace.isDue(lines.start)) yield;
+    if (lines.isDue) yield;
     const isLineBlank = isBlank(text, lines.start, lines.end);
     if (isLineBlank && start !== -1) {
       if (!isHeader(keys, speakers)) break;
@@ -112,12 +112,12 @@ function isHeader(keys: number, speakers: SpeakerCounts): boolean {
   return keys > 1 && speakers.repeats > 1 && speakers.once === keys;
 }
 
-function* scanSpoken(text: string, speechStart: number, sink: SpokenSink): Slices<void> {
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+function* scanSpoken(table: LineTable, speechStart: number, sink: SpokenSink): Slices<void> {
+  const { text } = table;
+  const lines = new LineScanner(table);
   while (lines.advance()) {
     const { start, end } = lines;
-    if (pace.isDue(start)) yield;
+    if (lines.isDue) yield;
     if (isBlank(text, start, end)) {
       sink.blank(start, end);
       continue;
@@ -129,11 +129,12 @@ function* scanSpoken(text: string, speechStart: number, sink: SpokenSink): Slice
   }
 }
 
-function* readSpoken(text: string, speechStart: number): Slices<ParsedTranscript> {
+function* readSpoken(table: LineTable, speechStart: number): Slices<ParsedTranscript> {
+  const { text } = table;
   const writer = new TurnWriter(text);
   const preamble = new Preamble(writer);
   let isInTurn = false;
-  yield* scanSpoken(text, speechStart, {
+  yield* scanSpoken(table, speechStart, {
     spoken: ({ nameStart, nameEnd, colon, wordsStart }, lineStart, lineEnd) => {
       writer.beginTurn(lineStart);
       writer.addLine(nameStart, nameEnd);

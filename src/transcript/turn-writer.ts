@@ -1,4 +1,5 @@
 /** Collects the turns of a body while it is read. */
+import { Column } from './column.ts';
 import { Pieces } from './pieces.ts';
 
 export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
@@ -26,26 +27,6 @@ export interface ParsedTranscript {
 
 const LINE_FEED = 0x0a;
 const MAX_BLANK_PIECES = 4096;
-
-/** A column of integers that grows; a plain array of them would have to be copied in one long go. */
-class Column {
-  #values = new Int32Array(64);
-  length = 0;
-
-  push(value: number): void {
-    if (this.length === this.#values.length) {
-      const grown = new Int32Array(this.length * 2);
-      grown.set(this.#values);
-      this.#values = grown;
-    }
-    this.#values[this.length] = value;
-    this.length += 1;
-  }
-
-  toArray(): Int32Array {
-    return this.#values.slice(0, this.length);
-  }
-}
 
 /**
  * Positions given to it are of the body and never go back. Ranges of the body that follow one another stay one range,

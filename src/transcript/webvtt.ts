@@ -1,8 +1,8 @@
 /** WebVTT (W3C): a signature and a header, then cues. */
 import { recogniseCues } from './cues.ts';
 import type { Body, Form, Reading } from './form.ts';
-import { isBlank, LineScanner, skipFormatCharacters } from './lines.ts';
-import { Pace, type Slices } from './slices.ts';
+import { isBlank, LineScanner, type LineTable, skipFormatCharacters } from './lines.ts';
+import type { Slices } from './slices.ts';
 import { arrowRangeAt } from './times.ts';
 
 const SIGNATURE = 'WEBVTT';
@@ -14,7 +14,7 @@ const MAX_UNITS_TO_RANGE = 10_000;
 export const webVtt: Form = {
   name: 'webvtt',
   *recognise(body: Body): Slices<Reading | null> {
-    const contentStart = yield* headerEnd(body.text);
+    const contentStart = yield* headerEnd(body.lines);
     // Files without the signature are cues all the same; that the store calls them WebVTT decides on their markup.
     const isUnsigned = contentStart === 0;
     if (isUnsigned && !(body.declared === 'webvtt' && FRACTION_BY_DOT.test(body.text.slice(0, MAX_UNITS_TO_RANGE))))
@@ -31,13 +31,13 @@ export const webVtt: Form = {
 };
 
 /** Where the header ends, at a blank line or a time range; 0 if there is no signature. Blank lines may stand above it. */
-function* headerEnd(text: string): Slices<number> {
-  const lines = new LineScanner(text);
-  const pace = new Pace();
+function* headerEnd(table: LineTable): Slices<number> {
+  const { text } = table;
+  const lines = new LineScanner(table);
   let isInHeader = false;
   while (lines.advance()) {
     const { start, end } = lines;
-    if (pace.isDue(start)) yield;
+    if (lines.isDue) yield;
     const isLineBlank = isBlank(text, start, end);
     if (isInHeader && (isLineBlank || arrowRangeAt(text, start, end) !== null)) return start;
     if (isInHeader || isLineBlank) continue;

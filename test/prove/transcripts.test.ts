@@ -1,12 +1,14 @@
 /** Transcripts: what walks through their pages give, on many random ones, and what parsing and paging cost. */
 import * as fc from 'fast-check';
 import { join } from 'node:path';
-import { test } from 'vitest';
+import { onTestFinished, test } from 'vitest';
 import { BARS, BODY_UNITS, costsSchema, missedBars } from '../bench/transcript-bars.ts';
+import { Fleet } from '../support/fleet.ts';
 import { runProcess } from '../support/process.ts';
+import { aTranscript } from '../support/records.ts';
 import { pageLimits } from '../support/transcript-arbitraries.ts';
 import { anyTranscript, expectPagesByOracle, expectWholeWalk } from '../support/transcript-properties.ts';
-import { count, prove } from './bar.ts';
+import { count, ms, p99, prove } from './bar.ts';
 
 const CASES = 10_000;
 const BENCH = join(import.meta.dirname, '../bench/transcript-costs.ts');
@@ -67,4 +69,48 @@ test('costs', async (context) => {
       ok: missed.hostile.length === 0,
     },
   );
+});
+
+/** Bodies whose every cut has to be thought about: 100 kB of accented letters, and 2 MB each. */
+const PAGED = {
+  accents: 'A: e\u0301\n'.repeat(16_000),
+  'accents, 2 MB': 'A: e\u0301\n'.repeat(330_000),
+  'Cyrillic, 2 MB': 'Аня: мы говорим о цене\n'.repeat(50_000),
+  'emoji, 2 MB': 'A: 👩‍👩‍👧‍👦🇩🇪👍🏽 क्षत्रिय\n'.repeat(30_000),
+};
+
+test('one key pages a transcript in 120 ways', async (context) => {
+  const [victimMs, grownMB, perSecond] = [30, 100, 50];
+  const measured: string[] = [];
+  const ok: boolean[] = [];
+  for (const [name, body] of Object.entries(PAGED)) {
+    const fleet = await Fleet.start({ isProbed: true });
+    onTestFinished(() => fleet.close());
+    fleet.store.server.put({ transcripts: [aTranscript({ evaluationId: 'paged', body })] });
+    const [attacker, victim] = [await fleet.first.issueKey(), await fleet.first.issueKey({ perMinute: 100_000 })];
+    const [attack, load] = [await fleet.load(), await fleet.load()];
+    const path = '/v2/calls/paged/transcript?maxChars=1&pageSize=';
+    await load.run(fleet.targets(['/v2/calls/warm'], victim), { perSecond, forMs: 2000 });
+    await attack.burst(fleet.targets([`${path}200`], attacker), 1);
+    const before = fleet.first.memory().nowBytes;
+    fleet.first.forgetPeaks();
+    await load.begin(fleet.targets(['/v2/calls/warm'], victim), perSecond);
+    const pages = Array.from({ length: 120 }, (_, i) => `${path}${i + 1}`);
+    const answers = await attack.burst(fleet.targets(pages, attacker), 1);
+    const after = fleet.first.memory().peakBytes;
+    const reads = await load.end();
+    const { heldCpuMs } = fleet.first.hold();
+    const grown = (after - before) / 1e6;
+    measured.push(
+      `${name}: p99 ${ms(p99(reads))}, ${grown.toFixed(0)} MB, event loop held ${ms(heldCpuMs)} of its CPU at most`,
+    );
+    ok.push(p99(reads) <= victimMs && grown <= grownMB && answers.every(({ status }) => status === 200));
+    ok.push(reads.every(({ status }) => status === 200));
+  }
+  prove(context, {
+    name: 'transcripts, 120 ways to page one',
+    bar: `maxChars=1, pageSize=1 to 120 at once: another key reads from memory with a p99 of at most ${ms(victimMs)}, resident memory grows by at most ${grownMB} MB, everything is answered`,
+    measured: measured.join('; '),
+    ok: ok.every(Boolean),
+  });
 });

@@ -88,7 +88,10 @@ export const cueTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
       speaker: fc.constant(null),
       text: fc.oneof(
         fc.constant(''),
-        words.map((text) => text.replaceAll(':', '.')).filter((text) => !text.startsWith('\n') && text !== ''),
+        // Neither a speaker nor the name of one alone on the first line.
+        words
+          .map((text) => text.replaceAll(':', '.').replaceAll('𝒳', 'X'))
+          .filter((text) => !text.startsWith('\n') && text !== ''),
       ),
     }),
   ),

@@ -1,0 +1,178 @@
+/** JSON of the common vendors (T10). */
+import { expect, test } from 'vitest';
+import { parseTranscript, slicesOf, textsOf } from '../../support/transcript-at-once.ts';
+import { salesCall } from '../../support/transcript-calls.ts';
+
+function read(value: unknown) {
+  const parsed = parseTranscript(typeof value === 'string' ? value : JSON.stringify(value), null);
+  return [parsed.form, ...textsOf(parsed)];
+}
+
+const words = [{ text: 'Hi', word: 'Hi', start: 0, end: 1, speaker: 'A' }];
+
+test.each([
+  [
+    'AssemblyAI',
+    { id: 'x', text: 'Hi. Ho.', words, utterances: [{ speaker: 'A', text: 'Hi.', start: 1, words }] },
+    'A: Hi.',
+  ],
+  [
+    'Deepgram, by utterances',
+    {
+      metadata: {},
+      results: {
+        channels: [{ alternatives: [{ transcript: 'hi', words }] }],
+        utterances: [{ start: 0.1, transcript: 'Hi.', speaker: 0, words }],
+      },
+    },
+    '0: Hi.',
+  ],
+  [
+    'Deepgram, by paragraphs',
+    {
+      results: {
+        channels: [
+          {
+            alternatives: [
+              {
+                transcript: 'hi',
+                paragraphs: {
+                  transcript: 'hi',
+                  paragraphs: [
+                    {
+                      sentences: [
+                        { text: 'Hi.', start: 0 },
+                        { text: 'Ho.', start: 1 },
+                      ],
+                      speaker: 1,
+                      start: 0,
+                    },
+                  ],
+                },
+              },
+            ],
+          },
+        ],
+      },
+    },
+    '1: Hi. Ho.',
+  ],
+  [
+    'Whisper',
+    { text: 'Hi.', segments: [{ id: 0, start: 0, end: 1, text: 'Hi.', tokens: [1, 2] }], language: 'en' },
+    'Hi.',
+  ],
+  [
+    'WhisperX',
+    { segments: [{ start: 0, text: 'Hi.', words, speaker: 'SPEAKER_00' }], word_segments: words },
+    'SPEAKER_00: Hi.',
+  ],
+  [
+    'Fireflies',
+    {
+      data: {
+        transcript: {
+          title: 'x',
+          sentences: [{ index: 0, speaker_name: 'Anna', speaker_id: 0, text: 'Hi.', start_time: 1 }],
+        },
+      },
+    },
+    'Anna: Hi.',
+  ],
+  ['Fireflies, exported', [{ sentence: 'Hi.', startTime: '00:01', speaker_name: 'Anna', speaker_id: 0 }], 'Anna: Hi.'],
+  ['RingCentral', { utterances: [{ speakerId: '2', start: 1, text: 'Hi.', wordTimings: words }] }, '2: Hi.'],
+  [
+    'Fathom',
+    { transcript: [{ speaker: { display_name: 'Anna', matched: null }, text: 'Hi.', timestamp: '00:00:05' }] },
+    'Anna: Hi.',
+  ],
+  [
+    'Gladia',
+    {
+      result: { transcription: { full_transcript: 'Hi.', utterances: [{ text: 'Hi.', start: 0, speaker: 0, words }] } },
+    },
+    '0: Hi.',
+  ],
+  [
+    'HubSpot',
+    {
+      id: 1,
+      transcriptUtterances: [
+        { id: 9, speaker: { id: 's', name: 'Anna', email: null }, text: 'Hi.', startTimeMillis: 1 },
+      ],
+    },
+    'Anna: Hi.',
+  ],
+  [
+    'a speaker of any form',
+    [{ speaker: 'the VP (EMEA), who said: "hello!"', startMs: 0, text: 'a' }],
+    'the VP (EMEA), who said: "hello!": a',
+  ],
+  ['a speaker of null', [{ speaker: null, text: 'b\r\nc' }], 'b\r\nc'],
+  ['an empty speaker', [{ speaker: '', text: 'b' }], 'b'],
+  ['a time only', [{ start_time: 3, content: 'b' }], 'b'],
+])('%s', (_what, value, text) => {
+  for (const body of [JSON.stringify(value), `\ufeff\n${JSON.stringify(value, null, 2)}\r\n`])
+    expect(read(body)).toEqual(['json', text]);
+});
+
+test('several lists of one name are read in order', () => {
+  expect(
+    read({ a: { utterances: [{ speaker: 1, text: 'x' }] }, b: { utterances: [{ speaker: 2, text: 'y' }] } }),
+  ).toEqual(['json', '1: x', '2: y']);
+  expect(read({ utterances: [] })).toEqual(['json']);
+});
+
+test('T1: an escaped lone surrogate becomes U+FFFD, two escaped halves a character, in long strings too', () => {
+  expect(read('[{"speaker":"A\\udc00","text":"x\\ud83d"},{"at":1,"text":"\\ud83d\\ude00"}]')).toEqual([
+    'json',
+    'A\ufffd: x\ufffd',
+    '😀',
+  ]);
+  const long = '\\ud83d\\ude00\\"\\\\'.repeat(20_000);
+  expect(read(`[{"at":1,"text":"${long}"}]`)).toEqual(['json', '😀"\\'.repeat(20_000)]);
+});
+
+test('T7: slices begin at the brace of their utterance', () => {
+  const body = ' [ {"at":1,"text":"}{"} ,\n{"at":1,"text":"\\\\\\"]"}, {"at":1,"text":"","x":[{}]} ] \n';
+  const parsed = parseTranscript(body, 'utterances_json');
+  expect(slicesOf(parsed)).toEqual([
+    ' [ {"at":1,"text":"}{"} ,\n',
+    '{"at":1,"text":"\\\\\\"]"}, ',
+    '{"at":1,"text":"","x":[{}]} ] \n',
+  ]);
+  expect(textsOf(parsed)).toEqual(['}{', '\\"]', '']);
+});
+
+const ONE = '{"at":1,"text":"x"}';
+test.each([
+  '[',
+  `[${ONE}`,
+  `[${ONE},]`,
+  `[,${ONE}]`,
+  `[${ONE}${ONE}]`,
+  `[${ONE}] x`,
+  `[${ONE}][]`,
+  `{"utterances":[${ONE}]`,
+  `{"utterances":[${ONE}],}`,
+  `{"others":[${ONE}]}`,
+  '[{"text":"x"}]',
+  '[{"at":1,"text":1}]',
+  '[{"speaker":"A"}]',
+  '[null]',
+  `[[${ONE}]]`,
+  ONE,
+  '"x"',
+  "[{'text':'x'}]",
+  '[{"at":1,"text":"x",}]',
+  '[{"at":1,"text":"\n"}]',
+  `[{"at":1,"text":"x","deep":${'['.repeat(70)}${']'.repeat(70)}}]`,
+])('%s is not utterances', (body) => {
+  expect(parseTranscript(body, 'utterances_json').form).not.toBe('json');
+});
+
+test('one bad utterance among many makes the body unsupported', () => {
+  const utterances = salesCall(200_000, 5).map((turn) => JSON.stringify({ ...turn, startMs: 0 }));
+  expect(parseTranscript(`[${utterances.join(',')}]`, null).turnCount).toBe(utterances.length);
+  expect(parseTranscript(`[${utterances.join(',')},{"speaker":"A"}]`, null).form).toBe(null);
+});
